@@ -1,0 +1,54 @@
+# Gossamer. `make crawl` and `make test` set everything up by themselves, in .venv/, from locked versions.
+PYTHON ?= python3
+BIN := .venv/bin
+SEEDS ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help crawl test lint types layers check bench engines chaos lock clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/runtime: requirements/runtime.txt pyproject.toml
+	@echo "Setting up .venv with the runtime packages ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev: requirements/dev.txt .venv/runtime
+	@echo "Adding the packages for tests and checks ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
+	@touch $@
+
+crawl: .venv/runtime  ## crawl SEEDS="https://… …", or without SEEDS the built-in synthetic web on loopback
+ifeq ($(strip $(SEEDS)),)
+	@$(BIN)/gossamer demo $(ARGS)
+else
+	@$(BIN)/gossamer crawl $(SEEDS) $(ARGS)
+endif
+
+test: .venv/dev  ## run all tests
+	@echo "Running all tests ..."
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: .venv/dev  ## style
+	@$(BIN)/ruff check src tests benchmarks
+	@$(BIN)/ruff format --check src tests benchmarks
+
+types: .venv/dev  ## static types
+	@$(BIN)/mypy
+
+layers: .venv/dev  ## nothing imports upwards
+	@$(BIN)/lint-imports
+
+check: lint types layers test  ## everything that CI runs
+
+lock: .venv/dev  ## write the lock files anew
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/runtime.txt pyproject.toml requirements/build.in
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -c requirements/runtime.txt --group dev -o requirements/dev.txt
+
+clean:  ## remove what the above made
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

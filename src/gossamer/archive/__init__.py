@@ -1,0 +1,1 @@
+"""How answers are kept: WARC files, their index, their recovery and their check."""

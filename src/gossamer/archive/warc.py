@@ -1,0 +1,252 @@
+"""What are the bytes of a WARC record?
+
+WARC 1.1, a gzip member a record, composed by hand. Invariants: nothing from the network can
+break the framing (the HTTP head is rebuilt unless it is plainly well-formed, so it has one
+blank line, at its end); digests are SHA-1 in Base32 over the bytes as stored; a transfer
+coding is gone, so its header is renamed and Content-Length is that of the stored body.
+
+Cost for a page of 26 KB: 96 µs, of which gzip 40 (isal level 1: ratio 4.5; level 0 30 at 4.1,
+level 3 82 at 4.6), the two digests 27, the request's record 12.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from base64 import b32encode
+from collections.abc import Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from time import gmtime
+from urllib.parse import quote
+
+from isal import igzip_lib
+from msgspec import Struct
+
+from gossamer.records import Exchange, Outcome, Truncation
+
+GZIP_LEVEL = 1
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
+_CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+
+# A head that can be stored as it is: known status line, each line starts visibly and ends in CRLF, one blank line.
+_PLAIN_HEAD = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?\r\n(?:[!-~][^\r\n\0]*\r\n)*\r\n")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?")
+_TRANSFER_CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
+_URI_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
+
+
+class RefersTo(Struct, frozen=True, gc=False):
+    """The stored record that a revisit stands for. `payload_digest` is the 20 bytes that its writing returned."""
+
+    url: str
+    date: float
+    payload_digest: bytes = b""
+    record_id: str = ""
+
+
+class ComposedExchange(Struct, gc=False):
+    """The members of one exchange: the request's, if any, then the response's or revisit's."""
+
+    data: bytes
+    response_offset: int  # within `data`; the response's member runs to the end
+    record_id: str
+    payload_digest: bytes
+    stored_head: bytes
+    is_revisit: bool
+
+
+def new_record_id() -> str:
+    """Return a new `urn:uuid:` of version 4 (0.6 µs; uuid.uuid4 takes 2.5)."""
+    digits = os.urandom(16).hex()
+    return f"urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+@lru_cache(maxsize=64)  # an order's records, its index line and often its neighbours share a moment
+def warc_date(moment: float) -> str:
+    """Return seconds since 1970 as a WARC-Date; the same moment always gives the same text."""
+    seconds, micros = divmod(round(moment * 1_000_000), 1_000_000)
+    year, month, day, hour, minute, second = gmtime(seconds)[:6]
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=64)  # base64.b32encode takes 2 µs, and the index line repeats the payload's
+def sha1_base32(digest: bytes) -> str:
+    """Return a SHA-1 digest as WARC tools write it."""
+    return "sha1:" + b32encode(digest).decode("ascii")
+
+
+def warcinfo_record(*, filename: str, date: float, record_id: str, fields: Mapping[str, str]) -> bytes:
+    """Return the member that describes a file; `format` and `conformsTo` are added."""
+    described = {**fields, "format": "WARC File Format 1.1", "conformsTo": _CONFORMS_TO}
+    block = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in described.items()).encode("utf-8")
+    head = (
+        f"WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {warc_date(date)}\r\n"
+        f"WARC-Filename: {filename}\r\nWARC-Block-Digest: {sha1_base32(_sha1(block))}\r\n"
+        "Content-Type: application/warc-fields\r\n"
+    )
+    return _member(head, block)
+
+
+def compose_exchange(
+    exchange: Exchange,
+    *,
+    date: float,
+    warcinfo_id: str,
+    duplicate_of: RefersTo | None = None,
+    identified_type: str = "",
+) -> ComposedExchange:
+    """Return the members for an exchange that has a response head.
+
+    With `duplicate_of` a revisit is written instead of the response, if the answer is a 304 or the stored bytes
+    are the same; where only the decoded content is the same (another coding), the profile would be a lie.
+    """
+    head = stored_head(exchange)
+    digest = _sha1(exchange.body)
+    common = _common_fields(exchange, date, warcinfo_id)
+    record_id = new_record_id()
+    request = _request_member(exchange, common, record_id) if exchange.request_head else b""
+    refers = duplicate_of if duplicate_of is not None and _is_revisit(exchange, digest, duplicate_of) else None
+    if refers is not None:
+        if exchange.outcome is Outcome.NOT_MODIFIED:
+            digest = refers.payload_digest or digest
+        response = _revisit_member(exchange, head, common, record_id=record_id, payload_digest=digest, refers=refers)
+    else:
+        response = _response_member(
+            exchange, head, common, record_id=record_id, payload_digest=digest, identified_type=identified_type
+        )
+    return ComposedExchange(
+        data=request + response,
+        response_offset=len(request),
+        record_id=record_id,
+        payload_digest=digest,
+        stored_head=head,
+        is_revisit=refers is not None,
+    )
+
+
+def stored_head(exchange: Exchange) -> bytes:
+    """Return the response head as the archive keeps it."""
+    head = exchange.response_head
+    if _PLAIN_HEAD.fullmatch(head) and not _TRANSFER_CODING.search(head):
+        return head
+    return _rebuilt_head(head, exchange.status, len(exchange.body))
+
+
+def _rebuilt_head(head: bytes, status: int, body_bytes: int) -> bytes:
+    """Return a well-formed HTTP/1.1 head: odd lines dropped, folded ones joined, a transfer coding renamed."""
+    first, *rest = [line.rstrip(b"\r") for line in head.split(b"\n")] or [b""]
+    lines = [first if _STATUS_LINE.fullmatch(first) else _status_line(status)]
+    had_coding = bool(_TRANSFER_CODING.search(head))
+    for line in rest:
+        # str.strip: readers strip as text, where NBSP and the like are white; such a line would end the head for them.
+        if b"\0" in line or b"\r" in line or not line.decode("latin-1").strip():
+            continue
+        if line[:1] in b" \t" and len(lines) > 1:
+            lines[-1] += b" " + line.strip()
+        elif had_coding and _CONTENT_LENGTH.match(line):
+            continue
+        elif _TRANSFER_CODING.match(line):
+            lines.append(b"X-Crawler-" + line)
+        elif b":" in line and line[:1].isascii() and not line[:1].isspace():
+            lines.append(line)
+    if had_coding:
+        lines.append(b"Content-Length: %d" % body_bytes)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _status_line(status: int) -> bytes:
+    """Return an HTTP/1.1 status line for an answer that came with none, or over HTTP/2 or 3."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status:03d} {phrase}".encode("ascii")
+
+
+def _is_revisit(exchange: Exchange, digest: bytes, refers: RefersTo) -> bool:
+    """Whether the stored record can stand for this answer's payload."""
+    if exchange.outcome is Outcome.NOT_MODIFIED:
+        return True
+    return exchange.truncated is Truncation.NONE and digest == (refers.payload_digest or digest)
+
+
+def _common_fields(exchange: Exchange, date: float, warcinfo_id: str) -> str:
+    """Return the fields that request and response share."""
+    address = f"WARC-IP-Address: {exchange.address}\r\n" if exchange.address else ""
+    return (
+        f"WARC-Target-URI: {target_uri(exchange.url)}\r\nWARC-Date: {warc_date(date)}\r\n"
+        f"WARC-Warcinfo-ID: <{warcinfo_id}>\r\n{address}{_protocols(exchange)}"
+    )
+
+
+def _protocols(exchange: Exchange) -> str:
+    """Return the WARC-Protocol fields: `http/1.1` or `h2`, and `tls/1.3`."""
+    version = exchange.http_version
+    http = f"http/{version}" if version.startswith("1") else f"h{version}" if version else ""
+    tls = exchange.tls_version.lower().replace("tlsv", "tls/")
+    return "".join(f"WARC-Protocol: {name}\r\n" for name in (http, tls) if name)
+
+
+def target_uri(url: str) -> str:
+    """Return the URL as one printable ASCII word. A WHATWG href is one; this is the guard for anything else."""
+    if url.isascii() and url.isprintable() and " " not in url:
+        return url
+    return quote(url, safe=_URI_SAFE, errors="replace")
+
+
+def _request_member(exchange: Exchange, common: str, response_id: str) -> bytes:
+    block = exchange.request_head
+    head = (
+        f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <{new_record_id()}>\r\n{common}"
+        f"WARC-Concurrent-To: <{response_id}>\r\nWARC-Block-Digest: {sha1_base32(_sha1(block))}\r\n"
+        "Content-Type: application/http; msgtype=request\r\n"
+    )
+    return _member(head, block)
+
+
+def _response_member(
+    exchange: Exchange, head: bytes, common: str, *, record_id: str, payload_digest: bytes, identified_type: str
+) -> bytes:
+    truncated = f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else ""
+    identified = f"WARC-Identified-Payload-Type: {identified_type}\r\n" if _is_one_word(identified_type) else ""
+    block_hash = hashlib.sha1(head, usedforsecurity=False)
+    block_hash.update(exchange.body)
+    fields = (
+        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{record_id}>\r\n{common}"
+        f"WARC-Payload-Digest: {sha1_base32(payload_digest)}\r\n"
+        f"WARC-Block-Digest: {sha1_base32(block_hash.digest())}\r\n"
+        f"{identified}{truncated}Content-Type: application/http; msgtype=response\r\n"
+    )
+    return _member(fields, head, exchange.body)
+
+
+def _revisit_member(
+    exchange: Exchange, head: bytes, common: str, *, record_id: str, payload_digest: bytes, refers: RefersTo
+) -> bytes:
+    profile = "server-not-modified" if exchange.outcome is Outcome.NOT_MODIFIED else "identical-payload-digest"
+    refers_to = f"WARC-Refers-To: <{refers.record_id}>\r\n" if refers.record_id else ""
+    fields = (
+        f"WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: <{record_id}>\r\n{common}"
+        f"WARC-Profile: {_PROFILE}{profile}\r\n{refers_to}WARC-Refers-To-Target-URI: {target_uri(refers.url)}\r\n"
+        f"WARC-Refers-To-Date: {warc_date(refers.date)}\r\nWARC-Payload-Digest: {sha1_base32(payload_digest)}\r\n"
+        f"WARC-Block-Digest: {sha1_base32(_sha1(head))}\r\nContent-Type: application/http; msgtype=response\r\n"
+    )
+    return _member(fields, head)
+
+
+def _is_one_word(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
+
+
+def _member(fields: str, *blocks: bytes) -> bytes:
+    """Return a record as a gzip member."""
+    length = sum(map(len, blocks))
+    record = b"".join((f"{fields}Content-Length: {length}\r\n\r\n".encode(), *blocks, b"\r\n\r\n"))
+    return bytes(igzip_lib.compress(record, GZIP_LEVEL, igzip_lib.COMP_GZIP))

@@ -1,0 +1,216 @@
+"""How do answers get onto the disk?
+
+A worker owns one `ArchiveWriter`, which owns its files. Invariants: the records of an order
+reach the file in one `write`, with no buffer of ours, so a killed process loses none of them;
+a file is named `….warc.gz.open` until it is complete and synced; no name is used twice; a
+write that finds no room leaves the file as it was. `write` never waits for the disk to sync:
+a full file is retired, and synced, indexed and renamed by the next `sync`, which may run in
+another thread. The constructor does no I/O; files are opened by the first write.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import gmtime, strftime
+
+from msgspec import Struct
+
+from gossamer.archive.cdxj import cdxj_line, part_path, sorted_lines, write_index
+from gossamer.archive.warc import (
+    RefersTo,
+    compose_exchange,
+    new_record_id,
+    sha1_base32,
+    target_uri,
+    warc_date,
+    warcinfo_record,
+)
+from gossamer.errors import DiskFullError
+from gossamer.records import ArchiveSpan, Exchange
+
+OPEN_SUFFIX = ".open"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Archived(Struct, frozen=True, gc=False):
+    """Where an exchange went."""
+
+    span: ArchiveSpan  # of the response or revisit record
+    end: int  # length of the file with all records of the order
+    payload_digest: bytes  # 20 bytes, what a later `RefersTo` needs
+    is_revisit: bool
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    """A file being written."""
+
+    path: Path
+    name: str  # the final one
+    fd: int
+    warcinfo_id: str
+    length: int = 0
+    pages: int = 0
+    index_lines: list[str] = field(default_factory=list)
+
+
+class ArchiveWriter:
+    """Writes exchanges to rotating WARC files. `write` from one thread; `sync` and `close` from any."""
+
+    def __init__(
+        self,
+        folder: Path,
+        index_folder: Path,
+        *,
+        prefix: str,
+        worker: int,
+        warcinfo: Mapping[str, str],
+        save_interval: int = 1000,
+        max_file_bytes: int = 1_000_000_000,
+    ) -> None:
+        self._folder = folder
+        self._index_folder = index_folder
+        self._prefix = prefix
+        self._worker = worker
+        self._warcinfo = dict(warcinfo)
+        self._save_interval = save_interval
+        self._max_file_bytes = max_file_bytes
+        self._serial = 0
+        self._current: _OpenFile | None = None
+        self._retired: deque[_OpenFile] = deque()
+        self._finishing = threading.Lock()
+
+    def write(
+        self,
+        exchange: Exchange,
+        *,
+        date: float,
+        duplicate_of: RefersTo | None = None,
+        identified_type: str = "",
+    ) -> Archived:
+        """Store the records of one order; on return they are in the file, if not yet on the platter.
+
+        Raises DiskFullError, with the file as it was before, where there is no room.
+        """
+        file = self._file_with_room(date)
+        composed = compose_exchange(
+            exchange,
+            date=date,
+            warcinfo_id=file.warcinfo_id,
+            duplicate_of=duplicate_of,
+            identified_type=identified_type,
+        )
+        data = composed.data
+        offset = file.length + composed.response_offset
+        if file.length == 0:
+            info = warcinfo_record(filename=file.name, date=date, record_id=file.warcinfo_id, fields=self._warcinfo)
+            data, offset = info + data, offset + len(info)
+        _append(file, data)
+        file.pages += 1
+        span = ArchiveSpan(file=file.name, offset=offset, length=len(composed.data) - composed.response_offset)
+        file.index_lines.append(
+            cdxj_line(
+                url=target_uri(exchange.url),
+                warc_date=warc_date(date),
+                stored_head=composed.stored_head,
+                digest=sha1_base32(composed.payload_digest),
+                offset=span.offset,
+                length=span.length,
+                filename=file.name,
+                is_revisit=composed.is_revisit,
+            )
+        )
+        return Archived(span, file.length, composed.payload_digest, composed.is_revisit)
+
+    def sync(self) -> None:
+        """Return when all that was written before the call is durable; finish files that are full."""
+        with self._finishing:
+            while self._retired:
+                self._finish(self._retired[0])
+                self._retired.popleft()
+            current = self._current
+            if current is not None:
+                os.fsync(current.fd)
+
+    def close(self) -> None:
+        """Finish every file. The writer may be written to again; that opens a new file."""
+        self._retire()
+        self.sync()
+
+    def _file_with_room(self, date: float) -> _OpenFile:
+        current = self._current
+        if current is not None and (current.pages >= self._save_interval or current.length >= self._max_file_bytes):
+            self._retire()
+            current = None
+        if current is None:
+            current = self._current = self._open(date)
+        return current
+
+    def _retire(self) -> None:
+        if self._current is not None:
+            self._retired.append(self._current)
+            self._current = None
+
+    def _open(self, date: float) -> _OpenFile:
+        stamp = strftime("%Y%m%d%H%M%S", gmtime(date))
+        while True:
+            name = f"{self._prefix}-{stamp}-{self._worker:02d}-{self._serial:05d}.warc.gz"
+            self._serial += 1
+            path = self._folder / (name + OPEN_SUFFIX)
+            if (self._folder / name).exists():
+                continue
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise _as_disk_full(error, path) from error
+            return _OpenFile(path=path, name=name, fd=fd, warcinfo_id=new_record_id())
+
+    def _finish(self, file: _OpenFile) -> None:
+        """Sync, index and rename a file that gets no more records; one without any goes away."""
+        if file.length == 0:
+            file.path.unlink(missing_ok=True)
+        else:
+            try:
+                os.fsync(file.fd)
+                write_index(part_path(self._index_folder, file.name), sorted_lines(file.index_lines))
+            except OSError as error:
+                raise _as_disk_full(error, file.path) from error
+            file.path.rename(self._folder / file.name)
+            sync_folder(self._folder)
+        os.close(file.fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _append(file: _OpenFile, data: bytes) -> None:
+    """Write all of `data` at the end of the file, or nothing."""
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(file.fd, left) :]
+    except OSError as error:
+        os.ftruncate(file.fd, file.length)
+        raise _as_disk_full(error, file.path) from error
+    file.length += len(data)
+
+
+def _as_disk_full(error: OSError, path: Path) -> Exception:
+    """Return the error to raise: ours where there is no room, else the system's."""
+    if error.errno in _NO_ROOM:
+        return DiskFullError(f"{path}: no room for the archive ({error.strerror}); free some space and resume")
+    return error

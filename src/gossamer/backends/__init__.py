@@ -1,0 +1,1 @@
+"""A folder a technology, the same file names in each."""

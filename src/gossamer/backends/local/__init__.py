@@ -1,0 +1,1 @@
+"""One machine: an embedded store in the crawl folder."""

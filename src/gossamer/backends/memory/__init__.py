@@ -1,0 +1,1 @@
+"""Nothing but memory: for the simulator and for tests."""

@@ -1,0 +1,182 @@
+"""The ledger in memory: for the simulator, for tests, and as the plainest statement of the contract."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from gossamer.core.catalog import queued_from, record_of
+from gossamer.core.url import host_id as id_of_host
+from gossamer.core.url import host_of
+from gossamer.records import (
+    ContentRecord,
+    DomainRecord,
+    HostId,
+    HostRecord,
+    QueuedUrl,
+    RobotsRecord,
+    UrlId,
+    UrlRecord,
+    UrlState,
+)
+
+
+class MemoryLedger:
+    """See `gossamer.ports.Ledger` for the contract. `commit` has nothing to do."""
+
+    def __init__(self) -> None:
+        self._urls: dict[UrlId, UrlRecord] = {}
+        self._queue: defaultdict[HostId, list[tuple[int, int, UrlId]]] = defaultdict(list)
+        self._hosts: dict[HostId, HostRecord] = {}
+        self._domains: dict[str, DomainRecord] = {}
+        self._robots: dict[str, RobotsRecord] = {}
+        self._sleeping: list[tuple[float, str]] = []
+        self._contents: dict[bytes, ContentRecord] = {}
+        self._archives: dict[str, int] = {}
+        self._meta: dict[str, bytes] = {}
+
+    def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
+        """Queue the URLs whose id was never admitted before; return them."""
+        new = []
+        for url in urls:
+            if url.id not in self._urls:
+                self._urls[url.id] = record_of(url)
+                insort(self._queue[url.id[:8]], (url.rank, url.seq, url.id))
+                new.append(url)
+        return new
+
+    def is_seen(self, url_id: UrlId) -> bool:
+        """Tell whether a URL was ever admitted."""
+        return url_id in self._urls
+
+    def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
+        """Put a URL (back) into its host's queue at its rank and seq."""
+        base = record or self._urls.get(url.id) or record_of(url)
+        self._urls[url.id] = replace(
+            base,
+            state=UrlState.QUEUED,
+            rank=url.rank,
+            seq=url.seq,
+            depth=url.depth,
+            hops=url.hops,
+            attempt=url.attempt,
+            not_before=url.not_before,
+            https_first=url.https_first,
+        )
+        entry = (url.rank, url.seq, url.id)
+        queue = self._queue[url.id[:8]]
+        if entry not in queue:
+            insort(queue, entry)
+
+    def settle(self, url: QueuedUrl, record: UrlRecord) -> None:
+        """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
+        self._urls[url.id] = record
+        queue = self._queue[url.id[:8]]
+        entry = (url.rank, url.seq, url.id)
+        if entry in queue:
+            queue.remove(entry)
+
+    def refill(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host beyond a rank and seq, in order."""
+        queue = self._queue.get(host_id, [])
+        start = 0 if after is None else bisect_right(queue, (*after, b"\xff" * 17))
+        return [
+            queued_from(url_id, host_of(self._urls[url_id].url), self._urls[url_id])
+            for _, _, url_id in queue[start : start + count]
+        ]
+
+    def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
+        """Move all that is queued at a host to the dead letters; return how many."""
+        queue = self._queue.pop(host_id, [])
+        for _, _, url_id in queue:
+            self._urls[url_id] = replace(
+                self._urls[url_id], state=UrlState.DEAD, outcome=outcome, error=error, fetched_at=now
+            )
+        return len(queue)
+
+    def look_up(self, url_id: UrlId) -> UrlRecord | None:
+        """Return the catalog's row of a URL."""
+        return self._urls.get(url_id)
+
+    def host(self, name: str) -> HostRecord | None:
+        """Return what is known of a host."""
+        return self._hosts.get(id_of_host(name))
+
+    def domain(self, name: str) -> DomainRecord | None:
+        """Return what is known of a registrable domain."""
+        return self._domains.get(name)
+
+    def robots(self, host_id: HostId) -> list[RobotsRecord]:
+        """Return robots.txt of each origin of a host."""
+        return [record for origin, record in self._robots.items() if id_of_host(host_of(origin + "/")) == host_id]
+
+    def put_host(self, record: HostRecord) -> None:
+        """Keep a host."""
+        self._hosts[id_of_host(record.name)] = record
+
+    def put_domain(self, record: DomainRecord) -> None:
+        """Keep a registrable domain."""
+        self._domains[record.name] = record
+
+    def put_robots(self, record: RobotsRecord) -> None:
+        """Keep robots.txt of an origin."""
+        self._robots[record.origin] = record
+
+    def put_sleeping(self, name: str, until: float) -> None:
+        """Let a host sleep until a time."""
+        insort(self._sleeping, (until, name))
+
+    def wake(self, now: float, count: int) -> list[str]:
+        """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
+        due = [entry for entry in self._sleeping[:count] if entry[0] <= now]
+        del self._sleeping[: len(due)]
+        return [name for _, name in due]
+
+    def sleeping(self) -> tuple[int, float]:
+        """Return how many hosts sleep, and when the first is due."""
+        return len(self._sleeping), self._sleeping[0][0] if self._sleeping else float("inf")
+
+    def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
+        """Return the first page that had this content."""
+        return self._contents.get(content_hash)
+
+    def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
+        """Name the first page that had this content; a later one changes nothing."""
+        self._contents.setdefault(content_hash, first)
+
+    def put_archive_end(self, file: str, end: int) -> None:
+        """Note how far an archive file belongs to what is committed."""
+        self._archives[file] = max(end, self._archives.get(file, 0))
+
+    def archive_ends(self) -> dict[str, int]:
+        """Return the committed length of every archive file."""
+        return dict(self._archives)
+
+    def get_meta(self, name: str) -> bytes | None:
+        """Return a named value."""
+        return self._meta.get(name)
+
+    def put_meta(self, name: str, value: bytes) -> None:
+        """Keep a named value."""
+        self._meta[name] = value
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Return all hosts."""
+        return iter(list(self._hosts.values()))
+
+    def domains(self) -> Iterator[DomainRecord]:
+        """Return all registrable domains."""
+        return iter(list(self._domains.values()))
+
+    def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Return the catalog, or a host's part of it, in order of id."""
+        return iter(sorted(item for item in self._urls.items() if item[0].startswith(host_id or b"")))
+
+    def commit(self) -> None:
+        """Do nothing: memory is as durable as it gets."""
+
+    def close(self) -> None:
+        """Do nothing."""

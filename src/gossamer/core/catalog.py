@@ -1,0 +1,68 @@
+"""How a URL's row in the catalog follows from what happened to it."""
+
+from __future__ import annotations
+
+from gossamer.records import QueuedUrl, Result, UrlId, UrlRecord, UrlState
+
+
+def record_of(url: QueuedUrl) -> UrlRecord:
+    """Return the catalog's row of a URL that waits."""
+    return UrlRecord(
+        url=url.url,
+        state=UrlState.QUEUED,
+        depth=url.depth,
+        source=url.source,
+        kind=url.kind,
+        parent=url.parent,
+        rank=url.rank,
+        seq=url.seq,
+        hops=url.hops,
+        attempt=url.attempt,
+        not_before=url.not_before,
+        found_at=url.found_at,
+        https_first=url.https_first,
+        etag=url.etag,
+        last_modified=url.last_modified,
+    )
+
+
+def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
+    """Return a URL that waits from its row in the catalog."""
+    return QueuedUrl(
+        url=record.url,
+        id=url_id,
+        host=host,
+        rank=record.rank,
+        seq=record.seq,
+        depth=record.depth,
+        kind=record.kind,
+        source=record.source,
+        parent=record.parent,
+        hops=record.hops,
+        attempt=record.attempt,
+        not_before=record.not_before,
+        found_at=record.found_at,
+        https_first=record.https_first,
+        etag=record.etag,
+        last_modified=record.last_modified,
+    )
+
+
+def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:
+    """Return the row of a URL after a fetch; a 304 keeps what the visit before had found."""
+    record = record_of(url)
+    record.state = state
+    record.fetched_at = result.finished_at
+    record.outcome, record.error, record.status = result.outcome.value, result.error, result.status
+    record.content_type, record.charset = result.content_type, result.charset
+    record.language, record.title = result.language, result.title
+    record.wire_bytes, record.content_bytes = result.wire_bytes, result.content_bytes
+    record.content_hash, record.duplicate_of = result.content_hash, result.duplicate_of
+    record.etag, record.last_modified = result.etag, result.last_modified
+    record.redirect_to, record.archived = result.redirect_to, result.archived
+    record.truncated = result.truncated.value
+    record.visits = 1 + (before.visits if before else 0)
+    if before is not None and result.status == 304:
+        record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
+        record.content_bytes, record.language = before.content_bytes, before.language
+    return record

@@ -1,0 +1,743 @@
+"""Which URL to fetch next, and when.
+
+The frontier is told facts (URLs found, names resolved, orders ended) and asked for
+decisions. It does no I/O: what it needs done stands in `take_commands`, and the driver
+does it before the next question. No method reads a clock: `now` is passed in. What is
+queued is in the ledger; a host keeps only the head of its queue in memory, and a host
+that has nothing to do leaves memory whole. `next_order` costs O(log hosts).
+
+Looking a name up takes one of the connections, as a fetch does, so that a crawl with one
+connection is the same sequence every time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.core import politeness, robots_book
+from gossamer.core.politeness import Pace
+from gossamer.core.priority import Ordering
+from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry
+from gossamer.core.robots import ALLOW_ALL, RobotsDecision, RobotsRules
+from gossamer.core.url import host_id, host_of, origin_of, path_of
+from gossamer.core.workbench import DomainSlot, HostSlot, OriginRules, Place, RobotsErrand, Workbench
+from gossamer.records import (
+    DomainRecord,
+    HostRecord,
+    Order,
+    OrderKind,
+    Outcome,
+    QueuedUrl,
+    Result,
+    UrlState,
+)
+
+HEAD_URLS = 256
+LEAST_HEAD_URLS = 4
+IDLE_HOSTS_KEPT = 10_000
+LONG_WAIT_S = 300.0
+BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
+
+# Answers that make a bare domain fall back from https to http at once.
+_HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
+_FAILED = frozenset(Outcome) - {Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.TYPE_REFUSED}
+
+
+class Resolve(Struct, frozen=True):
+    """Look a host name up; answer with `learn_address` or `fail_address`."""
+
+    host: str
+
+
+class Refill(Struct, frozen=True):
+    """Read up to `count` queued URLs of a host beyond `after`; answer with `refill`."""
+
+    host: str
+    after: tuple[int, int] | None
+    count: int
+
+
+class LoadHost(Struct, frozen=True):
+    """Bring a host into memory; answer with `load_host`."""
+
+    host: str
+
+
+class Wake(Struct, frozen=True):
+    """There is room for hosts that sleep in the ledger; answer with `load_host` for up to `count`, then `woken`."""
+
+    count: int
+
+
+class Sleep(Struct, frozen=True):
+    """A host has left memory; the ledger keeps it until the time given."""
+
+    host: HostRecord
+    until: float
+
+
+class Bury(Struct, frozen=True):
+    """All that is queued at a host has failed: move it to the dead letters."""
+
+    host: HostRecord
+    outcome: Outcome
+    error: str
+
+
+Command: TypeAlias = Resolve | Refill | LoadHost | Wake | Sleep | Bury
+
+
+class FrontierLimits(Struct, frozen=True):
+    """Numbers that bound the frontier. None: no limit."""
+
+    connections: int = 256
+    max_pages: int | None = None
+    max_pages_per_host: int | None = None
+    max_pages_per_domain: int | None = None
+    address_connections: int = 20
+    domain_connections: int = 0
+    retry_wait_s: float = 2.0
+    max_depth: int = 10
+    max_hosts_in_memory: int = 50_000
+    max_urls_in_memory: int = 400_000
+    is_unreachable_robots_allowed: bool = False
+
+
+class Denied(Struct, frozen=True):
+    """A URL that robots.txt forbids; found out when its turn came."""
+
+    url: QueuedUrl
+    decision: RobotsDecision
+
+
+class Consequence(Struct):
+    """What follows from the end of an order, for the driver to record."""
+
+    url: QueuedUrl | None = None  # the URL that the order was for; None for robots.txt
+    state: UrlState | None = None  # DONE or DEAD; QUEUED where it will be tried again
+    retry: QueuedUrl | None = None
+    hosts: list[HostRecord] = []  # changed by it: the order's own first
+    domain: DomainRecord | None = None
+    is_page: bool = False
+    new_domain: bool = False
+    robots_origin: str = ""  # whose robots.txt is known now
+    robots: OriginRules | None = None
+    sitemaps: list[str] = []
+    fallbacks: list[QueuedUrl] = []  # bare domains whose https cannot be had: to be tried over http
+    parked_s: float = 0.0  # the host was parked for this long just now
+
+
+class _Running(Struct):
+    order: Order
+    host: HostSlot
+    url: QueuedUrl | None
+    errand: RobotsErrand | None
+
+
+class Frontier:
+    """All hosts and their queues, as far as they are in memory."""
+
+    def __init__(self, limits: FrontierLimits, pace: Pace, ordering: Ordering, token: str) -> None:
+        self.limits = limits
+        self._pace = pace
+        self._ordering = ordering
+        self._token = token
+        self._bench = Workbench(ordering, limits.address_connections, limits.domain_connections)
+        self._hosts: dict[str, HostSlot] = {}
+        self._domains: dict[str, DomainSlot] = {}
+        self._idle: OrderedDict[str, HostSlot] = OrderedDict()
+        self._running: dict[int, _Running] = {}
+        self._commands: list[Command] = []
+        self._errands_ahead: dict[str, list[RobotsErrand]] = {}  # for hosts that are being loaded
+        self._denied: list[Denied] = []
+        self._resolving = 0
+        self._next_order_id = 1
+        self.pages = 0
+        self.pages_in_flight = 0
+        self.queued = 0  # URLs in the ledger that wait or are in flight
+        self.dormant_hosts = 0
+        self.next_dormant_at = float("inf")  # when the first of them is due, by the ledger
+        self._is_waking = False
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    def knows(self, host: str) -> bool:
+        """Tell whether a host is in memory."""
+        return host in self._hosts
+
+    def has_room(self) -> bool:
+        """Tell whether one more host may be in memory with work to do."""
+        return len(self._hosts) - len(self._idle) < self.limits.max_hosts_in_memory
+
+    def record_of(self, host: str) -> HostRecord | None:
+        """Return the live record of a host in memory."""
+        slot = self._hosts.get(host)
+        return None if slot is None else slot.record
+
+    def load_host(self, record: HostRecord, domain: DomainRecord, robots: dict[str, OriginRules], now: float) -> None:
+        """Bring a host into memory, with what the ledger knows of it."""
+        if record.name in self._hosts:
+            return
+        slot = self._domains.get(record.domain)
+        if slot is None:
+            slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
+        slot.hosts += 1
+        host = HostSlot(record, host_id(record.name), slot, connections=self._pace.connections(record.name))
+        host.lane = self._ordering.lane(record.rank)
+        host.origins = robots
+        host.crawl_delay_s = max((o.rules.crawl_delay_s or 0.0 for o in robots.values() if o.rules), default=0.0)
+        if record.queued:
+            host.horizon = BEFORE_ALL
+        self._hosts[record.name] = host
+        self._bench.enter(host)
+        for errand in self._errands_ahead.pop(record.name, ()):
+            host.errands.append(errand)
+        self._settle(host, now)
+
+    def woken(self, still_asleep: int, next_at: float) -> None:
+        """Take note that `Wake` was carried out."""
+        self.dormant_hosts = still_asleep
+        self.next_dormant_at = next_at
+        self._is_waking = False
+
+    def note_asleep(self, until: float) -> None:
+        """Take note of one more host that sleeps in the ledger."""
+        self.dormant_hosts += 1
+        self.next_dormant_at = min(self.next_dormant_at, until)
+
+    def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
+        """Take in URLs that the ledger has admitted. Those of hosts not in memory stay in the ledger."""
+        touched: dict[str, HostSlot] = {}
+        for url in urls:
+            self.queued += 1
+            host = self._hosts.get(url.host)
+            if host is None:
+                continue
+            host.record.queued += 1
+            if host.horizon is not None and (url.rank, url.seq) > host.horizon:
+                continue
+            if url.not_before > now:
+                host.defer(url)
+            else:
+                host.push(url)
+            if len(host.head) > 2 * self._head_size():
+                host.trim(self._head_size())
+            touched[url.host] = host
+        for host in touched.values():
+            if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+                self._settle(host, now)
+
+    def refill(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
+        """Take the answer to `Refill`: URLs in order of rank and seq."""
+        host = self._hosts[host_name]
+        host.is_refilling = False
+        if len(urls) < asked:
+            host.horizon = None
+        else:
+            host.horizon = (urls[-1].rank, urls[-1].seq)
+        for url in urls:
+            if url.seq in host.out:
+                continue
+            if url.not_before > now:
+                host.defer(url)
+            else:
+                host.push(url)
+        self._settle(host, now)
+
+    def learn_address(self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
+        """Take the answer to `Resolve`."""
+        host = self._resolved(host_name)
+        host.record.addresses = addresses
+        host.record.addresses_until = expires_at
+        self._settle(host, now)
+
+    def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord:
+        """Take the answer to `Resolve` where there is no usable address; return the host as it is now."""
+        host = self._resolved(host_name)
+        if outcome is Outcome.DNS_FAILED:
+            record = host.record
+            record.robots_tries += 1
+            record.errors += 1
+            ban = robots_book.unreachable(record.robots_tries, self._first_wait(host), now)
+            record.parked_until, record.park_reason = ban.expires_at, error
+        else:
+            self._give_up_errands(host, outcome, now)
+            self._bury(host, outcome, error)
+        self._settle(host, now)
+        return host.record
+
+    def _give_up_errands(self, host: HostSlot, outcome: Outcome, now: float) -> None:
+        """Tell the owners of robots.txt requests that were to be made at a host without address."""
+        for errand in host.errands:
+            owner = self._hosts.get(host_of(errand.origin + "/"))
+            if owner is not None and owner is not host:
+                self._learn_robots(owner, errand.origin, None, outcome, now)
+                self._settle(owner, now)
+
+    def _resolved(self, host_name: str) -> HostSlot:
+        host = self._hosts[host_name]
+        host.is_resolving = False
+        self._resolving -= 1
+        return host
+
+    def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
+        """Take note that an order's request is on the wire (only for orders that ask for it)."""
+        running = self._running.get(order_id)
+        if running is None:
+            return
+        host = running.host
+        host.has_unsent = False
+        self._hold_pace(host, max(running.order.ordered_at, sent_at))
+        self._settle(host, now)
+
+    def complete(self, result: Result, now: float) -> Consequence:
+        """Take note that an order has ended; return what follows from it."""
+        running = self._running.pop(result.order_id)
+        host, order = running.host, running.order
+        freed = self._bench.vacate(host, order.addresses[0])
+        host.has_unsent = False
+        # Of a worker that died nobody knows what it sent last: it counts as sent now.
+        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, result.sent_at)
+        before = host.record.parked_until
+        self._count(host, result, now)
+        what = Consequence(hosts=[host.record])
+        if running.errand is not None:
+            self._end_robots(host, running.errand, result, what, now)
+        elif running.url is not None:
+            self._end_page(host, running.url, result, what, now)
+        if host.record.parked_until > max(before, now):
+            what.parked_s = host.record.parked_until - now
+        host.record.delay_s = self._delay_s(host)
+        self._hold_pace(host, asked_at)
+        self._settle(host, now)
+        for other in freed:
+            self._settle(other, now)
+        return what
+
+    def _count(self, host: HostSlot, result: Result, now: float) -> None:
+        record = host.record
+        record.fetches += 1
+        record.last_fetch_at = now
+        record.bytes += result.wire_bytes
+        if result.outcome in _FAILED:
+            record.errors += 1
+        if result.first_byte_at > result.sent_at > 0:
+            latency_s = result.first_byte_at - result.sent_at
+            record.latency_s = latency_s if not record.latency_s else 0.8 * record.latency_s + 0.2 * latency_s
+        politeness.note_result(record, result, now)
+
+    # -- the end of a page -----------------------------------------------------------------------
+
+    def _end_page(self, host: HostSlot, url: QueuedUrl, result: Result, what: Consequence, now: float) -> None:
+        self.pages_in_flight -= 1
+        host.pages_in_flight -= 1
+        host.domain.pages_in_flight -= 1
+        host.out.discard(url.seq)
+        what.url = url
+        wait_s = wait_before_retry(result.outcome, url.attempt + 1, self._first_wait(host))
+        if result.outcome is Outcome.WORKER_LOST:
+            what.retry = url
+            wait_s = 0.0
+            host.push(url)
+        elif wait_s is not None:
+            what.retry = self._deferred(host, url, result, wait_s, now)
+        if wait_s is not None:
+            what.state = UrlState.QUEUED
+            self._reopen(host.domain, now)
+            return
+        self.queued -= 1
+        host.record.queued -= 1
+        what.state = UrlState.DEAD if result.outcome in _FAILED else UrlState.DONE
+        what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
+        if what.is_page:
+            self._count_page(host, what)
+        else:
+            self._reopen(host.domain, now)
+
+    def _count_page(self, host: HostSlot, what: Consequence) -> None:
+        self.pages += 1
+        host.record.pages += 1
+        host.domain.pages += 1
+        what.new_domain = host.domain.pages == 1
+        what.domain = DomainRecord(host.domain.name, host.domain.pages)
+
+    def _deferred(self, host: HostSlot, url: QueuedUrl, result: Result, wait_s: float, now: float) -> QueuedUrl:
+        not_before = now + max(wait_s, min(result.retry_after_s, MAX_RETRY_AFTER_S))
+        retry = replace(url, attempt=url.attempt + 1, not_before=not_before)
+        host.defer(retry)
+        return retry
+
+    def _reopen(self, domain: DomainSlot, now: float) -> None:
+        """Give hosts back their turn where a page that was counted on failed."""
+        spent, domain.spent = domain.spent, {}
+        for host in spent.values():
+            if host.place is Place.SPENT:
+                self._settle(host, now)
+
+    def _first_wait(self, host: HostSlot) -> float:
+        return max(self.limits.retry_wait_s, 2 * self._delay_s(host))
+
+    # -- robots.txt ------------------------------------------------------------------------------
+
+    def _end_robots(self, host: HostSlot, errand: RobotsErrand, result: Result, what: Consequence, now: float) -> None:
+        if result.outcome is Outcome.WORKER_LOST:
+            host.errands.append(errand)
+            return
+        if result.outcome is Outcome.REDIRECT and errand.hops < robots_book.MAX_ROBOTS_HOPS:
+            self._send_errand(RobotsErrand(errand.origin, result.redirect_to, errand.hops + 1), now)
+            return
+        owner = self._hosts.get(host_of(errand.origin + "/"))
+        if owner is None:
+            return
+        rules = robots_book.rules_from(result, self._token)
+        what.fallbacks = self._https_fallbacks(owner, errand.origin, result)
+        what.robots_origin = errand.origin
+        what.robots = self._learn_robots(owner, errand.origin, rules, result.outcome, now)
+        what.sitemaps = list(rules.sitemaps) if rules else []
+        if owner is not host:
+            what.hosts.append(owner.record)
+            self._settle(owner, now)
+
+    def _learn_robots(
+        self, owner: HostSlot, origin: str, rules: RobotsRules | None, outcome: Outcome, now: float
+    ) -> OriginRules:
+        if rules is not None:
+            owner.record.robots_tries = 0
+            state = robots_book.known(rules, now)
+        elif self.limits.is_unreachable_robots_allowed:
+            state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_book.UNREACHABLE_TTL_S)
+        else:
+            owner.record.robots_tries += 1
+            state = robots_book.unreachable(owner.record.robots_tries, self._first_wait(owner), now)
+            owner.record.park_reason = f"robots.txt unreachable: {outcome}"
+            if len(owner.origins) == 1:
+                owner.record.parked_until = max(owner.record.parked_until, state.expires_at)
+        owner.origins[origin] = state
+        if rules is not None and rules.crawl_delay_s:
+            owner.crawl_delay_s = max(owner.crawl_delay_s, rules.crawl_delay_s)
+        return state
+
+    def _https_fallbacks(self, owner: HostSlot, origin: str, result: Result) -> list[QueuedUrl]:
+        if result.outcome not in _HTTPS_MISSING or not origin.startswith("https:"):
+            return []
+        bare = [entry for entry in owner.head if entry[2].https_first and entry[2].url.startswith(origin + "/")]
+        for entry in bare:
+            owner.head.remove(entry)
+            self.queued -= 1
+            owner.record.queued -= 1
+        if bare:
+            owner.head.sort()
+        return [entry[2] for entry in bare]
+
+    def _send_errand(self, errand: RobotsErrand, now: float) -> None:
+        host_name = host_of(errand.url)
+        host = self._hosts.get(host_name)
+        if host is None:
+            self._errands_ahead.setdefault(host_name, []).append(errand)
+            self._commands.append(LoadHost(host_name))
+            return
+        host.errands.append(errand)
+        self._settle(host, now)
+
+    # -- decisions -------------------------------------------------------------------------------
+
+    def next_order(self, now: float) -> Order | None:
+        """Return the request to make now, or None. Call `take_commands` first, and after None again."""
+        for host in self._bench.due(now):
+            self._settle(host, now)
+        while self.in_flight < self.limits.connections and not self._is_quota_out():
+            ready = self._bench.take()
+            if ready is None:
+                return None
+            order = self._order_for(ready, now)
+            if order is not None:
+                return order
+            if self._commands:
+                # A refill must not cost its host its turn: the driver reads it, then asks again.
+                return None
+        return None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests out and names being looked up."""
+        return len(self._running) + self._resolving
+
+    def _is_quota_out(self) -> bool:
+        most = self.limits.max_pages
+        return most is not None and self.pages + self.pages_in_flight >= most
+
+    def _order_for(self, host: HostSlot, now: float) -> Order | None:
+        """Make an order at a host whose turn it is; None where something else must come first."""
+        if host.record.addresses_until <= now:
+            host.is_resolving = True
+            self._resolving += 1
+            self._bench.move(host, Place.BUSY)
+            self._commands.append(Resolve(host.name))
+            return None
+        if host.errands:
+            return self._order_robots(host, host.errands.popleft(), now)
+        host.recall(now)
+        if not host.head:
+            self._settle(host, now)
+            return None
+        url = host.head[0][2]
+        origin = origin_of(url.url)
+        robots = host.origins.get(origin)
+        if robots is None or robots.expires_at <= now:
+            host.origins[origin] = OriginRules(is_pending=True, expires_at=float("inf"))
+            return self._order_robots(host, RobotsErrand(origin, origin + "/robots.txt", 0), now)
+        if robots.is_pending:
+            self._settle(host, now)
+            return None
+        heappop(host.head)
+        if robots.rules is None:
+            self._set_aside(host, url, robots.expires_at, now)
+            return None
+        if not robots.rules.is_allowed(path_of(url.url)):
+            self._deny(host, url, robots.rules.decide(path_of(url.url)), now)
+            return None
+        return self._order_page(host, url, now)
+
+    def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
+        """Keep a URL whose origin's robots.txt cannot be reached; other origins of the host go on."""
+        host.defer(replace(url, not_before=until))
+        if len(host.deferred) > 2 * self._head_size():
+            host.record.parked_until = max(host.record.parked_until, until)
+        self._settle(host, now)
+
+    def _deny(self, host: HostSlot, url: QueuedUrl, decision: RobotsDecision, now: float) -> None:
+        self._denied.append(Denied(url, decision))
+        self.queued -= 1
+        host.record.queued -= 1
+        self._settle(host, now)
+
+    def _order_robots(self, host: HostSlot, errand: RobotsErrand, now: float) -> Order:
+        return self._send_out(host, None, errand, now)
+
+    def _order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
+        host.out.add(url.seq)
+        host.pages_in_flight += 1
+        host.domain.pages_in_flight += 1
+        self.pages_in_flight += 1
+        return self._send_out(host, url, None, now)
+
+    def adopt(self, url: QueuedUrl, now: float) -> Order | None:
+        """Make an order for a URL whose answer is here already: read back from the archive after a crash."""
+        host = self._hosts.get(url.host)
+        if host is None or url.seq in host.out:
+            return None
+        host.head = [entry for entry in host.head if entry[1] != url.seq]
+        heapify(host.head)
+        return self._order_page(host, url, now)
+
+    def _send_out(self, host: HostSlot, url: QueuedUrl | None, errand: RobotsErrand | None, now: float) -> Order:
+        addresses = host.record.addresses or ("",)
+        order = Order(
+            id=self._next_order_id,
+            kind=url.kind if url else OrderKind.ROBOTS,
+            url=url.url if url else errand.url if errand else "",
+            url_id=url.id if url else b"",
+            host=host.name,
+            addresses=addresses,
+            depth=url.depth if url else 0,
+            hops=url.hops if url else errand.hops if errand else 0,
+            attempt=url.attempt if url else 0,
+            ordered_at=now,
+            etag=url.etag if url else "",
+            last_modified=url.last_modified if url else "",
+            report_sent=host.connections > 1,
+            needs_links=url is not None and url.depth < self.limits.max_depth,
+        )
+        self._next_order_id += 1
+        self._running[order.id] = _Running(order, host, url, errand)
+        self._bench.occupy(host, addresses[0])
+        host.has_unsent = True
+        self._hold_pace(host, now)
+        self._settle(host, now)
+        return order
+
+    def next_wakeup(self) -> float | None:
+        """Return when `next_order` can next succeed by the passing of time alone, or None."""
+        due = self._bench.next_due()
+        if not self.dormant_hosts or not self.has_room():
+            return due
+        return self.next_dormant_at if due is None else min(due, self.next_dormant_at)
+
+    def take_commands(self, now: float) -> list[Command]:
+        """Return the I/O that the driver must do now."""
+        if self.dormant_hosts and self.next_dormant_at <= now and not self._is_waking and self.has_room():
+            self._is_waking = True
+            room = self.limits.max_hosts_in_memory - (len(self._hosts) - len(self._idle))
+            self._commands.append(Wake(min(room, 1000)))
+        commands, self._commands = self._commands, []
+        return commands
+
+    @property
+    def has_commands(self) -> bool:
+        """Tell whether the driver has something to do before it asks again."""
+        return bool(self._commands)
+
+    def take_denied(self) -> list[Denied]:
+        """Return the URLs that robots.txt turned out to forbid."""
+        denied, self._denied = self._denied, []
+        return denied
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def _settle(self, host: HostSlot, now: float) -> None:
+        """Give a host the place that its state asks for. Called after every change to it."""
+        if host.place is Place.IDLE:
+            self._idle.pop(host.name, None)
+        place = self._place_of(host, now)
+        if isinstance(place, float):
+            if self._may_sleep(host, place, now):
+                self._commands.append(Sleep(host.record, place))
+                self._drop(host)
+                return
+            self._bench.wait(host, place)
+        elif place is Place.READY:
+            self._bench.make_ready(host)
+        else:
+            self._bench.move(host, place)
+        if host.place is Place.IDLE:
+            self._keep_idle(host)
+        elif host.place is Place.SPENT:
+            host.domain.spent[host.name] = host
+
+    def _may_sleep(self, host: HostSlot, until: float, now: float) -> bool:
+        """Tell whether a host that waits for long should make room in memory."""
+        is_crowded = len(self._hosts) - len(self._idle) > self.limits.max_hosts_in_memory // 2
+        return is_crowded and not host.in_flight and not host.errands and until - now > LONG_WAIT_S
+
+    def _place_of(self, host: HostSlot, now: float) -> Place | float:
+        """Return a host's place; a time where it has to wait."""
+        if host.is_resolving or host.is_refilling:
+            return Place.BUSY
+        host.recall(now)
+        if not host.errands:
+            if not host.head and host.horizon is not None:
+                self._ask_refill(host)
+                return Place.BUSY
+            if not host.head and not host.deferred:
+                return Place.BUSY if host.in_flight else Place.IDLE
+            if self._is_spent(host):
+                return Place.SPENT
+        if host.in_flight >= host.connections or (host.in_flight and host.has_unsent):
+            return Place.BUSY
+        at = max(host.record.next_at, host.record.parked_until)
+        if not host.errands:
+            if not host.head:
+                at = max(at, host.deferred[0][0])
+            elif self._is_awaiting_robots(host):
+                return Place.BUSY
+        return Place.READY if at <= now else at
+
+    def _is_awaiting_robots(self, host: HostSlot) -> bool:
+        robots = host.origins.get(origin_of(host.head[0][2].url))
+        return robots is not None and robots.is_pending
+
+    def _is_spent(self, host: HostSlot) -> bool:
+        per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain
+        if per_host is not None and host.record.pages + host.pages_in_flight >= per_host:
+            return True
+        domain = host.domain
+        return per_domain is not None and domain.pages + domain.pages_in_flight >= per_domain
+
+    def _ask_refill(self, host: HostSlot) -> None:
+        host.is_refilling = True
+        self._commands.append(Refill(host.name, host.horizon, self._head_size()))
+
+    def _head_size(self) -> int:
+        hosts = max(1, len(self._hosts))
+        return max(LEAST_HEAD_URLS, min(HEAD_URLS, self.limits.max_urls_in_memory // hosts))
+
+    def _hold_pace(self, host: HostSlot, asked_at: float) -> None:
+        host.record.next_at = max(host.record.next_at, asked_at + self._delay_s(host))
+
+    def _delay_s(self, host: HostSlot) -> float:
+        return politeness.delay_in_force_s(host.record, self._pace.floor_s(host.name, host.crawl_delay_s))
+
+    def _keep_idle(self, host: HostSlot) -> None:
+        self._idle[host.name] = host
+        if len(self._idle) > IDLE_HOSTS_KEPT:
+            _, oldest = self._idle.popitem(last=False)
+            self._drop(oldest)
+
+    def _drop(self, host: HostSlot) -> None:
+        self._bench.leave(host)
+        del self._hosts[host.name]
+        host.domain.hosts -= 1
+        if not host.domain.hosts:
+            del self._domains[host.domain.name]
+
+    def _bury(self, host: HostSlot, outcome: Outcome, error: str) -> None:
+        self.queued -= host.record.queued
+        host.record.queued = 0
+        host.record.errors += 1
+        host.record.is_dead = True
+        host.head.clear()
+        host.deferred.clear()
+        host.out.clear()
+        host.errands.clear()
+        host.horizon = None
+        self._commands.append(Bury(host.record, outcome, error))
+
+    # -- what is left ----------------------------------------------------------------------------
+
+    def why_over(self, now: float, max_wait_s: float) -> str | None:
+        """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
+        if self.in_flight or self._commands or self._denied:
+            return None
+        if self._is_quota_out():
+            return "max_pages"
+        count = self._bench.count
+        if count[Place.READY] or count[Place.BLOCKED] or count[Place.BUSY]:
+            return None
+        wakeup = self.next_wakeup()
+        if wakeup is None:
+            return "budgets" if count[Place.SPENT] else "exhausted"
+        return "parked" if wakeup > now + max_wait_s else None
+
+    def parked_urls(self, now: float, max_wait_s: float) -> int:
+        """Return how many URLs wait for hosts that are not to be asked within `max_wait_s`."""
+        return sum(host.record.queued for host in self._hosts.values() if self._is_parked(host, now + max_wait_s))
+
+    @staticmethod
+    def _is_parked(host: HostSlot, horizon: float) -> bool:
+        if host.place is not Place.WAITING:
+            return False
+        at = max(host.record.next_at, host.record.parked_until)
+        return at > horizon or (not host.head and bool(host.deferred) and host.deferred[0][0] > horizon)
+
+    def records(self) -> Iterator[HostRecord]:
+        """Return what is known of every host in memory."""
+        return (host.record for host in self._hosts.values())
+
+    def places(self) -> dict[str, int]:
+        """Return how many hosts are in each place."""
+        return {place.value: count for place, count in self._bench.count.items()}
+
+    def is_in_flight(self, order_id: int) -> bool:
+        """Tell whether an order is out."""
+        return order_id in self._running
+
+    def orders_out(self) -> list[Order]:
+        """Return the orders that are out."""
+        return [running.order for running in self._running.values()]
+
+    def hold_all(self, until: float) -> None:
+        """After an unclean stop every host counts as asked at the moment of restart."""
+        for host in self._hosts.values():
+            self._hold_pace(host, until)
+
+    def head_of(self, host_name: str) -> list[QueuedUrl]:
+        """Return a host's URLs in memory in order, for inspection."""
+        host = self._hosts.get(host_name)
+        return [entry[2] for entry in sorted(host.head)] if host else []
+

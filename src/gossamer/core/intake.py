@@ -1,0 +1,140 @@
+"""Which of the links that were found are to be queued? Scope, traps, first pass; each refusal named.
+
+A memo of the URLs decided lately spares known links all of it: on a page of a site most
+links stand on every other page too (0.1 µs instead of 5). What depends on depth is not
+remembered: the same URL may be found nearer to a seed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.first_pass import FirstPass
+from gossamer.core.priority import Ordering
+from gossamer.core.scope import Scope
+from gossamer.core.traps import DateBudget, shape_trap
+from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
+
+MEMO_URLS = 200_000
+
+
+class Refused(Struct, frozen=True):
+    """A link that was not queued, and the rule that says so."""
+
+    link: Link
+    rule: str
+
+
+class Screened(Struct):
+    """What remained of the links, and what did not."""
+
+    candidates: list[QueuedUrl] = []
+    refused: list[Refused] = []
+    capped: int = 0  # over the limit for one page
+
+
+class Finding(Struct, frozen=True):
+    """Where links come from."""
+
+    depth: int  # of what is found
+    source: Source
+    parent: UrlId = b""
+    hops: int = 0
+    kind: OrderKind = OrderKind.PAGE
+    https_first: bool = False
+
+
+class Intake:
+    """The gate between what is found and what is queued."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        ordering: Ordering,
+        *,
+        max_depth: int,
+        max_links_per_page: int,
+        first_pass: FirstPass | None = None,
+        remembers: bool = True,
+    ) -> None:
+        self.scope = scope
+        self.first_pass = first_pass
+        self._ordering = ordering
+        self._max_depth = max_depth
+        self._max_links = max_links_per_page
+        self._remembers = remembers
+        self._dates = DateBudget()
+        self._memo: set[UrlId] = set()
+        self.next_seq = 1
+
+    def screen(self, links: Iterable[Link], finding: Finding, now: float) -> Screened:
+        """Return the links that are candidates for the queue, in order, and the refusals."""
+        screened = Screened()
+        if finding.depth > self._max_depth:
+            return screened
+        memo = self._memo
+        for link in links:
+            if link.id in memo:
+                continue
+            rule = self._refusal(link, finding)
+            if rule is not None:
+                if rule != "first_pass":
+                    self._remember(link.id)
+                    screened.refused.append(Refused(link, rule))
+                continue
+            if len(screened.candidates) >= self._max_links and finding.source is not Source.SITEMAP:
+                screened.capped += 1
+                continue
+            self._remember(link.id)
+            screened.candidates.append(self._candidate(link, finding, now))
+        return screened
+
+    def _refusal(self, link: Link, finding: Finding) -> str | None:
+        if finding.source is Source.SEED:
+            return None
+        if finding.kind is OrderKind.SITEMAP:
+            return None
+        rule = (
+            self.scope.refusal(link.url, link.host) or shape_trap(link.url) or self._dates.refusal(link.url, link.host)
+        )
+        if rule is not None:
+            return rule
+        if self.first_pass is not None and finding.source is not Source.REDIRECT:
+            domain = registrable_domain(link.host)
+            return None if self.first_pass.lets_in(link, domain, finding.depth) else "first_pass"
+        return None
+
+    def _candidate(self, link: Link, finding: Finding, now: float) -> QueuedUrl:
+        seq = self.next_seq
+        self.next_seq = seq + 1
+        return QueuedUrl(
+            url=link.url,
+            id=link.id,
+            host=link.host,
+            rank=self._ordering.rank(link.url, link.id, finding.depth),
+            seq=seq,
+            depth=finding.depth,
+            kind=finding.kind,
+            source=finding.source,
+            parent=finding.parent,
+            hops=finding.hops,
+            found_at=now,
+            https_first=finding.https_first,
+        )
+
+    def note_admitted(self, urls: Iterable[QueuedUrl]) -> None:
+        """Take note of what was new and is queued now."""
+        for url in urls:
+            self._dates.count(url.url, url.host)
+            if self.first_pass is not None:
+                self.first_pass.queue(registrable_domain(url.host))
+
+    def _remember(self, url_id: UrlId) -> None:
+        if not self._remembers:
+            return
+        if len(self._memo) >= MEMO_URLS:
+            self._memo.clear()
+        self._memo.add(url_id)

@@ -1,0 +1,95 @@
+"""How long is a host left alone? Pace, refusals and parking; all of it durable in `HostRecord`.
+
+The delay in force is the larger of the configured delay and the host's Crawl-delay,
+doubled once for each step of back-off. It never falls below that floor. A refusal (429,
+or 503 with Retry-After) holds the whole host; five failures in a row park it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from gossamer.core.retry import HOST_FAILURES, MAX_RETRY_AFTER_S
+from gossamer.records import HostRecord, Outcome, Result
+
+FAILURES_BEFORE_PARKING = 5
+FAILURES_BEFORE_BACKOFF = 2
+FIRST_PARK_S = 60.0
+MAX_PARK_S = 3600.0
+MAX_BACKOFF = 8  # 256 times the delay
+MAX_DELAY_S = 3600.0
+FIRST_REFUSAL_S = 5.0
+
+
+class PaceRule(Struct, frozen=True):
+    """Delay and connections for the hosts that a pattern names (`example.org`, `*.example.org`)."""
+
+    pattern: str
+    delay_s: float | None = None
+    connections: int | None = None
+
+
+class Pace:
+    """The pace of every host, from the settings."""
+
+    def __init__(self, delay_s: float, connections: int, rules: Sequence[PaceRule] = ()) -> None:
+        self._delay_s = delay_s
+        self._connections = connections
+        self._rules = tuple(rules)
+        self._rule = lru_cache(maxsize=10_000)(self._find_rule)
+
+    def _find_rule(self, host: str) -> PaceRule | None:
+        return next((rule for rule in self._rules if fnmatch.fnmatchcase(host, rule.pattern.lower())), None)
+
+    def floor_s(self, host: str, crawl_delay_s: float | None) -> float:
+        """Return the least delay of a host before any back-off."""
+        rule = self._rule(host) if self._rules else None
+        delay_s = self._delay_s if rule is None or rule.delay_s is None else rule.delay_s
+        return max(delay_s, crawl_delay_s or 0.0)
+
+    def connections(self, host: str) -> int:
+        """Return how many requests a host may have in flight."""
+        rule = self._rule(host) if self._rules else None
+        return self._connections if rule is None or rule.connections is None else rule.connections
+
+
+def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
+    """Return the host's delay with its back-off."""
+    if not record.backoff:
+        return floor_s
+    return max(floor_s, min(MAX_DELAY_S, max(floor_s, 0.5) * float(1 << record.backoff)))
+
+
+def note_result(record: HostRecord, result: Result, now: float) -> None:
+    """Let a host's promises follow from how a fetch ended."""
+    if result.outcome is Outcome.RATE_LIMITED or (result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0):
+        _hold_after_refusal(record, result, now)
+    elif result.outcome in HOST_FAILURES:
+        _note_failure(record, result.outcome, now)
+    elif result.outcome is not Outcome.WORKER_LOST:
+        record.failures_in_a_row = 0
+        record.backoff = max(0, record.backoff - 1)
+        record.park_reason = ""
+
+
+def _hold_after_refusal(record: HostRecord, result: Result, now: float) -> None:
+    # A burst counts once: refusals that arrive while the host is held already change nothing but the later time.
+    if record.parked_until <= now:
+        record.backoff = min(MAX_BACKOFF, record.backoff + 1)
+    wait_s = result.retry_after_s if result.retry_after_s > 0 else FIRST_REFUSAL_S * 2 ** (record.backoff - 1)
+    record.parked_until = max(record.parked_until, now + min(wait_s, MAX_RETRY_AFTER_S))
+    record.park_reason = f"{result.status} Retry-After" if result.retry_after_s > 0 else str(result.status)
+
+
+def _note_failure(record: HostRecord, outcome: Outcome, now: float) -> None:
+    record.failures_in_a_row += 1
+    if record.failures_in_a_row >= FAILURES_BEFORE_BACKOFF:
+        record.backoff = min(MAX_BACKOFF, record.backoff + 1)
+    if record.failures_in_a_row >= FAILURES_BEFORE_PARKING:
+        doublings = record.failures_in_a_row - FAILURES_BEFORE_PARKING
+        record.parked_until = max(record.parked_until, now + min(MAX_PARK_S, FIRST_PARK_S * 2**doublings))
+        record.park_reason = f"{record.failures_in_a_row} failures in a row, last {outcome}"

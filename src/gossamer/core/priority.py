@@ -1,0 +1,99 @@
+"""In what order are URLs fetched? Within a host by rank and arrival, between hosts by standing.
+
+A rank is an integer made once, when the URL is admitted; lower is sooner. A standing is
+made whenever a host becomes ready, from what is known then. Pages come before documents
+and media in every order: their ranks are demoted by more than any depth can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+from xxhash import xxh3_64_intdigest
+
+from gossamer.core.scope import DEMOTED_EXTENSIONS, extension_of
+from gossamer.records import UrlId
+
+Standing: TypeAlias = tuple[int, int, int]
+
+DEMOTION = 1 << 20
+YOUNG_DOMAIN_PAGES = 10
+
+
+class OrderName(StrEnum):
+    """The orders to choose from."""
+
+    BREADTH = "breadth"
+    SCORE = "score"
+    RANDOM = "random"
+    TIERS = "tiers"
+
+
+class Ordering(Struct, frozen=True):
+    """One order: how a URL is ranked, how a ready host stands, and in which lane it waits."""
+
+    rank: Callable[[str, UrlId, int], int]  # url, id, depth
+    standing: Callable[[int, int, int], Standing]  # pages of the domain, rank and seq of the host's first URL
+    lane_weights: tuple[int, ...] = (1,)
+
+    def lane(self, host_rank: float) -> int:
+        """Return the lane of a host by its rank from 0 to 1: the first is the best."""
+        lanes = len(self.lane_weights)
+        return min(lanes - 1, int((1.0 - host_rank) * lanes))
+
+
+def _demotion(url: str) -> int:
+    return DEMOTION if extension_of(url) in DEMOTED_EXTENSIONS else 0
+
+
+def _rank_by_depth(url: str, _id: UrlId, depth: int) -> int:
+    return depth + _demotion(url)
+
+
+def _breadth_standing(domain_pages: int, rank: int, seq: int) -> Standing:
+    return domain_pages, rank, seq
+
+
+def score(url: str, depth: int) -> int:
+    """Return the score of a URL from 0 to 100 before the bonus for young domains."""
+    points = 100 - 10 * depth
+    if extension_of(url) in DEMOTED_EXTENSIONS:
+        points -= 20
+    query = url.partition("?")[2]
+    if len(query) > 50:
+        points -= 10
+    if len(url) > 100:
+        points -= 5
+    return max(0, min(100, points))
+
+
+def _rank_by_score(url: str, _id: UrlId, depth: int) -> int:
+    return 100 - score(url, depth)
+
+
+def _score_standing(domain_pages: int, rank: int, seq: int) -> Standing:
+    bonus = 5 if domain_pages < YOUNG_DOMAIN_PAGES else 0
+    return max(0, rank - bonus), seq, 0
+
+
+def _arrival_standing(_domain_pages: int, rank: int, seq: int) -> Standing:
+    return rank, seq, 0
+
+
+def ordering(name: OrderName, seed: int = 0) -> Ordering:
+    """Return the order of that name; `seed` decides the random one."""
+
+    def rank_by_chance(_url: str, url_id: UrlId, _depth: int) -> int:
+        return xxh3_64_intdigest(url_id, seed) >> 40
+
+    orders: Mapping[OrderName, Ordering] = {
+        OrderName.BREADTH: Ordering(_rank_by_depth, _breadth_standing),
+        OrderName.SCORE: Ordering(_rank_by_score, _score_standing),
+        OrderName.RANDOM: Ordering(rank_by_chance, _arrival_standing),
+        # Six turns for the best third of the hosts, three for the middle, one for the rest: nobody starves.
+        OrderName.TIERS: Ordering(_rank_by_depth, _arrival_standing, lane_weights=(6, 3, 1)),
+    }
+    return orders[name]

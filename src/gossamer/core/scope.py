@@ -1,0 +1,114 @@
+"""Does this URL belong to the crawl, and by which rule?
+
+A verdict is the name of the rule that refused, or None. The order of the rules: blocked
+host, extension, include patterns (which win over exclude patterns), exclude patterns,
+then how far from the seeds. Include patterns let nothing in that is out of reach.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.url import path_of
+
+
+class Reach(StrEnum):
+    """How far from its seeds a crawl may go."""
+
+    PAGE = "page"
+    PREFIX = "prefix"
+    HOST = "host"
+    DOMAIN = "domain"
+    ANY = "any"
+
+
+# Whole path segments, so that /login-tips and /administration stay in.
+DEFAULT_EXCLUDES = (r"/(?:login|log-in|signin|sign-in|logout|log-out|admin|wp-admin|cart|basket|checkout)(?:/|\?|$)",)
+
+# Never a page, and never holds links.
+SKIPPED_EXTENSIONS = frozenset(
+    "7z avi bin bmp bz2 css deb dmg eot exe flac gif gz ico iso jar jpeg jpg js m4a m4v map mkv mov mp3 mp4 mpeg "
+    "mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf war wasm wav webm webp wma wmv woff woff2 xz zip "
+    "zst".split()
+)
+# Pages come first, documents and media after all of them.
+DEMOTED_EXTENSIONS = frozenset(
+    "csv doc docx epub json odp ods odt pdf ppt pptx ps rdf rss rtf tex tsv txt xls xlsx xml yaml yml".split()
+)
+
+
+def extension_of(url: str) -> str:
+    """Return the file extension of a canonical URL's path in lower case, or the empty string."""
+    path = path_of(url)
+    query = path.find("?")
+    if query >= 0:
+        path = path[:query]
+    name = path[path.rfind("/") + 1 :]
+    dot = name.rfind(".")
+    return name[dot + 1 :].lower() if dot > 0 and len(name) - dot <= 6 else ""
+
+
+class Scope:
+    """The borders of one crawl. Seeds, and where they redirect to, widen it while it runs."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        *,
+        includes: Sequence[str] = (),
+        excludes: Sequence[str] = DEFAULT_EXCLUDES,
+        blocked_hosts: Iterable[str] = (),
+        skipped_extensions: frozenset[str] = SKIPPED_EXTENSIONS,
+    ) -> None:
+        self._reach = reach
+        self._include = _union(includes)
+        self._exclude = _union(excludes)
+        self._skipped = skipped_extensions
+        self._blocked = frozenset(host.lower() for host in blocked_hosts)
+        self._places: set[str] = set()
+
+    def join(self, url: str, host: str) -> None:
+        """Let a seed, or the target of a seed's redirect, open its surroundings."""
+        self._places.add(self._place_of(url, host))
+
+    def refusal(self, url: str, host: str) -> str | None:
+        """Return the name of the rule that keeps a canonical URL out, or None."""
+        if self._blocked and (host in self._blocked or registrable_domain(host) in self._blocked):
+            return "blocked_host"
+        if not self._is_within_reach(url, host):
+            return "out_of_scope"
+        if extension_of(url) in self._skipped:
+            return "extension"
+        if self._include is not None and self._include.search(url):
+            return None
+        if self._exclude is not None and self._exclude.search(url):
+            return "exclude_pattern"
+        return None
+
+    def _is_within_reach(self, url: str, host: str) -> bool:
+        if self._reach is Reach.ANY:
+            return True
+        if self._reach is Reach.PREFIX:
+            return any(url.startswith(place) for place in self._places)
+        return self._place_of(url, host) in self._places
+
+    def _place_of(self, url: str, host: str) -> str:
+        match self._reach:
+            case Reach.PAGE:
+                return url
+            case Reach.PREFIX:
+                bare = url.partition("?")[0]
+                return bare[: bare.rindex("/") + 1]
+            case Reach.HOST:
+                return host
+            case Reach.DOMAIN:
+                return registrable_domain(host)
+            case Reach.ANY:
+                return ""
+
+
+def _union(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None

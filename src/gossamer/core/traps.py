@@ -1,0 +1,61 @@
+"""Is this URL one of endlessly many? The refusal is the name of the trap.
+
+Two kinds here: what a URL shows by itself (a segment more than three times, in whatever
+order), and budgets a host (date-shaped paths). Both are plain functions of what was
+admitted before, so a crawl that is resumed and told its counts again decides the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from gossamer.core.url import path_of
+
+MAX_SEGMENT_REPEATS = 3
+MAX_SEGMENTS = 30
+MAX_DATED_URLS_PER_HOST = 40
+
+_DATED_PATH = re.compile(
+    r"/(?:19|20)\d\d(?:[/_-](?:0?[1-9]|1[0-2])(?![\d])(?:[/_-](?:0?[1-9]|[12]\d|3[01])(?![\d]))?)/?(?:$|\?)"
+)
+_DATED_QUERY = re.compile(
+    r"[?&](?:date|month|day|ym|cal|calendar|start|from)=(?:19|20)\d\d-?(?:0[1-9]|1[0-2])"
+    r"|[?&]y(?:ear)?=(?:19|20)\d\d.*[?&]m(?:onth)?=|[?&]m(?:onth)?=\d.*[?&]y(?:ear)?=(?:19|20)\d\d",
+    re.IGNORECASE,
+)
+
+
+def shape_trap(url: str) -> str | None:
+    """Return the name of the trap that a URL shows by itself, or None."""
+    path = path_of(url).partition("?")[0]
+    if path.count("/") <= MAX_SEGMENT_REPEATS:
+        return None
+    segments = path.split("/")
+    if len(segments) > MAX_SEGMENTS:
+        return "path_too_deep"
+    repeats = Counter(segment for segment in segments if segment)
+    return "repeated_segment" if repeats and max(repeats.values()) > MAX_SEGMENT_REPEATS else None
+
+
+def is_dated(url: str) -> bool:
+    """Tell whether a URL ends in a date (year and month): the shape of a calendar without end."""
+    path = path_of(url)
+    return _DATED_PATH.search(path) is not None or ("?" in path and _DATED_QUERY.search(path) is not None)
+
+
+class DateBudget:
+    """How many date-shaped URLs each host has had."""
+
+    def __init__(self, limit: int = MAX_DATED_URLS_PER_HOST) -> None:
+        self._limit = limit
+        self._used: Counter[str] = Counter()
+
+    def refusal(self, url: str, host: str) -> str | None:
+        """Return the name of the trap where a date-shaped URL is over its host's budget, or None."""
+        return "calendar" if self._used[host] >= self._limit and is_dated(url) else None
+
+    def count(self, url: str, host: str) -> None:
+        """Take note of an admitted URL."""
+        if is_dated(url):
+            self._used[host] += 1

@@ -1,0 +1,501 @@
+"""One crawl: facts go in, orders come out, the ledger and the events follow.
+
+This is the whole crawl but for the network: no sockets, no files but the ledger's, no
+clock. The hub drives it in real time, the simulator in virtual time. The driver's part:
+
+    crawl.orders(now)      requests to make now; call after every fact and when `next_wakeup` comes
+    crawl.take_resolves()  names to look up; answer with `learn_address` or `fail_address`
+    crawl.complete(...)    a request has ended
+
+Everything that follows from a result is in the ledger's pending changes before `complete`
+returns, so whatever a commit holds is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.core import frontier as core
+from gossamer.core.catalog import queued_from, record_of, settled_record
+from gossamer.core.domains import registrable_domain
+from gossamer.core.frontier import Consequence, Frontier
+from gossamer.core.intake import Finding, Intake
+from gossamer.core.robots import parse_robots
+from gossamer.core.url import canonical, host_id, host_of, link_to
+from gossamer.core.workbench import OriginRules
+from gossamer.engine.narrator import Narrator
+from gossamer.engine.tally import Tally
+from gossamer.ports import Ledger
+from gossamer.records import (
+    SITEMAP_INDEX,
+    ContentRecord,
+    DomainRecord,
+    HostRecord,
+    Link,
+    Order,
+    OrderKind,
+    Outcome,
+    QueuedUrl,
+    Result,
+    RobotsRecord,
+    Source,
+    UrlId,
+    UrlState,
+)
+
+MAX_HOPS = 5
+
+
+class CrawlRules(Struct, frozen=True):
+    """Numbers and switches of the engine."""
+
+    robots_token: str = "gossamer"  # noqa: S105 - a name, not a secret
+    follows_sitemaps: bool = True
+    follows_duplicates: bool = True
+    cooldown_s: float = 0.0
+    max_queued: int | None = None
+    continues_after_target: bool = False
+
+
+class Crawl:
+    """The state of one crawl."""
+
+    def __init__(
+        self, rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, narrator: Narrator
+    ) -> None:
+        self._rules = rules
+        self.frontier = frontier
+        self._intake = intake
+        self._ledger = ledger
+        self._tell = narrator
+        self.tally = Tally()
+        self._orders: dict[int, Order] = {}
+        self._resolves: list[str] = []
+        self.is_target_reached = False
+        self.ranks: Callable[[str], float] = lambda _host: 0.5
+
+    # -- starting ---------------------------------------------------------------------------------
+
+    def restore(self, now: float, *, was_clean: bool) -> None:
+        """Take up the crawl that the ledger holds."""
+        value = self._ledger.get_meta("tally")
+        if value is not None:
+            self.tally = msgspec.msgpack.decode(value, type=Tally)
+        self._intake.next_seq = self.tally.next_seq
+        self.frontier.pages = self.tally.pages
+        for place in msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str]):
+            self._intake.scope.join(place, host_of(place))
+        if self._intake.first_pass is not None:
+            for domain in self._ledger.domains():
+                if domain.pages:
+                    self._intake.first_pass.reach(domain.name)
+        waiting = sorted((host for host in self._ledger.hosts() if host.queued), key=lambda host: host.first_seen_at)
+        for host in waiting:
+            self._restore_host(host, now, was_clean)
+        self.frontier.woken(*self._ledger.sleeping())
+
+    def _restore_host(self, host: HostRecord, now: float, was_clean: bool) -> None:
+        self.frontier.queued += host.queued
+        # Stored instants are on an older time line: no wait may be longer than it was when it was made.
+        host.next_at = min(host.next_at, now + max(host.delay_s, 0.0)) if was_clean else now + host.delay_s
+        if self._intake.first_pass is not None:
+            for _ in range(host.queued):
+                self._intake.first_pass.queue(host.domain)
+        if not host.asleep_until and self.frontier.has_room():
+            self._load(host, now)
+        elif not host.asleep_until:
+            self._put_to_sleep(host, now)
+
+    def add_seeds(self, links: Sequence[Link], now: float, *, https_first: frozenset[UrlId] = frozenset()) -> int:
+        """Queue seeds; return how many were new."""
+        added = 0
+        for link in links:
+            self._join_scope(link)
+            finding = Finding(depth=0, source=Source.SEED, https_first=link.id in https_first)
+            added += len(self._offer([link], finding, now))
+        return added
+
+    def _join_scope(self, link: Link) -> None:
+        self._intake.scope.join(link.url, link.host)
+        places = msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str])
+        if link.url not in places:
+            self._ledger.put_meta("scope", msgspec.msgpack.encode([*places, link.url]))
+
+    # -- orders -----------------------------------------------------------------------------------
+
+    def orders(self, now: float, most: int = 1 << 30) -> list[Order]:
+        """Return the requests to make now."""
+        orders: list[Order] = []
+        while len(orders) < most:
+            self._run_commands(now)
+            order = self.frontier.next_order(now) if not self.is_target_reached else None
+            self._record_denied(now)
+            if order is not None:
+                self._orders[order.id] = order
+                orders.append(order)
+            elif not self.frontier.has_commands:
+                break
+        return orders
+
+    def take_resolves(self) -> list[str]:
+        """Return the host names to look up."""
+        names, self._resolves = self._resolves, []
+        return names
+
+    def next_wakeup(self) -> float | None:
+        """Return when `orders` can next bring something by the passing of time alone."""
+        return None if self.is_target_reached else self.frontier.next_wakeup()
+
+    def why_over(self, now: float, max_wait_s: float) -> str | None:
+        """Return why the crawl is over, or None."""
+        if self.is_target_reached:
+            return None if self.frontier.in_flight else "target_domains"
+        return self.frontier.why_over(now, max_wait_s)
+
+    def _run_commands(self, now: float) -> None:
+        while commands := self.frontier.take_commands(now):
+            for command in commands:
+                self._run_command(command, now)
+
+    def _run_command(self, command: core.Command, now: float) -> None:
+        match command:
+            case core.Resolve(host):
+                self._resolves.append(host)
+            case core.Refill(host, after, count):
+                self.frontier.refill(host, self._ledger.refill(host_id(host), after, count), count, now)
+            case core.LoadHost(host):
+                self._load(self._host_record(host, now), now)
+            case core.Wake(count):
+                self._wake(count, now)
+            case core.Sleep(record, until):
+                self._put_to_sleep(record, until)
+            case core.Bury(record, outcome, error):
+                buried = self._ledger.bury(host_id(record.name), outcome.value, error, now)
+                self.tally.dead += buried
+                self._ledger.put_host(record)
+                self._tell.host_dead(record.name, outcome, error, buried, now)
+                self._note_first_pass_failure(record.name, now)
+
+    def _wake(self, count: int, now: float) -> None:
+        for name in self._ledger.wake(now, count):
+            record = self._host_record(name, now)
+            record.asleep_until = 0.0
+            self._load(record, now)
+        self.frontier.woken(*self._ledger.sleeping())
+
+    def _load(self, record: HostRecord, now: float) -> None:
+        origins = {
+            robots.origin: OriginRules(
+                rules=parse_robots(robots.body, self._rules.robots_token), expires_at=robots.expires_at
+            )
+            for robots in self._ledger.robots(host_id(record.name))
+            if robots.expires_at > now
+        }
+        domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
+        self.frontier.load_host(record, domain, origins, now)
+
+    def _host_record(self, name: str, now: float) -> HostRecord:
+        record = self._ledger.host(name)
+        if record is None:
+            record = HostRecord(name, registrable_domain(name), rank=self.ranks(name), first_seen_at=now)
+            self._ledger.put_host(record)
+        return record
+
+    def _put_to_sleep(self, record: HostRecord, until: float) -> None:
+        if record.asleep_until:
+            return
+        record.asleep_until = until
+        self._ledger.put_host(record)
+        self._ledger.put_sleeping(record.name, until)
+        self.frontier.note_asleep(until)
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def learn_address(self, host: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
+        """A name was resolved."""
+        self.frontier.learn_address(host, addresses, expires_at, now)
+
+    def fail_address(self, host: str, outcome: Outcome, error: str, now: float) -> None:
+        """A name has no usable address."""
+        record = self.frontier.fail_address(host, outcome, error, now)
+        self._ledger.put_host(record)
+        self.tally.errors += 1
+        if record.parked_until > now:
+            self._tell.parked(record, record.parked_until - now, now)
+
+    def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
+        """A request is on the wire."""
+        self.frontier.mark_sent(order_id, sent_at, now)
+
+    def complete(self, result: Result, now: float) -> None:
+        """A request has ended."""
+        order = self._orders.pop(result.order_id, None)
+        if order is None:
+            return
+        self._judge_redirect(order, result)
+        what = self.frontier.complete(result, now)
+        if result.outcome is not Outcome.WORKER_LOST:
+            self.tally.count_fetch(order.kind, result)
+        for record in what.hosts:
+            self._ledger.put_host(record)
+        if result.archived is not None:
+            self._ledger.put_archive_end(result.archived.file, result.archive_end)
+        if what.url is None:
+            self._end_robots(order, result, what, now)
+        else:
+            self._end_page(order, what.url, result, what, now)
+        if what.parked_s:
+            self._tell.parked(what.hosts[0], what.parked_s, now)
+
+    def adopt(self, link: Link, now: float) -> Order | None:
+        """Return an order for a queued URL whose answer was read back from the archive, or None where it is not queued."""
+        record = self._ledger.look_up(link.id)
+        if record is None or record.state is not UrlState.QUEUED:
+            return None
+        if not self.frontier.knows(link.host):
+            self._load(self._host_record(link.host, now), now)
+        order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
+        if order is not None:
+            self._orders[order.id] = order
+        return order
+
+    def order_for(self, url: str) -> Order | None:
+        """Return the order that is out for a URL."""
+        return next((order for order in self._orders.values() if order.url == url), None)
+
+    def _judge_redirect(self, order: Order, result: Result) -> None:
+        """Turn a redirect that leads nowhere into the failure that it is."""
+        if result.outcome is not Outcome.REDIRECT or order.kind is OrderKind.ROBOTS:
+            return
+        if result.redirect_to == order.url:
+            result.outcome = Outcome.REDIRECT_LOOP
+        elif order.hops >= MAX_HOPS:
+            result.outcome = Outcome.TOO_MANY_REDIRECTS
+
+    # -- robots.txt -------------------------------------------------------------------------------
+
+    def _end_robots(self, order: Order, result: Result, what: Consequence, now: float) -> None:
+        self._tell.robots(order, result, now)
+        if what.robots is not None and not what.robots.is_unreachable:
+            self._ledger.put_robots(
+                RobotsRecord(
+                    origin=what.robots_origin,
+                    status=result.status,
+                    outcome=result.outcome.value,
+                    body=result.robots if result.outcome is Outcome.OK else b"",
+                    fetched_at=now,
+                    expires_at=what.robots.expires_at,
+                )
+            )
+        for url in what.fallbacks:
+            self._fall_back(url, result, now)
+        if self._rules.follows_sitemaps and what.sitemaps and self._intake.first_pass is None:
+            self._offer_sitemaps(what.sitemaps, what.robots_origin, now)
+
+    def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
+        """A bare domain has no https: try it over http."""
+        record = record_of(url)
+        record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
+        self._ledger.settle(url, record)
+        link = link_to("http:" + url.url.removeprefix("https:"))
+        self._join_scope(link)
+        self._tell.fallback(url, link, now)
+        self._offer([link], Finding(depth=0, source=Source.SEED), now)
+
+    def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
+        urls = [url for text in sitemaps[:100] if (url := canonical(text, origin + "/")) is not None]
+        links = [link for url in urls if self._intake.scope.refusal((link := link_to(url)).url, link.host) is None]
+        self._offer(links, Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
+
+    # -- pages ------------------------------------------------------------------------------------
+
+    def _end_page(self, order: Order, url: QueuedUrl, result: Result, what: Consequence, now: float) -> None:
+        if what.retry is not None:
+            if result.outcome is not Outcome.WORKER_LOST:
+                self.tally.retries += 1
+                self._ledger.requeue(what.retry)
+            self._tell.retry(order, url, result, what.retry.not_before - now, now)
+            return
+        is_duplicate = self._note_content(url, result) if what.is_page else False
+        before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
+        state = what.state or UrlState.DONE
+        self._ledger.settle(url, settled_record(url, state, result, before))
+        new = self._follow(url, result, is_duplicate, now)
+        if what.is_page:
+            self._count_page(what, result)
+        elif state is UrlState.DEAD:
+            self.tally.dead += 1
+        if not what.is_page and not (result.outcome is Outcome.REDIRECT and new):
+            self._note_first_pass_failure(url.host, now)
+        self._tell.page(order, url, result, new, now)
+        if is_duplicate:
+            self._tell.duplicate(url, result, now)
+
+    def _count_page(self, what: Consequence, result: Result) -> None:
+        self.tally.count_page(result)
+        if what.hosts[0].pages == 1:
+            self.tally.unique_hosts += 1
+        if what.domain is None:
+            return
+        self._ledger.put_domain(what.domain)
+        if what.new_domain:
+            self.tally.unique_domains += 1
+            self._note_new_domain(what.domain.name)
+
+    def _note_new_domain(self, domain: str) -> None:
+        first_pass = self._intake.first_pass
+        if first_pass is None:
+            return
+        first_pass.reach(domain)
+        if first_pass.is_over:
+            if self._rules.continues_after_target:
+                self._intake.first_pass = None
+            else:
+                self.is_target_reached = True
+
+    def _note_first_pass_failure(self, host: str, now: float) -> None:
+        first_pass = self._intake.first_pass
+        if first_pass is None:
+            return
+        reserve = first_pass.fail(registrable_domain(host))
+        while reserve is not None:
+            link, depth = reserve
+            if self._offer([link], Finding(depth=depth, source=Source.REDIRECT), now):
+                return
+            reserve = first_pass.fail(registrable_domain(host))
+
+    def _note_content(self, url: QueuedUrl, result: Result) -> bool:
+        """Tell whether another URL had this very content before."""
+        if not result.content_hash:
+            return False
+        first = self._ledger.first_with_content(result.content_hash)
+        if first is None:
+            copy = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest)
+            self._ledger.put_content(result.content_hash, copy)
+            return False
+        if first.url_id == url.id:
+            return False
+        result.duplicate_of = first.url_id
+        self.tally.duplicates += 1
+        return True
+
+    def _follow(self, url: QueuedUrl, result: Result, is_duplicate: bool, now: float) -> int:
+        """Offer what a page leads to; return how many new URLs were queued."""
+        if result.outcome is Outcome.REDIRECT:
+            return self._follow_redirect(url, result.redirect_to, now)
+        if not result.links or (is_duplicate and not self._rules.follows_duplicates):
+            return 0
+        source = Source.SITEMAP if url.kind is OrderKind.SITEMAP else Source.LINK
+        if source is Source.SITEMAP and result.content_type == SITEMAP_INDEX:
+            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=OrderKind.SITEMAP)
+        else:
+            finding = Finding(depth=url.depth + 1, source=source, parent=url.id)
+        return len(self._offer(result.links, finding, now))
+
+    def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
+        link = link_to(target)
+        is_seed = url.depth == 0 and url.source in (Source.SEED, Source.REDIRECT)
+        if is_seed:
+            self._join_scope(link)
+        finding = Finding(depth=url.depth, source=Source.REDIRECT, parent=url.id, hops=url.hops + 1, kind=url.kind)
+        if link.id == url.id:
+            # Only the spelling differs (a tracking parameter dropped, say): the same URL, asked for as told.
+            again = replace(url, url=target, hops=url.hops + 1, seq=self._intake.next_seq, source=Source.REDIRECT)
+            self._intake.next_seq += 1
+            self._ledger.requeue(again, record_of(again))
+            self._take_in([again], now)
+            return 1
+        return len(self._offer([link], finding, now))
+
+    # -- queueing ---------------------------------------------------------------------------------
+
+    def _offer(self, links: Sequence[Link], finding: Finding, now: float) -> list[QueuedUrl]:
+        """Screen links, admit what is new, and hand it to the frontier; return what was new."""
+        screened = self._intake.screen(links, finding, now)
+        self.tally.excluded += len(screened.refused)
+        for refused in screened.refused:
+            self._tell.excluded(refused, finding.depth, now)
+        if screened.capped:
+            self._tell.capped(finding.parent, links[0].host, screened.capped, now)
+        if not screened.candidates:
+            return []
+        new = self._ledger.admit(screened.candidates)
+        if self._rules.cooldown_s and len(new) < len(screened.candidates):
+            new = new + self._cooled(screened.candidates, new, now)
+        self._intake.note_admitted(new)
+        self.tally.urls_seen += len(new)
+        self.tally.next_seq = self._intake.next_seq
+        self._take_in(new, now)
+        return new
+
+    def _cooled(self, candidates: Sequence[QueuedUrl], new: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
+        """Queue again what was fetched longer ago than its time to live."""
+        fresh = {url.id for url in new}
+        again: list[QueuedUrl] = []
+        for url in candidates:
+            record = None if url.id in fresh else self._ledger.look_up(url.id)
+            if record is None or record.state is UrlState.QUEUED:
+                continue
+            if now - record.fetched_at < self._rules.cooldown_s:
+                self._tell.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
+                continue
+            retried = replace(url, etag=record.etag, last_modified=record.last_modified)
+            self._ledger.requeue(retried, record)
+            again.append(retried)
+        return again
+
+    def _take_in(self, urls: Sequence[QueuedUrl], now: float) -> None:
+        for url in urls:
+            if not self.frontier.knows(url.host):
+                self._bring_in(url.host, now)
+        self.frontier.add(urls, now)
+        for host in {url.host: None for url in urls}:
+            record = self.frontier.record_of(host)
+            if record is not None:
+                self._ledger.put_host(record)
+        self._count_asleep([url.host for url in urls if not self.frontier.knows(url.host)], now)
+
+    def _bring_in(self, host: str, now: float) -> None:
+        record = self._host_record(host, now)
+        if not record.asleep_until and self.frontier.has_room():
+            self._load(record, now)
+
+    def _count_asleep(self, hosts: Sequence[str], now: float) -> None:
+        """Count URLs of hosts that stay out of memory."""
+        for host in hosts:
+            record = self._host_record(host, now)
+            record.queued += 1
+            self._ledger.put_host(record)
+            self._put_to_sleep(record, now)
+
+    # -- the books --------------------------------------------------------------------------------
+
+    def _record_denied(self, now: float) -> None:
+        for denied in self.frontier.take_denied():
+            url = denied.url
+            record = record_of(url)
+            record.state, record.outcome, record.fetched_at = UrlState.DONE, Outcome.ROBOTS_DENIED.value, now
+            record.error = f"line {denied.decision.line_number}: {denied.decision.line}"
+            self._ledger.settle(url, record)
+            self.tally.robots_disallowed += 1
+            self._tell.denied(denied, now)
+            self._note_first_pass_failure(url.host, now)
+
+    def keep_tally(self, seconds: float, cpu_seconds: float) -> None:
+        """Put the totals among the pending changes, ahead of a commit."""
+        self.tally.seconds = seconds
+        self.tally.cpu_seconds = cpu_seconds
+        self._ledger.put_meta("tally", msgspec.msgpack.encode(self.tally))
+
+    def give_back(self, order_ids: Sequence[int], now: float) -> None:
+        """Return orders that nobody will finish to the queue."""
+        for order_id in order_ids:
+            self.complete(Result(order_id, Outcome.WORKER_LOST), now)
+
+    def orders_out(self) -> list[int]:
+        """Return the ids of the orders that are out."""
+        return list(self._orders)

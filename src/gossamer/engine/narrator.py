@@ -1,0 +1,176 @@
+"""Tells what happens: each step of the crawl as an event. No decisions here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gossamer.core.frontier import Denied
+from gossamer.core.intake import Refused
+from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
+from gossamer.telemetry.events import Emit, Event, EventName
+
+_PAGE_EVENTS = {
+    Outcome.OK: EventName.FETCH_OK,
+    Outcome.NOT_MODIFIED: EventName.NOT_MODIFIED,
+    Outcome.REDIRECT: EventName.REDIRECT,
+    Outcome.TYPE_REFUSED: EventName.TYPE_REFUSED,
+}
+_KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
+
+
+class Narrator:
+    """Makes events and hands them on."""
+
+    def __init__(self, emit: Emit, started_at: float, mask: Callable[[str], str] | None = None) -> None:
+        self._emit = emit
+        self._started_at = started_at
+        self._mask = mask
+
+    def tell(self, event: EventName, now: float, **fields: Any) -> None:  # noqa: ANN401 - the fields of Event
+        """Emit an event; fields that are not given are empty."""
+        url = fields.pop("url", "")
+        if self._mask is not None:
+            url = self._mask(url)
+        self._emit(
+            Event(
+                ts=now,
+                event=event,
+                url=url,
+                host=fields.pop("host", ""),
+                depth=fields.pop("depth", 0),
+                status=fields.pop("status", 0),
+                bytes=fields.pop("bytes", 0),
+                content_type=fields.pop("content_type", ""),
+                worker=fields.pop("worker", 0),
+                t_ms_from_start=round((now - self._started_at) * 1000),
+                reason=fields.pop("reason", ""),
+                **fields,
+            )
+        )
+
+    def _fetched(self, event: EventName, order: Order, result: Result, now: float, **fields: Any) -> None:  # noqa: ANN401
+        self.tell(
+            event,
+            now,
+            url=order.url,
+            host=order.host,
+            depth=order.depth,
+            status=result.status,
+            bytes=result.wire_bytes,
+            content_type=result.content_type,
+            worker=result.worker,
+            order=order.id,
+            kind=_KINDS[order.kind],
+            sent_at=result.sent_at,
+            requests=result.requests_sent,
+            ttfb_ms=_ms(result.first_byte_at - result.sent_at) if result.first_byte_at else 0,
+            total_ms=_ms(result.finished_at - order.ordered_at),
+            address=result.address,
+            attempt=order.attempt,
+            **fields,
+        )
+
+    def robots(self, order: Order, result: Result, now: float) -> None:
+        """robots.txt was asked for."""
+        answered = result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED)
+        event = EventName.ROBOTS_FETCHED if answered else EventName.ROBOTS_UNREACHABLE
+        self._fetched(event, order, result, now, reason=result.outcome.value)
+
+    def page(self, order: Order, url: QueuedUrl, result: Result, new_links: int, now: float) -> None:
+        """A page, a sitemap or an error came back, for good."""
+        event = _PAGE_EVENTS.get(result.outcome, EventName.ERROR)
+        if url.kind is OrderKind.SITEMAP and result.outcome is Outcome.OK:
+            event = EventName.SITEMAP_READ
+        self._fetched(
+            event,
+            order,
+            result,
+            now,
+            reason="" if result.outcome is Outcome.OK else f"{result.outcome}: {result.error}".rstrip(": "),
+            target=result.redirect_to,
+            title=result.title,
+            links=result.links_found,
+            new_links=new_links,
+        )
+        if result.content_type == "application/pdf" and result.links_found:
+            self.tell(
+                EventName.PDF_LINKS_EXTRACTED,
+                now,
+                url=order.url,
+                host=order.host,
+                depth=order.depth,
+                links=result.links_found,
+            )
+
+    def retry(self, order: Order, url: QueuedUrl, result: Result, wait_s: float, now: float) -> None:
+        """A fetch failed and will be tried again."""
+        event = EventName.WORKER_LOST if result.outcome is Outcome.WORKER_LOST else EventName.RETRY
+        self._fetched(
+            event,
+            order,
+            result,
+            now,
+            reason=f"{result.outcome}: {result.error}".rstrip(": "),
+            wait_s=round(max(0.0, wait_s), 3),
+        )
+
+    def denied(self, denied: Denied, now: float) -> None:
+        """robots.txt forbids a URL."""
+        self.tell(
+            EventName.ROBOTS_DISALLOW,
+            now,
+            url=denied.url.url,
+            host=denied.url.host,
+            depth=denied.url.depth,
+            reason="robots.txt",
+            rule=denied.decision.line,
+            line=denied.decision.line_number,
+        )
+
+    def excluded(self, refused: Refused, depth: int, now: float) -> None:
+        """A link was not queued."""
+        self.tell(
+            EventName.EXCLUDED_BY_RULE,
+            now,
+            url=refused.link.url,
+            host=refused.link.host,
+            depth=depth,
+            reason=refused.rule,
+        )
+
+    def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
+        """A page had more new links than one page may bring."""
+        self.tell(EventName.LINKS_CAPPED, now, host=host, parent=parent.hex(), links=count, reason="max_links_per_page")
+
+    def cooling(self, url: QueuedUrl, wait_s: float, now: float) -> None:
+        """A URL was found again before its time."""
+        self.tell(EventName.COOLDOWN_SKIP, now, url=url.url, host=url.host, depth=url.depth, wait_s=round(wait_s, 3))
+
+    def duplicate(self, url: QueuedUrl, result: Result, now: float) -> None:
+        """A page has the content of an earlier one."""
+        self.tell(
+            EventName.DUPLICATE,
+            now,
+            url=url.url,
+            host=url.host,
+            depth=url.depth,
+            parent=result.duplicate_of.hex(),
+            order=result.order_id,
+        )
+
+    def fallback(self, url: QueuedUrl, link: Link, now: float) -> None:
+        """A bare domain is tried over http."""
+        self.tell(EventName.HTTP_FALLBACK, now, url=url.url, host=url.host, target=link.url, reason="no https")
+
+    def parked(self, host: HostRecord, wait_s: float, now: float) -> None:
+        """A host is left alone for a while."""
+        self.tell(EventName.HOST_PARKED, now, host=host.name, wait_s=round(wait_s, 3), reason=host.park_reason)
+
+    def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
+        """Nothing at a host can be fetched."""
+        self.tell(EventName.HOST_DEAD, now, host=host, reason=f"{outcome}: {error}", links=urls)
+
+
+def _ms(seconds: float) -> int:
+    return max(0, round(seconds * 1000))

@@ -1,0 +1,261 @@
+"""Which IP addresses does a host name have?
+
+Answers come, in this order, from the name itself (IP literals, localhost), from the cache, from
+/etc/hosts (not with a server of one's own choice) and from the DNS by c-ares. Look-ups of a
+name that is being looked up share its query. A look-up always ends: two tries within the deadline.
+
+IPv4 first, and IPv6 only where there is no IPv4 address: nearly every
+host has one, so one query a host is enough, and a machine with a broken IPv6
+route meets no black hole. At most four addresses are kept.
+
+Times to live are held within [30 s, 1 h]; "no such name" is kept for 5 minutes
+(c-ares does not hand over the SOA of a negative answer), a failure for 5 s. The cache holds
+`cache_size` names, the least recently used leave first. `clock` is injected.
+
+A look-up from the cache costs about 0.5 µs, one from the DNS about 42 µs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pycares
+from msgspec import Struct
+
+from gossamer.errors import UsageError
+from gossamer.records import Outcome
+
+MAX_ADDRESSES: Final = 4
+SHORTEST_TTL_S: Final = 30.0
+LONGEST_TTL_S: Final = 3600.0
+NOT_FOUND_TTL_S: Final = 300.0
+FAILED_TTL_S: Final = 5.0
+_FOREVER: Final = 1e18
+_TICK_S: Final = 0.1  # how often c-ares may look at its own deadlines while it waits
+_FLUSH_EVERY: Final = 500
+_NOBODY: Final = "127.0.0.1:9"  # the discard port; never asked
+_HOSTS_FILE: Final = Path("/etc/hosts")
+_LOOPBACK: Final = ("127.0.0.1", "::1")
+_NO_SUCH_NAME: Final = frozenset((pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME))
+
+
+class Resolution(Struct, frozen=True):
+    """What a name resolved to. `addresses` is empty unless the outcome is OK."""
+
+    addresses: tuple[str, ...]
+    expires_at: float
+    outcome: Outcome = Outcome.OK
+    error: str = ""
+
+
+class Resolver:
+    """Looks names up; use as `async with Resolver(clock) as resolver`."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        server: str | None = None,
+        deadline_s: float = 5.0,
+        tries: int = 2,
+        cache_size: int = 50_000,
+        hosts_file: Path = _HOSTS_FILE,
+    ) -> None:
+        self._clock = clock
+        self._server = server
+        self._deadline_s = deadline_s
+        self._tries = tries
+        self._cache_size = cache_size
+        self._hosts_file = hosts_file
+        self._cache: OrderedDict[str, Resolution] = OrderedDict()
+        self._pending: dict[str, asyncio.Future[Resolution]] = {}
+        self._hosts: dict[str, tuple[str, ...]] = {}
+        self._readers: set[int] = set()
+        self._writers: set[int] = set()
+        self._ticking: asyncio.TimerHandle | None = None
+        self.queries = 0  # asked of the DNS so far
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        if self._server is None:
+            self._hosts = await asyncio.to_thread(read_hosts, self._hosts_file)
+        try:
+            self._channel = pycares.Channel(
+                flags=pycares.ARES_FLAG_STAYOPEN | pycares.ARES_FLAG_EDNS | pycares.ARES_FLAG_NOSEARCH,
+                # c-ares doubles the wait with every try: 1/3 + 2/3 of the deadline for two.
+                timeout=self._deadline_s / (2**self._tries - 1),
+                tries=self._tries,
+                servers=None if self._server is None else [self._server],
+                sock_state_cb=self._on_socket,
+            )
+        except pycares.AresError as error:
+            raise UsageError(f"--dns {self._server}: {error}; write HOST:PORT") from error
+        self._servers = self._channel.servers
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+        self._channel.cancel()
+        for fd in self._readers:
+            self._loop.remove_reader(fd)
+        for fd in self._writers:
+            self._loop.remove_writer(fd)
+        self._channel.close()
+        await asyncio.sleep(0)  # those who wait learn of their DNS_FAILED
+
+    def cached(self, host: str) -> Resolution | None:
+        """Return what is known of a host without asking anybody, or None."""
+        known = self._cache.get(host)
+        if known is None:
+            return self._known(host)
+        if known.expires_at <= self._clock():
+            del self._cache[host]
+            return None
+        self._cache.move_to_end(host)
+        return known
+
+    async def resolve(self, host: str) -> Resolution:
+        """Return the addresses of a host. Never raises for what the DNS does."""
+        resolution = self.cached(host)
+        if resolution is not None:
+            return resolution
+        pending = self._pending.get(host)
+        if pending is None:
+            pending = self._loop.create_future()
+            self._pending[host] = pending
+            self._ask(host, pycares.QUERY_TYPE_A)
+        # Shielded: whoever gives up waiting must not take the answer from the others.
+        return await asyncio.shield(pending)
+
+    def _known(self, host: str) -> Resolution | None:
+        name = host.rstrip(".").lower()
+        literal = literal_address(name)
+        if literal is not None:
+            return self._keep(host, Resolution((literal,), _FOREVER))
+        if name == "localhost" or name.endswith(".localhost"):
+            return self._keep(host, Resolution(_LOOPBACK, _FOREVER))
+        addresses = self._hosts.get(name)
+        return None if addresses is None else self._keep(host, Resolution(addresses, _FOREVER))
+
+    def _keep(self, host: str, resolution: Resolution) -> Resolution:
+        self._cache[host] = resolution
+        if len(self._cache) > self._cache_size:
+            self._cache.popitem(last=False)
+        return resolution
+
+    def _ask(self, host: str, kind: int) -> None:
+        def on_answer(result: pycares.DNSResult | None, status: int | None) -> None:
+            self._on_answer(host, kind, result, status)
+
+        self.queries += 1
+        if self.queries % _FLUSH_EVERY == 0:
+            self._flush()
+        try:
+            self._channel.query(host, kind, callback=on_answer)
+        except (pycares.AresError, UnicodeError, ValueError) as error:
+            if host in self._pending:  # of some bad names c-ares has told the callback as well
+                self._fail(host, Outcome.DNS_NOT_FOUND, f"{host[:100]}: {error}")
+        if self._ticking is None:
+            self._ticking = self._loop.call_later(_TICK_S, self._tick)
+
+    def _flush(self) -> None:
+        """Empty c-ares's own cache: it has no bound, takes 1.2 KB a name and cannot be turned off from Python.
+
+        c-ares does so whenever its list of servers changes.
+        """
+        self._channel.servers = [*self._servers, _NOBODY]
+        self._channel.servers = self._servers
+
+    def _on_answer(self, host: str, kind: int, result: pycares.DNSResult | None, status: int | None) -> None:
+        if host not in self._pending:
+            return
+        if result is not None and (records := [record for record in result.answer if record.type == kind]):
+            ttl = min(record.ttl for record in result.answer)
+            addresses = tuple(dict.fromkeys(_addresses(records)))[:MAX_ADDRESSES]
+            expires_at = self._clock() + min(max(ttl, SHORTEST_TTL_S), LONGEST_TTL_S)
+            self._finish(host, Resolution(addresses, expires_at))
+        elif status is None or status == pycares.errno.ARES_ENODATA:
+            if kind == pycares.QUERY_TYPE_A:
+                self._loop.call_soon(self._ask, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
+            else:
+                self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
+        else:
+            outcome = Outcome.DNS_NOT_FOUND if status in _NO_SUCH_NAME else Outcome.DNS_FAILED
+            self._fail(host, outcome, f"{host}: {_reason(status)}")
+
+    def _fail(self, host: str, outcome: Outcome, error: str) -> None:
+        ttl = NOT_FOUND_TTL_S if outcome is Outcome.DNS_NOT_FOUND else FAILED_TTL_S
+        self._finish(host, Resolution((), self._clock() + ttl, outcome, error))
+
+    def _finish(self, host: str, resolution: Resolution) -> None:
+        self._keep(host, resolution)
+        pending = self._pending.pop(host)
+        if not pending.done():
+            pending.set_result(resolution)
+
+    def _on_socket(self, fd: int, readable: bool, writable: bool) -> None:
+        """c-ares says what it waits for on a socket; neither means that it is about to be closed."""
+        if readable and fd not in self._readers:
+            self._readers.add(fd)
+            self._loop.add_reader(fd, self._channel.process_fd, fd, pycares.ARES_SOCKET_BAD)
+        elif not readable and fd in self._readers:
+            self._readers.discard(fd)
+            self._loop.remove_reader(fd)
+        if writable and fd not in self._writers:
+            self._writers.add(fd)
+            self._loop.add_writer(fd, self._channel.process_fd, pycares.ARES_SOCKET_BAD, fd)
+        elif not writable and fd in self._writers:
+            self._writers.discard(fd)
+            self._loop.remove_writer(fd)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self._channel.process_fd(pycares.ARES_SOCKET_BAD, pycares.ARES_SOCKET_BAD)
+        if self._pending:
+            self._ticking = self._loop.call_later(_TICK_S, self._tick)
+
+
+def _reason(status: int) -> str:
+    reason = pycares.errno.strerror(status)
+    return reason if isinstance(reason, str) else reason.decode()
+
+
+def _addresses(records: list[pycares.DNSRecord]) -> Iterator[str]:
+    for record in records:
+        if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData):
+            yield record.data.addr
+
+
+def literal_address(host: str) -> str | None:
+    """Return the address that a host spells out ("127.0.0.1", "[::1]"), or None where it is a name."""
+    # Cheap test first: no name ends in a digit (WHATWG: such a host is an IPv4 address) or a bracket.
+    if not host or not (host[-1].isdigit() or host[-1] == "]" or ":" in host):
+        return None
+    try:
+        return str(ip_address(host.strip("[]")))
+    except ValueError:
+        return None
+
+
+def read_hosts(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read a hosts file: name to addresses, IPv4 first. A missing file is an empty one."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        literal = literal_address(address)
+        for name in names if literal is not None else ():
+            found.setdefault(name.lower().rstrip("."), []).append(str(literal))
+    return {name: tuple(sorted(dict.fromkeys(a), key=lambda x: ":" in x))[:MAX_ADDRESSES] for name, a in found.items()}

@@ -1,0 +1,95 @@
+"""What came of a transfer that has ended?
+
+`settled` turns libcurl's verdict and our own into an outcome; `exchange_of` makes the record of
+it, with the body decoded under the same limit. A body that is not whole says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gossamer.fetch.body import decode
+from gossamer.fetch.identity import request_head
+from gossamer.fetch.libcurl import pycurl
+from gossamer.fetch.outcome import curl_outcome, status_outcome
+from gossamer.fetch.transfer import Transfer
+from gossamer.records import Exchange, Outcome, Truncation
+
+# A fault of the protocol in the middle of a body ends it like a disconnect.
+_CUT_BY: Final[Mapping[Outcome, Truncation]] = {
+    Outcome.TIMEOUT: Truncation.TIME,
+    Outcome.DISCONNECTED: Truncation.DISCONNECT,
+    Outcome.PROTOCOL_ERROR: Truncation.DISCONNECT,
+    Outcome.WORKER_LOST: Truncation.DISCONNECT,
+}
+
+
+def settled(transfer: Transfer, code: int, message: str) -> tuple[Outcome, str]:
+    """Return the outcome and one line about it, for a transfer that libcurl ended with this code."""
+    if transfer.verdict is None and not transfer.chunks and transfer.lines:
+        transfer.judge_head()
+    if transfer.verdict is not None:
+        return transfer.verdict, transfer.error
+    if code and not transfer.cut:
+        outcome = curl_outcome(code, is_sent=transfer.requests_sent > 0, message=message)
+        return outcome, message or f"libcurl error {code}"
+    if not transfer.chunks and transfer.refuses_type():
+        return Outcome.TYPE_REFUSED, ""
+    head = transfer.final_head()
+    outcome = status_outcome(
+        head.status, has_location=bool(head.value("location")), is_conditional=transfer.request.is_conditional
+    )
+    return outcome, ""
+
+
+def exchange_of(transfer: Transfer, outcome: Outcome, error: str, head_tail: bytes) -> Exchange:
+    """Make the record of a transfer."""
+    request, head = transfer.request, transfer.final_head()
+    exchange = Exchange(
+        url=request.url,
+        outcome=outcome,
+        error=error,
+        status=head.status,
+        address=transfer.address,
+        http_version=head.http_version,
+        response_head=head.raw,
+        headers=head.headers,
+        sent_at=transfer.sent_at,
+        requests_sent=transfer.requests_sent,
+        finished_at=transfer.now(),
+        wire_bytes=transfer.size,
+    )
+    if transfer.requests_sent:
+        exchange.request_head = request_head(request.url, head_tail, request.headers)
+    if head.status:
+        exchange.first_byte_at = _first_byte_at(transfer, exchange.finished_at)
+    exchange.truncated = transfer.cut
+    if head.is_whole and head.status >= 200 and not transfer.cut:
+        exchange.truncated = _CUT_BY.get(outcome, Truncation.NONE)
+    chunks = transfer.chunks
+    if chunks:
+        exchange.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        _add_content(exchange, head.values("content-encoding"), transfer.limit)
+    return exchange
+
+
+def _add_content(exchange: Exchange, codings: str, limit: int) -> None:
+    if not codings:
+        exchange.content = exchange.body
+        return
+    decoded = decode(exchange.body, codings, limit)
+    exchange.content = decoded.content
+    exchange.is_decoded = decoded.is_decoded
+    if exchange.truncated is Truncation.NONE:
+        if decoded.is_truncated:
+            exchange.truncated = Truncation.LENGTH
+        elif decoded.is_cut:
+            exchange.truncated = Truncation.DISCONNECT
+
+
+def _first_byte_at(transfer: Transfer, latest: float) -> float:
+    """Return when the answer began, on our time line: libcurl counts from its own start."""
+    getinfo = transfer.curl.getinfo
+    waited_s: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
+    return min(latest, transfer.sent_at + max(0.0, waited_s))

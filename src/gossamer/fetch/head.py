@@ -1,0 +1,123 @@
+"""What does a response head say?
+
+libcurl hands over a line at a time: interim (1xx) heads, the final head and, after the
+body, trailers. Only the final head counts: the first one whose status is not 1xx.
+Trailers and anything else behind its blank line are ignored. A header whose
+value holds NUL, CR or LF never reaches the parsed list (it stays in the raw bytes).
+
+About 2 µs a head of ten lines: most lines were met before and come from `_LINES`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from gossamer.fetch.limits import FetchLimits
+
+Header: TypeAlias = tuple[str, str]
+
+# Servers repeat themselves: "Content-Type: text/html" is parsed once (0.06 µs instead of 0.5).
+_LINES: Final[dict[bytes, Header | None]] = {}
+_LINES_LIMIT: Final = 4096
+_CACHED_LINE_BYTES: Final = 80
+_BLANK: Final = frozenset((b"\r\n", b"\n", b""))
+
+
+class Head(NamedTuple):
+    """The final head of an answer. `status` 0: there was none."""
+
+    status: int
+    http_version: str
+    raw: bytes
+    headers: list[Header]
+    is_whole: bool  # its blank line was seen
+
+    def value(self, name: str) -> str:
+        """Return the first value of a header (name in lower case), or the empty string."""
+        for key, value in self.headers:  # a generator would take twice as long
+            if key == name:
+                return value
+        return ""
+
+    def values(self, name: str) -> str:
+        """Return all values of a list header (name in lower case), joined by commas."""
+        return ",".join([value for key, value in self.headers if key == name])
+
+
+NO_HEAD: Final = Head(0, "", b"", [], False)
+
+
+def read_head(lines: list[bytes]) -> Head:
+    """Return the final head among the header lines of an answer."""
+    start, end = _final_span(lines)
+    if end == start:
+        return NO_HEAD
+    version, status = _status_line(lines[start])
+    is_whole = lines[end - 1] in _BLANK
+    headers = [
+        header
+        for line in lines[start + 1 : end - is_whole]
+        if (header := _LINES[line] if line in _LINES else _header(line)) is not None
+    ]
+    raw = b"".join(lines) if end - start == len(lines) else b"".join(lines[start:end])
+    return Head(status, version, raw, headers, is_whole)
+
+
+def head_excess(lines: list[bytes], limits: FetchLimits) -> str:
+    """Return which limit these header lines are beyond, or the empty string."""
+    if len(lines) > limits.max_headers + 2 * limits.max_interim_answers:
+        return f"more than {limits.max_headers} headers"
+    size = sum(map(len, lines))
+    if size > limits.max_header_bytes:
+        return f"more than {limits.max_header_bytes} bytes of headers"
+    if size > limits.max_header_line_bytes and max(map(len, lines)) > limits.max_header_line_bytes:
+        return f"a header line of more than {limits.max_header_line_bytes} bytes"
+    return ""
+
+
+def interim_answers(lines: list[bytes]) -> int:
+    """Return how many 1xx heads came before the final one."""
+    return sum(line.startswith(b"HTTP/") for line in lines[: _final_span(lines)[0]])
+
+
+def _final_span(lines: list[bytes]) -> tuple[int, int]:
+    """Return where the final head starts and ends (past its blank line, or where the lines end)."""
+    start = 0
+    while True:
+        end = _blank_after(lines, start)
+        follows = lines[end] if end < len(lines) else b""
+        if not follows.startswith(b"HTTP/") or _status_line(lines[start])[1] // 100 != 1:
+            return start, end
+        start = end
+
+
+def _blank_after(lines: list[bytes], start: int) -> int:
+    try:
+        return lines.index(b"\r\n", start) + 1
+    except ValueError:
+        pass
+    return next((at + 1 for at in range(start, len(lines)) if lines[at] in _BLANK), len(lines))
+
+
+def _status_line(line: bytes) -> tuple[str, int]:
+    """Split "HTTP/1.1 200 OK". What is not a number of three digits is 0 (libcurl takes "2000" for 200)."""
+    protocol, code, *_ = (*line.split(maxsplit=2), b"", b"")
+    return protocol[5:].decode("latin-1"), int(code) if len(code) == 3 and code.isdigit() else 0
+
+
+def _header(line: bytes) -> Header | None:
+    header = _parsed(line)
+    if len(line) <= _CACHED_LINE_BYTES:
+        if len(_LINES) >= _LINES_LIMIT:
+            _LINES.clear()
+        _LINES[line] = header
+    return header
+
+
+def _parsed(line: bytes) -> Header | None:
+    name, colon, value = line.decode("latin-1").partition(":")
+    value = value.strip(" \t\r\n")
+    name = name.strip().lower()
+    if not colon or not name or "\r" in value or "\n" in value or "\0" in value:
+        return None
+    return name, value

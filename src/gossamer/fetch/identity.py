@@ -1,0 +1,54 @@
+"""Who is asking, and what does the request look like on the wire?
+
+The request head is composed here in the order libcurl writes it, because asking
+libcurl for it (DEBUGFUNCTION) costs a callback a network event; a test holds
+the two together byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+_ACCEPT: Final = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_ACCEPT_ENCODING: Final = "Accept-Encoding: gzip, deflate, br, zstd"
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who is crawling. A `contact` that is a mail address also goes into `From`."""
+
+    user_agent: str
+    contact: str = ""
+
+    def headers(self) -> tuple[str, ...]:
+        """Return the header lines of every request, in their order on the wire, without Host and User-Agent."""
+        sender = (f"From: {_one_line(self.contact)}",) if _is_mail(self.contact) else ()
+        return (_ACCEPT, _ACCEPT_ENCODING, *sender)
+
+
+def head_tail(identity: Identity) -> bytes:
+    """Return the part of the request head that is the same for all requests: all behind the Host line."""
+    lines = (f"User-Agent: {_one_line(identity.user_agent)}", *identity.headers())
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1", "replace")
+
+
+def request_head(url: str, tail: bytes, extra: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """Return the request head as libcurl writes it for a canonical URL (over HTTP/2: the HTTP/1.1 equivalent)."""
+    authority, slash, target = url.partition("://")[2].partition("/")
+    more = "".join(f"{name}: {value}\r\n" for name, value in extra)
+    return b"GET %b%b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
+        slash.encode(),
+        target.partition("#")[0].encode("utf-8", "replace"),
+        authority.encode("utf-8", "replace"),
+        tail,
+        more.encode("latin-1", "replace"),
+    )
+
+
+def _is_mail(contact: str) -> bool:
+    return "@" in contact and "/" not in contact
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,46 @@
+"""How long and how large may an answer be, and how many files may be open?
+
+All times are seconds. `FetchLimits.from_timeout` derives the whole set from the one
+number of the command line.
+"""
+
+from __future__ import annotations
+
+import resource
+
+from msgspec import Struct
+
+
+class FetchLimits(Struct, frozen=True, gc=False):
+    """The caps of one request. Each is enforced whatever the server does."""
+
+    connect_timeout_s: float = 10.0  # TCP, and once more for the TLS handshake
+    first_byte_timeout_s: float = 10.0  # from the request's last byte to the end of the response head
+    silence_s: float = 10.0  # between two pieces of a body
+    total_timeout_s: float = 30.0  # from the request to the end of the answer
+    max_bytes: int = 5_000_000  # of the body, on the wire and decoded, each
+    max_header_bytes: int = 256 * 1024
+    max_header_line_bytes: int = 64 * 1024
+    max_headers: int = 1000
+    max_interim_answers: int = 20  # 1xx heads before the final one
+
+    @classmethod
+    def from_timeout(cls, timeout_s: float, max_bytes: int = 5_000_000) -> FetchLimits:
+        """Derive all times from `--timeout`: each step that long, a whole answer three times that."""
+        return cls(
+            connect_timeout_s=timeout_s,
+            first_byte_timeout_s=timeout_s,
+            silence_s=timeout_s,
+            total_timeout_s=3 * timeout_s,
+            max_bytes=max_bytes,
+        )
+
+
+def raise_file_limit(wanted: int = 65_536) -> int:
+    """Raise the soft limit of open files towards `wanted`, within the hard limit; return what holds now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= target:
+        return soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return target

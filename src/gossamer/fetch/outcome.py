@@ -1,0 +1,95 @@
+"""What does a status, or an error of libcurl, mean for the crawl?
+
+Two tables and nothing else: policy is data. What the web does to us is a value, never
+an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gossamer.fetch.libcurl import pycurl
+from gossamer.records import Outcome
+
+# Codes that pycurl has no name for (curl/curl.h).
+_E_PROXY: Final = 97
+_E_UNRECOVERABLE_POLL: Final = 99
+_E_TOO_LARGE: Final = 100
+_E_HTTP2_STREAM: Final = 92
+_E_HTTP3: Final = 95
+_E_SSL_CLIENTCERT: Final = 98
+_E_ECH_REQUIRED: Final = 101
+
+# The few statuses that do not follow their class. 300, 304, 305 and 306 are answers nobody asked for.
+_BY_STATUS: Final[Mapping[int, Outcome]] = {
+    301: Outcome.REDIRECT,
+    302: Outcome.REDIRECT,
+    303: Outcome.REDIRECT,
+    307: Outcome.REDIRECT,
+    308: Outcome.REDIRECT,
+    429: Outcome.RATE_LIMITED,
+}
+_BY_CLASS: Final[Mapping[int, Outcome]] = {
+    2: Outcome.OK,
+    4: Outcome.CLIENT_ERROR,
+    5: Outcome.SERVER_ERROR,
+}
+
+# E_OPERATION_TIMEDOUT is not here: it depends on whether the request was sent.
+CURL_OUTCOMES: Final[Mapping[int, Outcome]] = {
+    pycurl.E_COULDNT_RESOLVE_HOST: Outcome.DNS_FAILED,
+    pycurl.E_COULDNT_CONNECT: Outcome.CONNECT_FAILED,
+    pycurl.E_INTERFACE_FAILED: Outcome.CONNECT_FAILED,
+    pycurl.E_NO_CONNECTION_AVAILABLE: Outcome.CONNECT_FAILED,
+    _E_PROXY: Outcome.CONNECT_FAILED,
+    pycurl.E_SSL_CONNECT_ERROR: Outcome.TLS_ERROR,
+    pycurl.E_PEER_FAILED_VERIFICATION: Outcome.TLS_ERROR,
+    pycurl.E_SSL_CERTPROBLEM: Outcome.TLS_ERROR,
+    pycurl.E_SSL_CIPHER: Outcome.TLS_ERROR,
+    pycurl.E_SSL_CACERT: Outcome.TLS_ERROR,
+    pycurl.E_SSL_CACERT_BADFILE: Outcome.TLS_ERROR,
+    pycurl.E_SSL_ISSUER_ERROR: Outcome.TLS_ERROR,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Outcome.TLS_ERROR,
+    pycurl.E_SSL_ENGINE_INITFAILED: Outcome.TLS_ERROR,
+    _E_SSL_CLIENTCERT: Outcome.TLS_ERROR,
+    _E_ECH_REQUIRED: Outcome.TLS_ERROR,
+    pycurl.E_GOT_NOTHING: Outcome.DISCONNECTED,
+    pycurl.E_RECV_ERROR: Outcome.DISCONNECTED,
+    pycurl.E_SEND_ERROR: Outcome.DISCONNECTED,
+    pycurl.E_PARTIAL_FILE: Outcome.DISCONNECTED,
+    pycurl.E_SSL_SHUTDOWN_FAILED: Outcome.DISCONNECTED,
+    _E_UNRECOVERABLE_POLL: Outcome.DISCONNECTED,
+    _E_TOO_LARGE: Outcome.HEADER_TOO_LARGE,
+    pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.PROTOCOL_ERROR,  # also what HTTP/0.9 gives
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.PROTOCOL_ERROR,  # 8, CURLE_WEIRD_SERVER_REPLY in HTTP
+    pycurl.E_URL_MALFORMAT: Outcome.PROTOCOL_ERROR,
+    pycurl.E_HTTP2: Outcome.PROTOCOL_ERROR,
+    _E_HTTP2_STREAM: Outcome.PROTOCOL_ERROR,
+    _E_HTTP3: Outcome.PROTOCOL_ERROR,
+    pycurl.E_BAD_CONTENT_ENCODING: Outcome.PROTOCOL_ERROR,
+}
+
+
+def status_outcome(status: int, *, has_location: bool, is_conditional: bool) -> Outcome:
+    """Return what a whole answer with this status means."""
+    if status == 304:
+        return Outcome.NOT_MODIFIED if is_conditional else Outcome.BAD_STATUS
+    outcome = _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, Outcome.BAD_STATUS)
+    if outcome is Outcome.REDIRECT and not has_location:
+        return Outcome.BAD_REDIRECT
+    return outcome
+
+
+def curl_outcome(code: int, *, is_sent: bool, message: str = "") -> Outcome:
+    """Return what an error of libcurl means; an unknown one is the protocol's fault."""
+    if code == pycurl.E_OPERATION_TIMEDOUT:
+        return Outcome.TIMEOUT if is_sent else Outcome.CONNECT_TIMEOUT
+    # libcurl reports a bad chunk with the code of a broken connection; only its words tell.
+    if code == pycurl.E_RECV_ERROR and message.startswith("chunk "):
+        return Outcome.PROTOCOL_ERROR
+    outcome = CURL_OUTCOMES.get(code, Outcome.PROTOCOL_ERROR)
+    # A peer that hangs up during the TLS handshake never saw a request.
+    if outcome is Outcome.DISCONNECTED and not is_sent:
+        return Outcome.CONNECT_FAILED
+    return outcome

@@ -1,0 +1,313 @@
+"""What is happening to one request right now?
+
+A `Transfer` is a curl handle with the state of the request it serves; handles are
+used again and again, so options that never change are set once. libcurl's
+callbacks only note facts (bytes, times, the peer) and stop what is over a cap;
+nothing is decided about the crawl here.
+
+Invariants
+- `lines` and `chunks` are the same objects for the life of the handle: libcurl appends to the first directly.
+- `requests_sent` counts every request written, also one that libcurl repeats on
+  a new connection: PREREQFUNCTION is called before each.
+- the body kept never exceeds `limit`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.head import NO_HEAD, Head, head_excess, interim_answers, read_head
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.libcurl import pycurl
+from gossamer.fetch.limits import FetchLimits
+from gossamer.records import Exchange, Outcome, Truncation
+
+OnDone: TypeAlias = Callable[[Exchange], None]
+OnSent: TypeAlias = Callable[[float], None]
+Clock: TypeAlias = Callable[[], float]
+
+_ABORT: Final = 0  # bytes taken: fewer than given stops the transfer
+_RECEIVE_BYTES: Final = 128 * 1024
+_KEPT_IDLE_S: Final = 30
+_DISALLOW_USERNAME_IN_URL: Final = 278  # curl.h; pycurl has no name for it
+
+
+class Ticket(Protocol):
+    """What the transfer tells when it is done with a request."""
+
+    transfer: Transfer | None
+
+
+class FetchRequest(Struct, frozen=True):
+    """One request to make. `url` is canonical; `addresses` are tried in order."""
+
+    url: str
+    addresses: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()  # If-None-Match, If-Modified-Since
+    wanted_types: frozenset[str] | None = None  # "text/html", or "text/" for all of them; None: everything
+    max_bytes: int = 0  # 0: as in FetchLimits
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a 304 would be an answer to this."""
+        return bool(self.headers) and any(
+            name.lower() in ("if-none-match", "if-modified-since") for name, _ in self.headers
+        )
+
+
+class Transfer:
+    """One curl handle and the request it serves."""
+
+    __slots__ = (
+        "_base_headers",
+        "_clock",
+        "_connect_to",
+        "_has_extra_headers",
+        "_limits",
+        "_on_socket_made",
+        "_opened",
+        "_policy",
+        "_seen_bytes",
+        "_silent_since",
+        "_socket",
+        "address",
+        "attempt_at",
+        "attempts_left",
+        "chunks",
+        "curl",
+        "cut",
+        "error",
+        "head",
+        "limit",
+        "lines",
+        "on_done",
+        "on_sent",
+        "request",
+        "requests_sent",
+        "sent_at",
+        "size",
+        "ticket",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        limits: FetchLimits,
+        identity: Identity,
+        policy: AddressPolicy,
+        clock: Clock,
+        on_socket_made: Callable[[int], None],
+        ca_file: str = "",
+    ) -> None:
+        self._limits = limits
+        self._policy = policy
+        self._clock = clock
+        self._on_socket_made = on_socket_made
+        self._base_headers = list(identity.headers())
+        self._has_extra_headers = False
+        self._connect_to = ""
+        self.ticket: Ticket | None = None
+        self.lines: list[bytes] = []
+        self.chunks: list[bytes] = []
+        self.curl = _new_curl(identity, limits, ca_file)
+        self.curl.setopt(pycurl.HTTPHEADER, self._base_headers)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)  # 0.1 µs a line; a method takes 0.3
+        self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._on_request)
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_open_socket)
+        self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._on_socket_opened)
+
+    def prepare(self, request: FetchRequest, addresses: list[str], on_done: OnDone, on_sent: OnSent | None) -> None:
+        """Set the handle up for a request. `addresses` are those that the policy allows."""
+        self.request = request
+        self.on_done: OnDone | None = on_done
+        self.on_sent = on_sent
+        self.limit = request.max_bytes or self._limits.max_bytes
+        self.attempts_left = addresses[::-1]
+        self.curl.setopt(pycurl.URL, request.url)
+        if request.headers or self._has_extra_headers:
+            extra = [f"{name}: {value}" for name, value in request.headers]
+            self.curl.setopt(pycurl.HTTPHEADER, self._base_headers + extra)
+            self._has_extra_headers = bool(extra)
+        self.next_attempt()
+
+    def next_attempt(self) -> None:
+        """Forget the attempt before and aim at the next address."""
+        self.lines.clear()
+        self.chunks.clear()
+        self.head: Head | None = None
+        self.size = self._seen_bytes = 0
+        self.requests_sent = 0
+        self.sent_at = 0.0
+        self.verdict: Outcome | None = None
+        self.cut = Truncation.NONE
+        self.error = ""
+        self._socket = -1
+        self.attempt_at = self._silent_since = self._clock()
+        self.address = address = self.attempts_left.pop()
+        # No name to match and no port: "connect to this address whatever the URL says". libcurl then
+        # never resolves, keeps the name for Host and SNI, and reuses only connections to this very address.
+        connect_to = f"::[{address}]:" if ":" in address else f"::{address}:"
+        if connect_to != self._connect_to:
+            self._connect_to = connect_to
+            self.curl.setopt(pycurl.CONNECT_TO, [connect_to])
+
+    def release(self) -> None:
+        """Let go of what the request held; the handle is free for another."""
+        if self.ticket is not None:
+            self.ticket.transfer = None
+        self.ticket = self.on_done = self.on_sent = self.head = None
+        self.lines.clear()
+        self.chunks.clear()
+
+    def now(self) -> float:
+        """Return the time on the crawl's time line."""
+        return self._clock()
+
+    def overdue(self, now: float) -> str:
+        """Return which time limit this transfer is beyond, or the empty string."""
+        limits = self._limits
+        if not self.requests_sent:
+            return self._overdue_connect(now)
+        if now - self.sent_at > limits.total_timeout_s:
+            return f"no whole answer within {limits.total_timeout_s:g} s"
+        if not self.size and not self._has_whole_head():
+            is_late = now - self.sent_at > limits.first_byte_timeout_s
+            self._silent_since = now
+            return f"no response head within {limits.first_byte_timeout_s:g} s" if is_late else ""
+        if self.size != self._seen_bytes:
+            self._seen_bytes = self.size
+            self._silent_since = now
+        return f"silent for {limits.silence_s:g} s" if now - self._silent_since > limits.silence_s else ""
+
+    def final_head(self) -> Head:
+        """Return the head of the final answer, as far as it came."""
+        if self.head is None:
+            self.head = read_head(self.lines) if self.lines else NO_HEAD
+        return self.head
+
+    def judge_head(self) -> None:
+        """Set the verdict where the head is too large, or came after too many interim ones."""
+        limits, most = self._limits, self._limits.max_interim_answers
+        if len(self.lines) > 2 * most and interim_answers(self.lines) > most:
+            self._stop(Outcome.PROTOCOL_ERROR, f"more than {most} interim answers")
+        elif excess := head_excess(self.lines, limits):
+            self._stop(Outcome.HEADER_TOO_LARGE, excess)
+
+    def refuses_type(self) -> bool:
+        """Whether this is a whole answer of a type that was not asked for."""
+        wanted = self.request.wanted_types
+        head = self.final_head()
+        if wanted is None or head.status // 100 != 2:
+            return False
+        media_type = head.value("content-type").partition(";")[0].strip().lower()
+        major, slash, _ = media_type.partition("/")
+        # Without a usable type the body itself must be looked at.
+        return bool(slash) and media_type not in wanted and f"{major}/" not in wanted
+
+    def _overdue_connect(self, now: float) -> str:
+        limit = self._limits.connect_timeout_s
+        if self.attempts_left:
+            # Another address waits: do not give a dead one the whole time. The last gets all of it.
+            limit = max(limit / 4, min(limit, 1.0))
+        if now - self.attempt_at <= limit:
+            return ""
+        if not _is_connected(self._socket):
+            return f"no connection within {limit:g} s"
+        return f"no TLS handshake within {limit:g} s" if now - self.attempt_at > 2 * limit else ""
+
+    def _has_whole_head(self) -> bool:
+        return bool(self.lines) and self.lines[-1] in (b"\r\n", b"\n") and read_head(self.lines).status // 100 != 1
+
+    def _stop(self, verdict: Outcome, error: str) -> int:
+        self.verdict = verdict
+        self.error = error
+        return _ABORT
+
+    def _on_request(self, address: str, _local: str, _port: int, _local_port: int) -> int:
+        """libcurl is about to write the request: connection and TLS stand."""
+        refusal = self._policy.refusal(address)
+        if refusal is not None:
+            self._stop(Outcome.BLOCKED_ADDRESS, refusal)
+            return int(pycurl.PREREQFUNC_ABORT)
+        self.address = address
+        self.requests_sent += 1
+        self.sent_at = self._clock()
+        if self.on_sent is not None:
+            self.on_sent(self.sent_at)
+        return int(pycurl.PREREQFUNC_OK)
+
+    def _on_body(self, chunk: bytes) -> int | None:
+        size = self.size + len(chunk)
+        if not self.chunks:
+            self.judge_head()
+            if self.verdict is not None:
+                return _ABORT
+            if self.refuses_type():
+                return self._stop(Outcome.TYPE_REFUSED, "")
+        if size > self.limit:
+            self.chunks.append(chunk[: self.limit - self.size])
+            self.size = self.limit
+            self.cut = Truncation.LENGTH
+            return _ABORT
+        self.chunks.append(chunk)
+        self.size = size
+        return None
+
+    def _on_open_socket(self, _purpose: int, target: pycurl.CurlSockAddr) -> socket.socket | int:
+        refusal = self._policy.refusal(target.addr[0])
+        if refusal is not None:
+            self._stop(Outcome.BLOCKED_ADDRESS, refusal)
+            return int(pycurl.SOCKET_BAD)
+        self._opened = socket.socket(target.family, target.socktype, target.protocol)
+        return self._opened
+
+    def _on_socket_opened(self, fd: int, _purpose: int) -> int:
+        # pycurl has made a duplicate for libcurl. Left to the garbage collector ours would cost 15 µs of warning.
+        self._opened.close()
+        self._socket = fd
+        self._on_socket_made(fd)
+        return int(pycurl.SOCKOPT_OK)
+
+
+def _is_connected(fd: int) -> bool:
+    """Tell whether TCP is through (libcurl's CONNECT_TIME stays 0 until TLS is, too)."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as probe:
+            probe.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+def _new_curl(identity: Identity, limits: FetchLimits, ca_file: str) -> pycurl.Curl:
+    """Make a handle with everything that holds for all requests."""
+    curl = pycurl.Curl()
+    for option, value in (
+        (pycurl.NOSIGNAL, 1),
+        (pycurl.PROXY, ""),  # else the environment's proxy hides the target from the address policy
+        (pycurl.NOPROXY, "*"),
+        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
+        (pycurl.FOLLOWLOCATION, 0),  # a redirect is a new order
+        (pycurl.NETRC, pycurl.NETRC_IGNORED),
+        (_DISALLOW_USERNAME_IN_URL, 1),
+        (pycurl.PATH_AS_IS, 1),
+        (pycurl.HTTP09_ALLOWED, 0),
+        (pycurl.HTTP_CONTENT_DECODING, 0),  # the archive keeps what was sent
+        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
+        (pycurl.BUFFERSIZE, _RECEIVE_BYTES),
+        (pycurl.MAXAGE_CONN, _KEPT_IDLE_S),
+        # Backstops, should the event loop be late: the sweep of Fetcher is stricter.
+        (pycurl.CONNECTTIMEOUT_MS, int(2000 * limits.connect_timeout_s) + 1000),
+        (pycurl.USERAGENT, " ".join(identity.user_agent.split())),
+    ):
+        curl.setopt(option, value)
+    if ca_file:
+        curl.setopt(pycurl.CAINFO, ca_file)
+    return curl

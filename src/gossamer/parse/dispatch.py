@@ -1,0 +1,86 @@
+"""What is in this answer? Picks the parser by the sniffed type and adds what the headers say.
+
+Content whose coding could not be undone is not parsed. A page that says `nofollow`, in its
+markup or by X-Robots-Tag, has no hrefs. Costs what the parser costs, and 3 µs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gossamer.parse.charset import decode_text
+from gossamer.parse.directives import directives_of, header_words
+from gossamer.parse.hrefs import clean_href, clean_hrefs
+from gossamer.parse.html import parse_html
+from gossamer.parse.mime import MimeType, combined_mime_type
+from gossamer.parse.pdf import pdf_hrefs
+from gossamer.parse.sitemap import parse_sitemap
+from gossamer.parse.sniff import HTML, PDF, XHTML, sniff_type
+from gossamer.records import Document, Exchange
+
+_LINK_HEADER = re.compile(r'<([^>]*)>([^,<]*(?:"[^"]*"[^,<]*)*)')
+_LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
+
+
+def parse_exchange(exchange: Exchange, want_text: bool, want_pdf_links: bool) -> Document:
+    """Return what the answer holds."""
+    declared = declared_type(exchange)
+    if not exchange.is_decoded:
+        document = Document(content_type=declared.essence)
+    else:
+        document = _parse_content(declared, exchange.content, want_text=want_text, want_pdf_links=want_pdf_links)
+    _apply_headers(document, exchange)
+    return document
+
+
+def declared_type(exchange: Exchange) -> MimeType:
+    """Return the type that the headers declare."""
+    return combined_mime_type([value for name, value in exchange.headers if name == "content-type"])
+
+
+def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_pdf_links: bool) -> Document:
+    """Parse by the sniffed type."""
+    kind = sniff_type(declared.essence, content)
+    if kind in (HTML, XHTML):
+        document = parse_html(content, declared.charset, want_text=want_text)
+        document.content_type = kind
+        return document
+    document = Document(content_type=kind)
+    if kind == PDF:
+        document.hrefs = pdf_hrefs(content) if want_pdf_links else []
+    elif kind.endswith(("/xml", "+xml")):
+        # Feeds, and sitemaps that a page links to.
+        found = parse_sitemap(content)
+        document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
+    elif kind.startswith("text/") and want_text:
+        document.text, document.charset = decode_text(content, declared.charset)
+    return document
+
+
+def _apply_headers(document: Document, exchange: Exchange) -> None:
+    """Add what X-Robots-Tag and Link say."""
+    robots_values = [value for name, value in exchange.headers if name == "x-robots-tag"]
+    link_values = [value for name, value in exchange.headers if name == "link"]
+    if link_values:
+        _apply_links(document, link_values)
+    if robots_values:
+        asked = directives_of(header_words(robots_values))
+        document.is_noindex |= asked.is_noindex
+        document.is_nofollow |= asked.is_nofollow
+        document.is_noarchive |= asked.is_noarchive
+    if document.is_nofollow:
+        document.hrefs = []
+
+
+def _apply_links(document: Document, values: list[str]) -> None:
+    """Add the canonical and next pages of Link headers (RFC 8288)."""
+    for target, parameters in _LINK_HEADER.findall(", ".join(values)[:16_384]):
+        rel = _LINK_REL.search(parameters)
+        words = (rel[1] or rel[2]).lower().split() if rel else []
+        href = clean_href(target)
+        if not href or not {"canonical", "next", "prev", "alternate"}.intersection(words):
+            continue
+        if "canonical" in words and not document.canonical:
+            document.canonical = href
+        if href not in document.hrefs:
+            document.hrefs.append(href)

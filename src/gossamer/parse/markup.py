@@ -1,0 +1,103 @@
+"""What does the markup of a page amount to?
+
+`Markup` is what an HTML parser has to hand over, as it stands in the page; `document_of`
+makes a `Document` of it. So a parser is an adapter of three functions (load a tree, read
+its markup, its visible text), and all parsers give equal documents for equal trees.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from gossamer.parse.directives import META_NAMES, directives_of, meta_words
+from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
+from gossamer.records import Document
+
+TITLE_CHARS = 300
+DESCRIPTION_CHARS = 500
+
+_FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})
+_LANGUAGE = re.compile(r"\s*([A-Za-z]{2,8})(?![A-Za-z0-9])")
+# HTML "shared declarative refresh steps": a time, then a separator, then optionally `url=` and quotes.
+_REFRESH = re.compile(r"""\s*[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""", re.IGNORECASE | re.DOTALL)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+@dataclass(slots=True)
+class Markup:
+    """What was read from a tree, uncleaned. Absent attributes are empty strings."""
+
+    anchors: list[str] = field(default_factory=list)  # of a, area, frame, iframe; nofollow left out
+    links: list[tuple[str, str]] = field(default_factory=list)  # rel and href of `link`
+    metas: list[tuple[str, str]] = field(default_factory=list)  # name or property or http-equiv, and content
+    bases: list[str] = field(default_factory=list)
+    title: str = ""
+    language: str = ""
+    charset: str = ""
+
+
+def document_of(markup: Markup) -> Document:
+    """Return the document that the markup describes."""
+    canonical, link_hrefs = _link_elements(markup.links)
+    names: dict[str, str] = {}
+    words: list[str] = []
+    for name, content in markup.metas:
+        key = name.strip().lower()
+        if key in META_NAMES:
+            words += meta_words(content)
+        names.setdefault(key, content)
+    asked = directives_of(words)
+    raw = [*link_hrefs, _refresh_target(names.get("refresh", "")), *markup.anchors]
+    return Document(
+        content_type="text/html",
+        charset=markup.charset,
+        language=primary_language(markup.language) or primary_language(names.get("content-language", "")),
+        title=one_line(markup.title, TITLE_CHARS),
+        description=one_line(names.get("description") or names.get("og:description", ""), DESCRIPTION_CHARS),
+        canonical=canonical,
+        hrefs=[] if asked.is_nofollow else clean_hrefs(raw),
+        base=_first_base(markup.bases),
+        is_noindex=asked.is_noindex,
+        is_nofollow=asked.is_nofollow,
+        is_noarchive=asked.is_noarchive,
+    )
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return text on one line, without control characters, cut to `limit` characters."""
+    # Cut before the work as well: a title of megabytes is no reason to walk them.
+    line = " ".join(text[: limit * 8].split())
+    if not line.isprintable():
+        line = " ".join(_CONTROLS.sub(" ", line).split())
+    return line[:limit].rstrip()
+
+
+def primary_language(tag: str) -> str:
+    """Return the primary subtag of a language tag, in lower case."""
+    match = _LANGUAGE.match(tag)
+    return match[1].lower() if match else ""
+
+
+def _link_elements(links: list[tuple[str, str]]) -> tuple[str, list[str]]:
+    """Return the canonical href and the hrefs to follow of `link` elements."""
+    canonical, hrefs = "", []
+    for rel, href in links:
+        words = rel.lower().split()
+        if "nofollow" in words or "stylesheet" in words or _FOLLOWED_RELS.isdisjoint(words):
+            continue
+        hrefs.append(href)
+        if "canonical" in words and not canonical:
+            canonical = clean_href(href)
+    return canonical, hrefs
+
+
+def _refresh_target(content: str) -> str:
+    """Return where a meta refresh leads, or the empty string."""
+    match = _REFRESH.match(content[:MAX_HREF_CHARS])
+    return next(filter(None, match.groups()), "") if match else ""
+
+
+def _first_base(bases: list[str]) -> str:
+    """Return the first base that can be one: not empty, and neither data: nor javascript: nor the like."""
+    return next((base for base in map(trim, bases) if base and has_followed_scheme(base)), "")

@@ -1,0 +1,317 @@
+"""The values that cross a process, a queue or a layer. Nothing here does anything.
+
+Times are seconds on the crawl's own time line (`now`): the wall clock read once at
+start plus monotonic time since. They are good as dates and never run backwards.
+A `UrlId` is 16 bytes: xxh3_64(host) then xxh3_64(key), so that the URLs of a host
+stand together in every sorted store.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+UrlId: TypeAlias = bytes
+HostId: TypeAlias = bytes  # the first 8 bytes of a UrlId
+
+
+class OrderKind(IntEnum):
+    """What an order asks for."""
+
+    PAGE = 0
+    ROBOTS = 1
+    SITEMAP = 2
+
+
+class Source(IntEnum):
+    """How a URL came to be known."""
+
+    SEED = 0
+    LINK = 1
+    REDIRECT = 2
+    SITEMAP = 3
+    NOTICE = 4
+
+
+class Outcome(StrEnum):
+    """How a fetch ended. One word each, the same in events, reports and metrics."""
+
+    OK = "ok"  # 2xx of a kept type
+    NOT_MODIFIED = "not_modified"  # 304 to a conditional request
+    REDIRECT = "redirect"  # 3xx with a usable Location
+    TYPE_REFUSED = "type_refused"  # 2xx of a type that is not kept: cut off after the header
+    CLIENT_ERROR = "client_error"  # 4xx but 429
+    RATE_LIMITED = "rate_limited"  # 429
+    SERVER_ERROR = "server_error"  # 5xx
+    BAD_STATUS = "bad_status"  # a status we did not ask for: 1xx final, 304 unasked, outside 100-599
+    DNS_NOT_FOUND = "dns_not_found"
+    DNS_FAILED = "dns_failed"  # no answer, or an answer that says "try again"
+    BLOCKED_ADDRESS = "blocked_address"
+    CONNECT_FAILED = "connect_failed"  # refused or unreachable
+    CONNECT_TIMEOUT = "connect_timeout"
+    TLS_ERROR = "tls_error"
+    TIMEOUT = "timeout"  # connected, then silence or too slow
+    DISCONNECTED = "disconnected"  # reset or closed before the answer was whole
+    PROTOCOL_ERROR = "protocol_error"
+    HEADER_TOO_LARGE = "header_too_large"
+    BAD_REDIRECT = "bad_redirect"  # Location is missing or not http(s)
+    REDIRECT_LOOP = "redirect_loop"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
+    ROBOTS_DENIED = "robots_denied"
+    EVICTED = "evicted"
+    WORKER_LOST = "worker_lost"  # the process that had the order died
+
+
+class Truncation(StrEnum):
+    """Why a body is not whole; the words of WARC-Truncated."""
+
+    NONE = ""
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+
+
+class Link(Struct, frozen=True, gc=False):
+    """A URL found somewhere, in canonical form and with its identity."""
+
+    url: str  # as it is requested: WHATWG href without fragment
+    id: UrlId
+    host: str
+
+
+class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
+    """A URL that was accepted and waits to be fetched. `rank` then `seq` is its place within its host."""
+
+    url: str
+    id: UrlId
+    host: str
+    rank: int  # lower first
+    seq: int  # order of arrival, unique
+    depth: int
+    kind: OrderKind = OrderKind.PAGE
+    source: Source = Source.LINK
+    parent: UrlId = b""
+    hops: int = 0  # redirects behind this URL
+    attempt: int = 0  # fetches that failed so far
+    not_before: float = 0.0
+    found_at: float = 0.0
+    https_first: bool = False  # a bare domain: fall back to http when https cannot be had
+    etag: str = ""
+    last_modified: str = ""
+
+
+class Order(Struct, frozen=True, gc=False, array_like=True):
+    """Permission to make one request, now."""
+
+    id: int
+    kind: OrderKind
+    url: str
+    url_id: UrlId
+    host: str
+    addresses: tuple[str, ...]  # IP addresses to connect to, best first
+    depth: int
+    hops: int
+    attempt: int
+    ordered_at: float
+    etag: str = ""
+    last_modified: str = ""
+    report_sent: bool = False  # tell at once when the request is on the wire
+    needs_links: bool = True  # false where the depth limit makes links useless
+
+
+class Exchange(Struct):
+    """One HTTP request and what came back, byte for byte. Made by fetch, read by parse and archive."""
+
+    url: str
+    outcome: Outcome
+    error: str = ""  # one line for people, where there was no whole answer
+    status: int = 0
+    address: str = ""  # the IP address that answered
+    http_version: str = ""  # "1.0", "1.1", "2", "3"
+    tls_version: str = ""
+    request_head: bytes = b""  # as written: request line, headers, blank line
+    response_head: bytes = b""  # status line, headers, blank line of the final answer
+    headers: list[tuple[str, str]] = []  # in order, names lower case, values latin-1
+    body: bytes = b""  # as sent, with its content coding, without its transfer coding
+    content: bytes = b""  # the body decoded, under the limits
+    is_decoded: bool = True  # false where the coding is unknown or broken: content is the raw body
+    truncated: Truncation = Truncation.NONE
+    sent_at: float = 0.0
+    requests_sent: int = 0  # 2 where libcurl had to repeat the request on a new connection
+    first_byte_at: float = 0.0
+    finished_at: float = 0.0
+    wire_bytes: int = 0  # body bytes received
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header (name in lower case), or the empty string."""
+        return next((value for key, value in self.headers if key == name), "")
+
+
+class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
+    """Where a record's gzip member stands."""
+
+    file: str  # file name within archive/, without .open
+    offset: int
+    length: int
+
+
+class Document(Struct):
+    """What parsing found in a body."""
+
+    content_type: str = ""  # sniffed, without parameters
+    charset: str = ""
+    language: str = ""
+    title: str = ""
+    description: str = ""
+    canonical: str = ""
+    text: str = ""
+    hrefs: list[str] = []  # links to follow, resolved against nothing: see `base`
+    base: str = ""  # what hrefs are relative to
+    is_noindex: bool = False
+    is_nofollow: bool = False
+    is_noarchive: bool = False
+
+
+class Result(Struct, array_like=True):
+    """What became of an order. Small: bodies stay in the worker that archived them."""
+
+    order_id: int
+    outcome: Outcome
+    status: int = 0
+    error: str = ""
+    sent_at: float = 0.0
+    requests_sent: int = 0
+    first_byte_at: float = 0.0
+    finished_at: float = 0.0
+    address: str = ""
+    wire_bytes: int = 0
+    content_bytes: int = 0
+    content_type: str = ""
+    charset: str = ""
+    language: str = ""
+    title: str = ""
+    truncated: Truncation = Truncation.NONE
+    content_hash: bytes = b""  # of the decoded body, 16 bytes; empty where there is none
+    payload_digest: bytes = b""  # SHA-1 of the stored body, where it was archived
+    duplicate_of: UrlId = b""
+    etag: str = ""
+    last_modified: str = ""
+    retry_after_s: float = -1.0  # -1: not said
+    redirect_to: str = ""  # canonical target
+    links: list[Link] = []
+    links_found: int = 0
+    links_capped: int = 0
+    robots: bytes = b""  # the body of robots.txt, for ROBOTS orders
+    archived: ArchiveSpan | None = None  # the response (or revisit) record
+    archive_end: int = 0  # length of the archive file once all records of this order stand in it
+    is_noindex: bool = False
+    is_nofollow: bool = False
+    worker: int = 0
+    words: int = 0
+    preview: str = ""  # first words, for the debug mode
+
+
+class HostRecord(Struct, array_like=True):
+    """What the ledger keeps of a host: its counts and the promises made to it."""
+
+    name: str
+    domain: str
+    rank: float = 0.5  # 0 least, 1 most important
+    queued: int = 0
+    pages: int = 0
+    fetches: int = 0
+    errors: int = 0
+    failures_in_a_row: int = 0
+    next_at: float = 0.0  # no request before this
+    parked_until: float = 0.0
+    park_reason: str = ""
+    delay_s: float = 0.0  # pace in force
+    backoff: int = 0  # times the delay was doubled
+    is_dead: bool = False
+    is_blocked: bool = False
+    bytes: int = 0
+    latency_s: float = 0.0
+    first_seen_at: float = 0.0
+    last_fetch_at: float = 0.0
+    addresses: tuple[str, ...] = ()
+    addresses_until: float = 0.0
+    robots_tries: int = 0
+    asleep_until: float = 0.0  # out of memory until then; 0: not asleep
+
+
+class UrlState(IntEnum):
+    """Where a URL is in its life."""
+
+    QUEUED = 0
+    DONE = 1
+    DEAD = 2
+
+
+class UrlRecord(Struct, array_like=True):
+    """A row of the catalog: everything known of a URL."""
+
+    url: str
+    state: UrlState
+    depth: int
+    source: Source
+    kind: OrderKind
+    parent: UrlId
+    rank: int
+    seq: int
+    hops: int
+    attempt: int
+    not_before: float
+    found_at: float
+    https_first: bool = False
+    fetched_at: float = 0.0
+    outcome: str = ""
+    error: str = ""
+    status: int = 0
+    content_type: str = ""
+    charset: str = ""
+    language: str = ""
+    title: str = ""
+    wire_bytes: int = 0
+    content_bytes: int = 0
+    content_hash: bytes = b""
+    duplicate_of: UrlId = b""
+    etag: str = ""
+    last_modified: str = ""
+    redirect_to: str = ""
+    archived: ArchiveSpan | None = None
+    visits: int = 0
+    truncated: str = ""
+
+
+class RobotsRecord(Struct, array_like=True):
+    """robots.txt of an origin as the ledger keeps it."""
+
+    origin: str
+    status: int
+    outcome: str
+    body: bytes
+    fetched_at: float
+    expires_at: float
+
+
+class DomainRecord(Struct, array_like=True):
+    """What the ledger keeps of a registrable domain."""
+
+    name: str
+    pages: int = 0
+    hosts: int = 0
+    in_queue: int = 0  # URLs queued, where the first pass counts them
+
+
+class ContentRecord(Struct, frozen=True, array_like=True):
+    """The first page that had a content: what a later copy refers to."""
+
+    url_id: UrlId
+    url: str
+    date: float  # of its archive record
+    payload_digest: bytes
+
+
+SITEMAP_INDEX = "application/x-sitemap-index"  # content type of a sitemap that lists sitemaps

@@ -1,0 +1,1 @@
+"""The real crawl: hub, workers, signals."""

@@ -1,0 +1,27 @@
+"""The crawl's one time line: the wall clock read once, plus monotonic time since.
+
+Good as a date, never runs backwards, and the same in every process of a node, since
+Linux's monotonic clock is one for the whole machine.
+"""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+
+class TimeLine(Struct, frozen=True):
+    """Where the line starts: wall time and monotonic time of one instant."""
+
+    wall_at_start: float
+    monotonic_at_start: float
+
+    @classmethod
+    def begin(cls) -> TimeLine:
+        """Start a time line now."""
+        return cls(time.time(), time.monotonic())
+
+    def now(self) -> float:
+        """Return the present on this line."""
+        return self.wall_at_start + (time.monotonic() - self.monotonic_at_start)

@@ -1,0 +1,254 @@
+"""What becomes of an order: fetch, parse, archive, and one small result.
+
+A worker knows nothing of frontier or ledger. Orders go in by `start`; each comes back as
+exactly one `Result`, whatever the server does. The records of an order are in the archive
+before its result is handed over. Bodies over `BIG_BYTES` are parsed in a thread, so that
+the event loop is not held up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from gossamer.archive.warc import RefersTo
+from gossamer.archive.writer import ArchiveWriter
+from gossamer.core.url import canonical, links_from
+from gossamer.errors import GossamerError
+from gossamer.fetch.http import Fetcher, FetchRequest
+from gossamer.fetch.retry_after import retry_after_s
+from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.sitemap import parse_sitemap
+from gossamer.records import (
+    SITEMAP_INDEX,
+    ContentRecord,
+    Document,
+    Exchange,
+    Order,
+    OrderKind,
+    Outcome,
+    Result,
+    Truncation,
+)
+
+BIG_BYTES = 400_000
+MAX_ROBOTS_BYTES = 1 << 20
+MAX_SITEMAP_BYTES = 50_000_000
+MAX_ETAG_CHARS = 1024
+KEPT_TYPES = frozenset(
+    {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
+)
+PDF = "application/pdf"
+
+
+
+class Listener(Protocol):
+    """Who is told what becomes of orders. Called from the event loop."""
+
+    def on_result(self, result: Result) -> None:
+        """An order has ended."""
+        ...
+
+    def on_sent(self, order_id: int, sent_at: float) -> None:
+        """A request that asked for it is on the wire."""
+        ...
+
+    def on_failure(self, error: GossamerError) -> None:
+        """The worker cannot go on: its archive takes no more."""
+        ...
+
+
+class WorkerRules(Struct, frozen=True):
+    """What a worker needs to know of the settings."""
+
+    number: int = 0
+    parses_pdf: bool = True
+    accepts: tuple[str, ...] = ()
+    previews: bool = False  # first words of each page, for the debug mode
+
+
+class Worker:
+    """Carries out orders."""
+
+    def __init__(
+        self,
+        rules: WorkerRules,
+        fetcher: Fetcher,
+        archive: ArchiveWriter,
+        first_copy: Callable[[bytes], ContentRecord | None],
+        listener: Listener,
+    ) -> None:
+        self._rules = rules
+        self._fetcher = fetcher
+        self._archive = archive
+        self._first_copy = first_copy
+        self._listener = listener
+        more = {PDF} if rules.parses_pdf else set()
+        self._wanted = KEPT_TYPES | more | frozenset(rules.accepts)
+        self._threads: set[asyncio.Task[None]] = set()
+
+    def start(self, order: Order) -> None:
+        """Begin an order; its result comes by `on_result`."""
+        request = FetchRequest(
+            url=order.url,
+            addresses=order.addresses,
+            headers=_conditions(order),
+            wanted_types=self._wanted if order.kind is OrderKind.PAGE else None,
+            max_bytes=_most_bytes(order.kind),
+        )
+        on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
+        self._fetcher.start(request, lambda exchange: self._arrived(order, exchange), on_sent)
+
+    async def sync(self) -> None:
+        """Make what is archived durable; finish files that are full."""
+        await asyncio.to_thread(self._archive.sync)
+
+    async def close(self) -> None:
+        """Wait for what is being parsed, and finish the archive files."""
+        if self._threads:
+            await asyncio.wait(self._threads)
+        await asyncio.to_thread(self._archive.close)
+
+    def _arrived(self, order: Order, exchange: Exchange) -> None:
+        if len(exchange.content) > BIG_BYTES and order.kind is not OrderKind.ROBOTS:
+            task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
+            self._threads.add(task)
+            task.add_done_callback(self._threads.discard)
+        else:
+            self._finish(order, exchange, read_answer(order, exchange, self._rules))
+
+    async def _finish_big(self, order: Order, exchange: Exchange) -> None:
+        reading = await asyncio.to_thread(read_answer, order, exchange, self._rules)
+        self._finish(order, exchange, reading)
+
+    def _finish(self, order: Order, exchange: Exchange, result: Result) -> None:
+        result.worker = self._rules.number
+        try:
+            self._store(order, exchange, result)
+        except GossamerError as error:
+            self._listener.on_failure(error)
+            return
+        self._listener.on_result(result)
+
+    def _store(self, order: Order, exchange: Exchange, result: Result) -> None:
+        if not self._is_stored(order, exchange, result):
+            return
+        date = exchange.sent_at or exchange.finished_at
+        first = self._first_copy(result.content_hash) if result.content_hash else None
+        refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
+        archived = self._archive.write(exchange, date=date, duplicate_of=refers, identified_type=result.content_type)
+        result.archived, result.archive_end = archived.span, archived.end
+        result.payload_digest = archived.payload_digest
+
+    def _is_stored(self, order: Order, exchange: Exchange, result: Result) -> bool:
+        """Whole answers are archived; PDF files only where they were asked for."""
+        if not exchange.response_head or exchange.outcome in (Outcome.TYPE_REFUSED, Outcome.WORKER_LOST):
+            return False
+        if exchange.truncated in (Truncation.DISCONNECT, Truncation.TIME):
+            return False
+        return order.kind is not OrderKind.PAGE or result.content_type != PDF or PDF in self._rules.accepts
+
+
+def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
+    etag = (("If-None-Match", order.etag),) if order.etag else ()
+    since = (("If-Modified-Since", order.last_modified),) if order.last_modified else ()
+    return etag + since
+
+
+def _most_bytes(kind: OrderKind) -> int:
+    return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
+
+
+def read_answer(order: Order, exchange: Exchange, rules: WorkerRules) -> Result:
+    """Return what an answer says. CPU only: may run in any thread."""
+    result = Result(
+        order.id,
+        exchange.outcome,
+        status=exchange.status,
+        error=exchange.error,
+        sent_at=exchange.sent_at,
+        requests_sent=exchange.requests_sent,
+        first_byte_at=exchange.first_byte_at,
+        finished_at=exchange.finished_at,
+        address=exchange.address,
+        wire_bytes=exchange.wire_bytes,
+        content_bytes=len(exchange.content),
+        truncated=exchange.truncated,
+        retry_after_s=retry_after_s(exchange.header("retry-after"), exchange.finished_at),
+    )
+    if exchange.outcome is Outcome.REDIRECT:
+        _read_redirect(exchange, result)
+    elif exchange.outcome is Outcome.OK:
+        if order.kind is OrderKind.ROBOTS:
+            result.robots = exchange.content[:MAX_ROBOTS_BYTES]
+        elif order.kind is OrderKind.SITEMAP:
+            _read_sitemap(order, exchange, result)
+        else:
+            _read_page(order, exchange, result, rules)
+    return result
+
+
+def _read_redirect(exchange: Exchange, result: Result) -> None:
+    location = exchange.header("location")
+    # Bytes beyond ASCII are what the server would want back: UTF-8 where they are, else escaped one by one.
+    try:
+        location = location.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        location = "".join(char if char.isascii() else f"%{ord(char):02X}" for char in location)
+    target = canonical(location, exchange.url)
+    if target is None:
+        result.outcome = Outcome.BAD_REDIRECT
+        result.error = f"Location {location[:200]!r}"
+    else:
+        result.redirect_to = target
+
+
+def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
+    found = parse_sitemap(exchange.content)
+    result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
+    result.error = found.error
+    entries = found.sitemaps or found.urls
+    result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
+    result.links_found = len(entries)
+
+
+def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    document = parse_exchange(exchange, want_text=True, want_pdf_links=rules.parses_pdf)
+    result.content_type = document.content_type
+    result.charset, result.language, result.title = document.charset, document.language, document.title
+    result.is_noindex, result.is_nofollow = document.is_noindex, document.is_nofollow
+    result.etag = _valid_etag(exchange.header("etag"))
+    result.last_modified = exchange.header("last-modified")[:64]
+    if exchange.content:
+        result.content_hash = hashlib.sha256(exchange.content).digest()[:16]
+    result.links_found = len(document.hrefs)
+    if order.needs_links and document.hrefs:
+        result.links = links_from(_base_of(document, order.url), document.hrefs)
+    words = document.text.split()
+    result.words = len(words)
+    if rules.previews:
+        result.preview = " ".join(words[:20])
+
+
+def _base_of(document: Document, url: str) -> str:
+    return (canonical(document.base, url) if document.base else None) or url
+
+
+def _valid_etag(etag: str) -> str:
+    """Return an entity tag that may be echoed: short, quoted, without control characters."""
+    bare = etag.removeprefix("W/")
+    is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"'
+    return etag if is_quoted and len(etag) <= MAX_ETAG_CHARS and etag.isprintable() and etag.isascii() else ""
+
+
+def archive_folders(out: Path) -> tuple[Path, Path]:
+    """Return the folders of archive and index, made where missing."""
+    archive, index = out / "archive", out / "index"
+    archive.mkdir(parents=True, exist_ok=True)
+    index.mkdir(parents=True, exist_ok=True)
+    return archive, index

@@ -1,0 +1,155 @@
+"""Where settings come from: defaults, the folder of a crawl that goes on, a file, the environment, flags.
+
+Each later source wins. What is wrong is told in one line that names the source, the key
+and what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gossamer.core.scope import Reach
+from gossamer.errors import UsageError
+from gossamer.settings.model import Option, Settings, options
+
+DEFAULT_MAX_PAGES = 10_000
+PREFIX = "GOSSAMER_"
+# Not settings of a crawl, but names of ours in the environment.
+_OTHER_VARIABLES = frozenset({"GOSSAMER_CONFIG", "GOSSAMER_REQUIRE_ENGINES", "GOSSAMER_FAILPOINT"})
+
+
+def by_key() -> dict[str, Option]:
+    """Return the options by their key, with `-` and with `_`."""
+    return {name: option for option in options() for name in (option.key, option.name)}
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """Return the values of a TOML file, by field name."""
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read the configuration: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from error
+    known = by_key()
+    for key in values:
+        if key not in known:
+            raise UsageError(f"{path}: unknown key '{key}'{_suggestion(key, known)}")
+    return {known[key].name: value for key, value in values.items()}
+
+
+def _suggestion(key: str, known: Mapping[str, Option]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(key, [name for name in known if "_" not in name], n=1)
+    return f"; did you mean '{close[0]}'?" if close else "; 'gossamer crawl --help' lists all options"
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of `GOSSAMER_…` variables, by field name."""
+    known = by_key()
+    values: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or variable in _OTHER_VARIABLES:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in known:
+            raise UsageError(f"environment: {variable} is no setting{_suggestion(name.replace('_', '-'), known)}")
+        values[name] = text.split(",") if known[name].is_repeatable else text
+    return values
+
+
+def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
+    """Return the settings from the sources, each with its name, the last one winning."""
+    settings: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    for source, values in sources:
+        settings.update(values)
+        named.update(dict.fromkeys(values, source))
+    if settings.get("workers") == "auto":
+        import os
+
+        settings["workers"] = os.cpu_count() or 1
+    try:
+        made = msgspec.convert(settings, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(_explained(str(error), settings, named)) from error
+    _check(made)
+    return made
+
+
+def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]) -> str:
+    match = re.search(r"`\$\.(\w+)", message)
+    name = match.group(1) if match else ""
+    what = re.sub(r" - at `.*", "", message)
+    if not name:
+        return what
+    return (
+        f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {values.get(name)!r}: {what[0].lower()}{what[1:]}"
+    )
+
+
+def _check(settings: Settings) -> None:
+    """Check what a type cannot say."""
+    for name in ("include_pattern", "exclude_pattern"):
+        for pattern in getattr(settings, name):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise UsageError(
+                    f"{name.replace('_', '-')} = {pattern!r}: not a regular expression: {error}"
+                ) from error
+    for network in settings.allow_network:
+        try:
+            ip_network(network, strict=False)
+        except ValueError as error:
+            raise UsageError(f"allow-network = {network!r}: not a network; right would be 10.0.0.0/8") from error
+    if settings.dns and not re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d{1,5})?", settings.dns):
+        raise UsageError(f"dns = {settings.dns!r}: not an address; right would be 127.0.0.1:53")
+    for store in settings.store:
+        if store != "warc":
+            raise UsageError(f"store = {store!r}: not a store that this program has; right would be 'warc'")
+
+
+def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
+    """Fill in the defaults that depend on other settings."""
+    is_first_pass = settings.target_unique_domains is not None
+    if settings.max_pages is None and not is_first_pass:
+        settings = msgspec.structs.replace(settings, max_pages=DEFAULT_MAX_PAGES)
+    if settings.scope is None:
+        reach = Reach.ANY if has_domain_list or is_first_pass else Reach.DOMAIN
+        settings = msgspec.structs.replace(settings, scope=reach)
+    return settings
+
+
+def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
+    """Return the first option that a crawl which has begun may not change, but that was given another value."""
+    for option in options():
+        if option.is_fixed and option.name in given and getattr(before, option.name) != getattr(after, option.name):
+            return option
+    return None
+
+
+def to_toml(settings: Settings) -> str:
+    """Write settings as TOML; what is not set is left out."""
+    values = msgspec.to_builtins(settings)
+    pace = values.pop("pace")
+    lines = [
+        f"{name.replace('_', '-')} = {_toml_value(value)}" for name, value in values.items() if value not in (None, "")
+    ]
+    for rule in pace:
+        lines.append("\n[[pace]]")
+        lines += [f"{key} = {_toml_value(value)}" for key, value in rule.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
+    # JSON's strings, numbers, booleans and lists are TOML too, but for DEL, which JSON leaves bare.
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

@@ -1,0 +1,188 @@
+"""Every setting of a crawl: its name, default and meaning, in one place.
+
+The command line, the TOML file and the environment are all made from this: `--max-pages`,
+`max-pages = …`, `GOSSAMER_MAX_PAGES`. A field's metadata says how it is read and whether
+a crawl that has begun may change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gossamer.core.priority import OrderName
+from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
+
+
+class SitemapUse(StrEnum):
+    """What is done with the sitemaps that robots.txt lists."""
+
+    MIXED = "mixed"
+    FIRST = "first"
+    OFF = "off"
+
+
+class RobotsUnreachable(StrEnum):
+    """What robots.txt that cannot be reached means."""
+
+    DENY = "deny"
+    ALLOW = "allow"
+
+
+class AfterTarget(StrEnum):
+    """What follows the first pass."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
+
+
+class NearDup(StrEnum):
+    """How near duplicates are found."""
+
+    OFF = "off"
+    SIMHASH = "simhash"
+    MINHASH = "minhash"
+
+
+class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
+    """Delay and connections for hosts of a pattern: a `[[pace]]` table in the file."""
+
+    host: str
+    delay: float | None = None
+    connections: int | None = None
+
+
+def _field(help_text: str, *, is_fixed: bool = False, flags: tuple[str, ...] = (), metavar: str = "N") -> Meta:
+    extra = {"help": help_text, "is_fixed": is_fixed, "flags": flags, "metavar": metavar}
+    return Meta(extra=extra)
+
+
+_Count = Annotated[int, Meta(ge=1)]
+_Natural = Annotated[int, Meta(ge=0)]
+_Seconds = Annotated[float, Meta(ge=0)]
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one crawl. Fields marked fixed must stay as they are once a crawl has begun."""
+
+    max_pages: Annotated[_Count | None, _field("stop after N pages fetched successfully (10000)", flags=("-n",))] = None
+    max_depth: Annotated[_Natural, _field("links followed from a seed")] = 10
+    max_time: Annotated[_Seconds | None, _field("stop cleanly after SECONDS", metavar="SECONDS")] = None
+    max_pages_per_host: Annotated[_Count | None, _field("at most N pages of a host")] = None
+    max_pages_per_domain: Annotated[_Count | None, _field("at most N pages of a registrable domain")] = None
+    target_unique_domains: Annotated[
+        _Count | None, _field("first pass for breadth: stop at N registrable domains", is_fixed=True)
+    ] = None
+    after_target: Annotated[AfterTarget, _field("after the first pass: stop, or go on with the normal policy")] = (
+        AfterTarget.STOP
+    )
+    scope: Annotated[Reach | None, _field("how far from the seeds (domain)", is_fixed=True)] = None
+    order: Annotated[OrderName, _field("frontier order", is_fixed=True)] = OrderName.BREADTH
+    random_seed: Annotated[_Natural, _field("decides --order random", is_fixed=True)] = 0
+    include_pattern: Annotated[
+        tuple[str, ...], _field("keep URLs that match, whatever is excluded", is_fixed=True, metavar="RE")
+    ] = ()
+    exclude_pattern: Annotated[tuple[str, ...], _field("leave out URLs that match", is_fixed=True, metavar="RE")] = (
+        DEFAULT_EXCLUDES
+    )
+    block_host: Annotated[tuple[str, ...], _field("never contact this host or domain", metavar="HOST")] = ()
+    max_links_per_page: Annotated[_Count, _field("new URLs taken from one page")] = 1000
+    max_queued: Annotated[_Count | None, _field("keep at most N URLs queued; the last ones become dead letters")] = None
+    politeness_ms: Annotated[_Natural, _field("least time between two requests to a host")] = 1000
+    host_connections: Annotated[_Count, _field("requests in flight to one host name")] = 1
+    domain_connections: Annotated[
+        _Natural, _field("requests in flight to one registrable domain, 0 = no limit", flags=("--domain-concurrency",))
+    ] = 0
+    address_connections: Annotated[_Natural, _field("requests in flight to one IP address, 0 = no limit")] = 20
+    connections: Annotated[_Count, _field("requests in flight in all, a worker process", flags=("-c",))] = 256
+    workers: Annotated[_Natural, _field("processes; auto = one a core", metavar="N|auto")] = 1
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)],
+        _field("for connect, TLS, first byte and silence each; a whole answer 3 times that", metavar="S"),
+    ] = 10.0
+    max_bytes: Annotated[_Count, _field("of a body, decoded and on the wire")] = 5_000_000
+    max_wait: Annotated[_Seconds, _field("the crawl is over when all that is left is parked longer", metavar="S")] = (
+        300.0
+    )
+    retry_wait: Annotated[_Seconds, _field("first wait before a retry, then times 4", metavar="S")] = 2.0
+    sitemaps: Annotated[SitemapUse, _field("sitemaps that robots.txt lists")] = SitemapUse.MIXED
+    user_agent: Annotated[str, _field("the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")] = ""
+    contact: Annotated[str, _field("who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
+    robots_unreachable: Annotated[RobotsUnreachable, _field("on 5xx, time-out, no connection")] = RobotsUnreachable.DENY
+    parse_pdf_links: Annotated[bool, _field("harvest links from PDF files")] = True
+    follow_duplicates: Annotated[bool, _field("follow the links of pages seen under another URL")] = True
+    cooldown_sec: Annotated[_Natural, _field("a URL found again after N seconds is fetched again; 0 = never")] = 0
+    store: Annotated[tuple[str, ...], _field("where pages go: warc", is_fixed=True, metavar="KIND")] = ("warc",)
+    accept: Annotated[tuple[str, ...], _field("keep answers of this type too", is_fixed=True, metavar="TYPE")] = ()
+    save_interval: Annotated[_Count, _field("pages a WARC file")] = 1000
+    dns: Annotated[str, _field("ask this DNS server and no other", metavar="HOST:PORT")] = ""
+    allow_network: Annotated[
+        tuple[str, ...], _field("private or loopback range that links may lead to", metavar="CIDR")
+    ] = ()
+    mask_queries: Annotated[bool, _field("mask the values of query parameters in events")] = False
+    pace: Annotated[tuple[PaceSetting, ...], _field("delay and connections by host pattern (file only)")] = ()
+
+
+class Option(Struct, frozen=True):
+    """How one setting is given."""
+
+    name: str
+    help: str
+    is_fixed: bool
+    flags: tuple[str, ...]
+    metavar: str
+    kind: Any
+    default: Any
+
+    @property
+    def key(self) -> str:
+        """The name in files and on the command line."""
+        return self.name.replace("_", "-")
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether it may be given more than once."""
+        return get_origin(_bare(self.kind)) is tuple
+
+    @property
+    def is_switch(self) -> bool:
+        """Tell whether it is on or off."""
+        return _bare(self.kind) is bool
+
+    @property
+    def choices(self) -> list[str] | None:
+        """The words to choose from."""
+        kinds = [_bare(kind) for kind in get_args(self.kind) or (self.kind,)]
+        enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, StrEnum)]
+        return [member.value for member in enums[0]] if enums else None
+
+
+def _bare(kind: Any) -> Any:  # noqa: ANN401 - a type expression
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind
+
+
+def options() -> list[Option]:
+    """Return all settings as options, in order."""
+    hints = get_type_hints(Settings, include_extras=True)
+    made: list[Option] = []
+    for field in msgspec.structs.fields(Settings):
+        kind, meta = get_args(hints[field.name])[0], get_args(hints[field.name])[-1]
+        extra: Mapping[str, Any] = meta.extra or {}
+        made.append(
+            Option(
+                name=field.name,
+                help=extra["help"],
+                is_fixed=extra["is_fixed"],
+                flags=extra["flags"],
+                metavar=extra["metavar"],
+                kind=kind,
+                default=field.default,
+            )
+        )
+    return made

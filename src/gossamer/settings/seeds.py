@@ -1,0 +1,124 @@
+"""What the user named as a start: URLs, bare domains, files with one a line, CSV lists of domains."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.core.url import canonical, host_of, link_to
+from gossamer.errors import UsageError
+from gossamer.records import Link
+
+_BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
+
+
+class Seed(Struct, frozen=True):
+    """One start: a link; whether https is only a guess; and its rank from 0 to 1."""
+
+    link: Link
+    is_guess: bool = False
+    rank: float = 0.5
+
+
+def seed_from(text: str, where: str) -> Seed:
+    """Return the seed that a text names; `where` tells the user which text is meant."""
+    text = text.strip()
+    if "://" in text:
+        scheme = text.partition("://")[0].lower()
+        if scheme not in ("http", "https"):
+            raise UsageError(
+                f"{where}: {_short(text)}: scheme '{scheme}' cannot be crawled; right would be http or https"
+            )
+        url = canonical(text)
+        if url is None:
+            raise UsageError(f"{where}: {_short(text)}: not a URL; right would be https://example.org/")
+        return Seed(link_to(url))
+    url = canonical("https://" + text) if _BARE.fullmatch(text) else None
+    if url is None or ("." not in host_of(url) and host_of(url) != "localhost" and host_of(url)[0] != "["):
+        raise UsageError(
+            f"{where}: {_short(text)}: neither a URL nor a domain nor a file; right would be https://example.org/"
+        )
+    return Seed(link_to(url), is_guess=True)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "…")
+
+
+def seeds_from(arguments: Iterable[str]) -> list[Seed]:
+    """Return the seeds that arguments name: URLs, bare domains, or files of them."""
+    seeds: list[Seed] = []
+    for argument in arguments:
+        path = Path(argument)
+        if "://" not in argument and (path.is_file() or (not _BARE.fullmatch(argument) and "/" in argument)):
+            seeds += _from_lines(path)
+        elif "://" not in argument and path.suffix in (".txt", ".lst", ".csv", ".list") and "/" in argument:
+            seeds += _from_lines(path)
+        else:
+            seeds.append(seed_from(argument, "seed"))
+    return seeds
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read the seeds: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a text file with a URL a line: {error.reason}") from error
+
+
+def _from_lines(path: Path) -> list[Seed]:
+    seeds = []
+    for number, line in enumerate(_read(path).splitlines(), 1):
+        text = line.split("\t")[0].strip()
+        if text and not text.startswith("#"):
+            seeds.append(seed_from(re.split(r"\s+#", text)[0], f"{path}:{number}"))
+    if not seeds:
+        raise UsageError(f"{path}: no seeds in it; right would be a URL a line")
+    return seeds
+
+
+def seeds_from_csv(path: Path) -> list[Seed]:
+    """Return a seed a row of a list of domains: the `domain` column, else the last one."""
+    rows = [row for row in csv.reader(_read(path).splitlines()) if row and not row[0].startswith("#")]
+    if not rows:
+        raise UsageError(f"{path}: no domains in it; right would be a domain a row")
+    header = [cell.strip().lower() for cell in rows[0]]
+    column = header.index("domain") if "domain" in header else -1
+    if column >= 0:
+        rows = rows[1:]
+    seeds: list[Seed] = []
+    for position, row in enumerate(rows):
+        cell = row[column].strip() if -len(row) <= column < len(row) else ""
+        if not cell:
+            continue
+        seed = seed_from(cell, f"{path}: row {position + 1}")
+        # Top-site lists stand in order of rank: the first row is the most important.
+        seeds.append(Seed(seed.link, seed.is_guess, rank=1.0 - position / max(1, len(rows))))
+    if not seeds:
+        raise UsageError(f"{path}: no domains in it; right would be a domain a row")
+    return seeds
+
+
+def private_address_of(seed: Seed) -> str | None:
+    """Return the private or loopback address that a seed names and thereby opens, or None."""
+    host = seed.link.host
+    if host == "localhost" or host.endswith(".localhost"):
+        return "127.0.0.1"
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+    return None if address.is_global else str(address)
+
+
+def needs_contact(seed: Seed) -> bool:
+    """Tell whether a seed leads to the public web, where a crawler must say who it is."""
+    host = seed.link.host.rstrip(".")
+    return private_address_of(seed) is None and host != "test" and not host.endswith(".test")

@@ -1,0 +1,1 @@
+"""A synthetic web, and crawls in virtual time."""

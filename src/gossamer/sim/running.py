@@ -1,0 +1,212 @@
+"""The synthetic web as a process: `serve` is that process, `RunningWeb` starts one and asks it.
+
+Invariants: the server ends on SIGTERM or SIGINT and has written its log by then; one that
+`RunningWeb` started also ends when its parent is gone, since it reads the end of its stdin.
+Cost: a start takes about 0.3 s, most of it imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPConnection
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.sim.audit import AuditReport, AuditRules, audit
+from gossamer.sim.dns import NameFault, NameServer, Zone
+from gossamer.sim.pages import SyntheticWeb
+from gossamer.sim.server import WebServer
+from gossamer.sim.synth_log import LoggedRequest, decode_log
+from gossamer.sim.synth_truth import Scope, Truth, find_truth
+from gossamer.sim.web import PRESETS, WebPlan, preset
+
+_FLUSH_EVERY_S = 1.0
+_STOP_WITHIN_S = 10.0
+
+
+class Listening(Struct, frozen=True):
+    """Where a started web can be found; a server prints it as its first line."""
+
+    port: int
+    dns_address: str
+
+
+async def serve(
+    plan: WebPlan,
+    port: int = 0,
+    dns_port: int = 0,
+    log_path: Path | None = None,
+    *,
+    faults: Mapping[str, NameFault] | None = None,
+    on_ready: Callable[[Listening], None] | None = None,
+    stops_with_stdin: bool = False,
+) -> None:
+    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; `on_ready` hears which."""
+    _allow_many_files()
+    stop = asyncio.Event()
+    _stop_on_signals(stop, stops_with_stdin)
+    async with WebServer(plan, port, log_path) as server, NameServer(Zone(plan, faults), dns_port) as names:
+        if on_ready is not None:
+            on_ready(Listening(server.port, names.address))
+        while not stop.is_set():
+            try:
+                await asyncio.wait_for(stop.wait(), _FLUSH_EVERY_S)
+            except TimeoutError:
+                server.log.flush()
+
+
+def _stop_on_signals(stop: asyncio.Event, stops_with_stdin: bool) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if stops_with_stdin:
+        # Nobody writes to it: it becomes readable when the parent closes it or dies.
+        loop.add_reader(0, stop.set)
+
+
+def _allow_many_files() -> None:
+    """A crawl of 12,000 hosts keeps thousands of connections open, and the usual soft limit is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m gossamer.sim.running", description="Serve the synthetic web.")
+    parser.add_argument("--preset", choices=sorted(PRESETS), default="small")
+    parser.add_argument("--plan", metavar="JSON", help="a whole plan instead of a preset")
+    parser.add_argument("--faults", metavar="JSON", default="{}", help="names that misbehave in DNS")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--dns-port", type=int, default=0)
+    parser.add_argument("--log", type=Path, metavar="FILE", help="append the requests to this file, a JSON object each")
+    parser.add_argument("--stop-with-stdin", action="store_true", help="end when stdin is closed")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve in the foreground; the first line on stdout is a `Listening` as JSON."""
+    import uvloop
+
+    args = _parse(argv)
+    plan = msgspec.json.decode(args.plan, type=WebPlan) if args.plan else preset(args.preset)
+    faults = msgspec.json.decode(args.faults, type=dict[str, NameFault])
+    uvloop.run(
+        serve(
+            plan,
+            args.port,
+            args.dns_port,
+            args.log,
+            faults=faults,
+            on_ready=lambda listening: print(msgspec.json.encode(listening).decode(), flush=True),
+            stops_with_stdin=args.stop_with_stdin,
+        )
+    )
+    return 0
+
+
+class RunningWeb:
+    """A web in a process of its own, with its name server; `with` starts and stops it."""
+
+    def __init__(
+        self,
+        plan: WebPlan,
+        *,
+        port: int = 0,
+        dns_port: int = 0,
+        log_path: Path | None = None,
+        faults: Mapping[str, NameFault] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.port = port
+        self.dns_address = ""
+        self._command = [sys.executable, "-m", "gossamer.sim.running", "--stop-with-stdin"]
+        self._command += ["--plan", msgspec.json.encode(plan).decode(), "--port", str(port)]
+        self._command += ["--dns-port", str(dns_port), "--faults", msgspec.json.encode(faults or {}).decode()]
+        if log_path is not None:
+            self._command += ["--log", str(log_path)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._web: SyntheticWeb | None = None
+
+    def __enter__(self) -> RunningWeb:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the process and wait until it listens."""
+        self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"synthetic web: the server ended with status {self._process.wait()} before it listened")
+        listening = msgspec.json.decode(line, type=Listening)
+        self.port, self.dns_address = listening.port, listening.dns_address
+        self._web = SyntheticWeb(self.plan, self.port)
+
+    def stop(self) -> None:
+        """End that process; its log is then written. May be called twice."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    @property
+    def web(self) -> SyntheticWeb:
+        """The same web in this process: its sites, pages and truth."""
+        assert self._web is not None, "not started"
+        return self._web
+
+    def seeds(self, count: int | None = None) -> list[str]:
+        """Home pages of the first hosts; of all if None."""
+        return self.plan.seeds(self.port, count)
+
+    def truth(self, seeds: Sequence[str] | None = None, scope: Scope = "domain", *, sitemaps: bool = True) -> Truth:
+        """What can be found from the seeds (None: all homes)."""
+        return find_truth(self.web, self.seeds() if seeds is None else seeds, scope, sitemaps=sitemaps)
+
+    def log(self) -> list[LoggedRequest]:
+        """All requests that the server has seen."""
+        return decode_log(self._ask("/_log"))
+
+    def forget(self) -> None:
+        """Empty the server's log, for a second crawl."""
+        self._ask("/_reset")
+
+    def pass_time(self, epoch: int) -> None:
+        """Let the changing pages change: each epoch has its own text."""
+        self._ask(f"/_epoch?{epoch}")
+
+    def audit(self, rules: AuditRules | None = None, truth: Truth | None = None) -> AuditReport:
+        """Judge what the server has seen so far. Worked out here, so that the server is not held up."""
+        return audit(self.web, self.log(), rules or AuditRules(), truth)
+
+    def _ask(self, target: str) -> bytes:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", target)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Imagined webs for crawls in virtual time, and the crawls over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.first_pass import FirstPass
+from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.intake import Intake
+from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.priority import OrderName, ordering
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.url import host_of, link_to, links_from
+from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.narrator import Narrator
+from gossamer.ports import Ledger
+from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.sim.driver import Answer, VirtualDriver
+from gossamer.telemetry.events import Event
+
+TOKEN = "gossamer"  # noqa: S105 - the robots token
+START = 1_700_000_000.0
+
+
+@dataclass(slots=True)
+class ImaginedHost:
+    """How one host behaves."""
+
+    pages: int = 10
+    robots: bytes = b""
+    robots_status: int = 200
+    latency_s: float = 0.05
+    status: Callable[[str, float], int] = lambda _url, _now: 200
+    retry_after_s: float = -1.0
+    cross_links: Sequence[str] = ()
+    fanout: int = 5
+    address: str = "127.0.0.1"
+
+
+@dataclass(slots=True)
+class ImaginedSites:
+    """A web of hosts whose page n links to pages n*fanout+1 … and to other hosts."""
+
+    hosts: dict[str, ImaginedHost] = field(default_factory=dict)
+
+    def resolve(self, host: str) -> tuple[tuple[str, ...], Outcome]:
+        """Return the host's address."""
+        known = self.hosts.get(host)
+        return ((known.address,), Outcome.OK) if known else ((), Outcome.DNS_NOT_FOUND)
+
+    def answer(self, order: Order, now: float) -> Answer:
+        """Return what becomes of a request."""
+        host = self.hosts[order.host]
+        if order.kind is OrderKind.ROBOTS:
+            result = Result(order.id, _outcome(host.robots_status), status=host.robots_status, robots=host.robots)
+        else:
+            result = self._page(order, host, now)
+        return Answer(host.latency_s / 2, host.latency_s, result)
+
+    def _page(self, order: Order, host: ImaginedHost, now: float) -> Result:
+        status = host.status(order.url, now)
+        result = Result(order.id, _outcome(status), status=status, content_type="text/html", content_bytes=1000)
+        result.wire_bytes = 1000
+        if status != 200:
+            result.retry_after_s = host.retry_after_s
+            return result
+        number = int(order.url.rpartition("/")[2] or 0)
+        first = number * host.fanout + 1
+        hrefs = [f"/{n}" for n in range(first, min(first + host.fanout, host.pages))]
+        result.links = links_from(order.url, [*hrefs, *(host.cross_links if number == 0 else ())])
+        return result
+
+
+def _outcome(status: int) -> Outcome:
+    if status == 429:
+        return Outcome.RATE_LIMITED
+    return {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}[status // 100]
+
+
+@dataclass(slots=True)
+class Scenario:
+    """A crawl over an imagined web, ready to run."""
+
+    web: ImaginedSites
+    seeds: Sequence[str]
+    limits: FrontierLimits = field(default_factory=FrontierLimits)
+    delay_s: float = 1.0
+    host_connections: int = 1
+    pace_rules: Sequence[PaceRule] = ()
+    order: OrderName = OrderName.BREADTH
+    reach: Reach = Reach.ANY
+    target_domains: int | None = None
+    ledger: Ledger = field(default_factory=MemoryLedger)
+    events: list[Event] = field(default_factory=list)
+    started_at: float = START
+
+    def prepare(self) -> tuple[Crawl, VirtualDriver]:
+        """Return the crawl with its seeds queued, and its driver."""
+        how = ordering(self.order)
+        pace = Pace(self.delay_s, self.host_connections, self.pace_rules)
+        intake = Intake(
+            Scope(self.reach, excludes=()),
+            how,
+            max_depth=self.limits.max_depth,
+            max_links_per_page=1000,
+            first_pass=FirstPass(self.target_domains) if self.target_domains else None,
+        )
+        narrator = Narrator(self.events.append, self.started_at)
+        crawl = Crawl(CrawlRules(), Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, narrator)
+        crawl.restore(self.started_at, was_clean=True)
+        crawl.add_seeds([link_to(seed) for seed in self.seeds], self.started_at)
+        return crawl, VirtualDriver(crawl, self.web, self.started_at)
+
+    def run(self, *, max_wait_s: float = 300.0) -> tuple[str, Crawl, VirtualDriver]:
+        """Run the crawl to its end."""
+        crawl, driver = self.prepare()
+        return driver.run(max_wait_s=max_wait_s), crawl, driver
+
+
+def many_hosts(count: int, pages: int, **traits: object) -> ImaginedSites:
+    """Return a web of equal hosts, each with an address of its own, each linking to the next."""
+    sites = ImaginedSites()
+    for number in range(count):
+        following = f"http://h{(number + 1) % count}.test/"
+        host = ImaginedHost(
+            pages=pages, cross_links=(following,), address=f"127.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        )
+        for name, value in traits.items():
+            setattr(host, name, value)
+        sites.hosts[f"h{number}.test"] = host
+    return sites
+
+
+def hosts_of(urls: Sequence[str]) -> list[str]:
+    """Return the hosts of URLs."""
+    return [host_of(url) for url in urls]

@@ -1,0 +1,66 @@
+"""The words on the pages: titles, paragraphs, anchor texts.
+
+A pool of paragraphs in three invented languages is made once from the seed (30 ms); a
+page is a choice of them. Invariants: the same seed gives the same bytes; everything is
+valid UTF-8 without characters that HTML would need escaped.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+
+from msgspec import Struct
+
+LANGUAGES = ("en", "de", "fr")
+PARAGRAPHS = 256  # a language; a power of two, so that a pick is a mask
+ANCHORS = 256
+PARAGRAPH_BYTES = 900  # about
+_SYLLABLES = {
+    "en": "ta ren sol mi ver dan cor li pre ston wa ble ing ter na quo th sha ker low",
+    "de": "ge schen ver ung lich bau mei stra ße zü ger ön heit ab kun land er fähr tis zer",
+    "fr": "é cou lé tion mar vi eux re pas sé ment là bou que ri ère çon fil ou ne",
+}
+
+
+class Pool(Struct, frozen=True):
+    """Ready-made pieces of text in one language."""
+
+    language: str
+    paragraphs: tuple[bytes, ...]
+    anchors: tuple[str, ...]  # two or three words
+    headings: tuple[str, ...]
+
+
+def _vocabulary(draw: Random, syllables: list[str]) -> list[str]:
+    return ["".join(draw.choices(syllables, k=1 + n % 4)) for n in range(1200)]
+
+
+def _paragraph(draw: Random, words: list[str], n: int) -> bytes:
+    sentences = []
+    size = 0
+    wanted = PARAGRAPH_BYTES * (50 + n * 100 // PARAGRAPHS) // 100
+    while size < wanted:
+        sentence = " ".join(draw.choices(words, k=draw.randint(6, 22))).capitalize() + "."
+        sentences.append(sentence)
+        size += len(sentence.encode()) + 1
+    return f"<p>{' '.join(sentences)}</p>\n".encode()
+
+
+@lru_cache(maxsize=8)
+def pools(seed: int) -> tuple[Pool, ...]:
+    """One pool a language, in the order of LANGUAGES."""
+    made = []
+    for language in LANGUAGES:
+        # One generator a language and web, not a page: 10 ms each, once.
+        draw = Random(f"{seed} {language}")
+        words = _vocabulary(draw, _SYLLABLES[language].split())
+        made.append(
+            Pool(
+                language=language,
+                paragraphs=tuple(_paragraph(draw, words, n) for n in range(PARAGRAPHS)),
+                anchors=tuple(" ".join(draw.choices(words, k=2 + n % 2)) for n in range(ANCHORS)),
+                headings=tuple(" ".join(draw.choices(words, k=3 + n % 4)).capitalize() for n in range(ANCHORS)),
+            )
+        )
+    return tuple(made)

@@ -1,0 +1,1 @@
+"""What happens, written down and read back: events, progress, reports, audit."""

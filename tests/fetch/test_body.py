@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.fetch.body import decode
+
+TEXT = b"".join(b"<p>line %d</p>\n" % number for number in range(20_000))
+CAP = 5_000_000
+
+
+def raw_deflate(data: bytes) -> bytes:
+    coder = zlib.compressobj(wbits=-15)
+    return coder.compress(data) + coder.flush()
+
+
+CODERS = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@pytest.mark.parametrize("data", [b"", b"x", TEXT], ids=["empty", "one", "text"])
+def test_every_coding_comes_off(coding: str, data: bytes) -> None:
+    decoded = decode(CODERS[coding](data), coding, CAP)
+    assert decoded == (data, True, False, False)
+
+
+@pytest.mark.parametrize("coding", ["", "identity", " Identity ", ","])
+def test_what_is_not_coded_stays(coding: str) -> None:
+    assert decode(TEXT, coding, CAP).content == TEXT
+
+
+def test_names_are_taken_as_servers_write_them() -> None:
+    assert decode(gzip.compress(TEXT), " X-GZIP ", CAP).content == TEXT
+    assert decode(gzip.compress(TEXT), "GZip", CAP).content == TEXT
+
+
+def test_deflate_without_its_wrapping() -> None:
+    assert decode(raw_deflate(TEXT), "deflate", CAP).content == TEXT
+
+
+def test_several_codings_come_off_in_reverse_order() -> None:
+    body = brotli.compress(gzip.compress(TEXT))
+    assert decode(body, "gzip, br", CAP).content == TEXT
+
+
+def test_gzip_members_are_joined_and_padding_ignored() -> None:
+    body = gzip.compress(b"one ") + gzip.compress(b"two") + bytes(20)
+    assert decode(body, "gzip", CAP) == (b"one two", True, False, False)
+
+
+def test_zstd_frames_are_joined() -> None:
+    body = zstandard.compress(b"one ") + zstandard.compress(b"two")
+    assert decode(body, "zstd", CAP) == (b"one two", True, False, False)
+
+
+def test_z02_too_many_codings_are_left_on() -> None:
+    body = TEXT
+    for _ in range(10):
+        body = gzip.compress(body)
+    decoded = decode(body, ", ".join(["gzip"] * 10), CAP)
+    assert decoded.content == body
+    assert not decoded.is_decoded
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_z01_z03_z04_a_bomb_costs_no_more_than_the_cap(coding: str) -> None:
+    bomb = CODERS[coding](bytes(40_000_000)) if coding != "br" else brotli.compress(bytes(40_000_000), quality=1)
+    tracemalloc.start()
+    decoded = decode(bomb, coding, CAP)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert decoded.is_truncated
+    assert len(decoded.content) == min(CAP, max(1024 * 1024, 100 * len(bomb)))
+    assert peak < 4 * CAP
+
+
+def test_a_small_bomb_is_cut_by_its_ratio() -> None:
+    bomb = brotli.compress(bytes(20_000_000))
+    assert len(bomb) < 1000
+    decoded = decode(bomb, "br", CAP)
+    assert decoded.is_truncated
+    assert len(decoded.content) == 1024 * 1024
+
+
+def test_nested_bombs_are_cut_too() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(200_000_000), 1))
+    decoded = decode(bomb, "gzip, gzip", CAP)
+    assert len(decoded.content) <= CAP
+
+
+def test_z04_a_huge_window_is_refused() -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
+    coder = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    body = coder.compress(TEXT) + coder.flush()
+    decoded = decode(body, "zstd", CAP)
+    assert not decoded.is_decoded
+    assert decoded.content == body
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_z05_plain_text_that_says_it_is_coded(coding: str) -> None:
+    page = b"<!doctype html><title>plain</title>"
+    assert decode(page, coding, CAP) == (page, True, False, False)
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_z06_a_cut_stream_keeps_its_prefix(coding: str, share: float) -> None:
+    body = CODERS[coding](TEXT)
+    decoded = decode(body[: int(len(body) * share)], coding, CAP)
+    assert decoded.is_cut
+    assert TEXT.startswith(decoded.content)
+    if coding != "zstd":  # which decodes whole blocks of 128 KiB
+        assert decoded.content
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_fault_in_the_middle_keeps_what_came_before(coding: str) -> None:
+    body = bytearray(CODERS[coding](TEXT))
+    middle = len(body) // 2
+    body[middle : middle + 200] = bytes(200)
+    decoded = decode(bytes(body), coding, CAP)
+    assert decoded.is_cut
+    assert decoded.content[:1000] == TEXT[:1000]
+
+
+def test_z07_an_unknown_coding_gives_the_raw_body() -> None:
+    decoded = decode(TEXT, "foo", CAP)
+    assert decoded.content == TEXT
+    assert not decoded.is_decoded
+
+
+def test_a_body_over_the_cap_is_cut() -> None:
+    decoded = decode(gzip.compress(TEXT), "gzip", 1000)
+    assert decoded == (TEXT[:1000], True, True, False)
+    assert decode(gzip.compress(TEXT[:1000]), "gzip", 1000) == (TEXT[:1000], True, False, False)
+
+
+@given(st.binary(), st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]), st.integers(0, 2000))
+def test_no_bytes_make_it_fail(data: bytes, coding: str, cap: int) -> None:
+    heads = {"gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\0", "zstd": b"\x28\xb5\x2f\xfd"}
+    for body in (data, heads.get(coding, b"") + data):
+        assert len(decode(body, coding, cap).content) <= max(cap, len(body))
