@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -74,7 +75,9 @@ async def stage(
     *,
     limits: FetchLimits = QUICK,
     policy: AddressPolicy | None = None,
-    tls: Any = None,
+    tls: ssl.SSLContext | None = None,
+    ca_file: str = "",
+    more_addresses: tuple[str, ...] = (),
 ) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -90,15 +93,17 @@ async def stage(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls, limit=1 << 20, backlog=500)
-    port = server.sockets[0].getsockname()[1]
+    servers = [await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls, limit=1 << 20, backlog=500)]
+    port = servers[0].sockets[0].getsockname()[1]
+    servers += [await asyncio.start_server(serve, address, port, ssl=tls) for address in more_addresses]
     policy = policy or AddressPolicy(["127.0.0.0/8"])
     try:
-        async with Fetcher(limits, IDENTITY, policy, time.time) as fetcher:
+        async with Fetcher(limits, IDENTITY, policy, time.time, ca_file=ca_file) as fetcher:
             scene = Stage(port, "https" if tls else "http", fetcher)
             yield scene
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
+from collections.abc import Callable
 
 import brotli
 import pytest
@@ -21,7 +22,7 @@ def raw_deflate(data: bytes) -> bytes:
     return coder.compress(data) + coder.flush()
 
 
-CODERS = {
+CODERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     "br": brotli.compress,

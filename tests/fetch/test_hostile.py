@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import ssl
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -316,39 +313,6 @@ def test_r06_a_split_location_changes_nothing_else() -> None:
 def test_r11_bytes_in_location_are_latin_1() -> None:
     exchange = fetched(says(b"HTTP/1.1 302 Found\r\nLocation: /caf\xe9\r\nContent-Length: 0\r\n\r\n"))
     assert exchange.header("location") == "/caf\xe9"
-
-
-def _tls_context(folder: Path) -> ssl.SSLContext:
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-        + ["-subj", "/CN=site.test", "-keyout", str(key), "-out", str(certificate)],
-        check=True,
-        capture_output=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context
-
-
-def test_l01_a_self_signed_certificate(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with stage(says(answer(b"secret")), tls=_tls_context(tmp_path), limits=PATIENT) as scene:
-            exchange = await scene.get()
-            assert exchange.outcome is Outcome.TLS_ERROR
-            assert "certificate" in exchange.error
-            assert exchange.requests_sent == 0
-
-    run(main)
-
-
-def test_l01_tls_to_a_server_that_speaks_plain_http() -> None:
-    async def main() -> None:
-        async with stage(says(b"HTTP/1.1 400 Bad\r\n\r\n")) as scene:
-            scene.scheme = "https"
-            assert (await scene.get()).outcome in (Outcome.TLS_ERROR, Outcome.CONNECT_TIMEOUT)
-
-    run(main)
 
 
 def test_l02_a_stalled_tls_handshake() -> None:

@@ -42,6 +42,7 @@ HEAD_URLS = 256
 LEAST_HEAD_URLS = 4
 IDLE_HOSTS_KEPT = 10_000
 LONG_WAIT_S = 300.0
+MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 
 # Answers that make a bare domain fall back from https to http at once.
@@ -293,7 +294,7 @@ class Frontier:
             return
         host = running.host
         host.has_unsent = False
-        self._hold_pace(host, max(running.order.ordered_at, sent_at))
+        self._hold_pace(host, max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S)
         self._settle(host, now)
 
     def complete(self, result: Result, now: float) -> Consequence:
@@ -303,7 +304,7 @@ class Frontier:
         freed = self._bench.vacate(host, order.addresses[0])
         host.has_unsent = False
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
-        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, result.sent_at)
+        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, _arrived_at(result))
         before = host.record.parked_until
         self._count(host, result, now)
         what = Consequence(hosts=[host.record])
@@ -741,3 +742,13 @@ class Frontier:
         host = self._hosts.get(host_name)
         return [entry[2] for entry in sorted(host.head)] if host else []
 
+
+def _arrived_at(result: Result) -> float:
+    """Return the latest time at which the server can have had the request: pace is what the server sees.
+
+    It was there before the first byte came back. That may be long after, for reasons of the
+    server's own, so no more than a plausible transit counts.
+    """
+    if result.first_byte_at <= result.sent_at:
+        return result.sent_at
+    return min(result.first_byte_at, result.sent_at + MOST_TRANSIT_S)

@@ -75,6 +75,7 @@ class Crawl:
         self.tally = Tally()
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
+        self._before = 0.0, 0.0  # seconds and CPU of the runs before
         self.is_target_reached = False
         self.ranks: Callable[[str], float] = lambda _host: 0.5
 
@@ -85,6 +86,7 @@ class Crawl:
         value = self._ledger.get_meta("tally")
         if value is not None:
             self.tally = msgspec.msgpack.decode(value, type=Tally)
+        self._before = self.tally.seconds, self.tally.cpu_seconds
         self._intake.next_seq = self.tally.next_seq
         self.frontier.pages = self.tally.pages
         for place in msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str]):
@@ -262,6 +264,10 @@ class Crawl:
         if order is not None:
             self._orders[order.id] = order
         return order
+
+    def order(self, order_id: int) -> Order:
+        """Return an order that is out."""
+        return self._orders[order_id]
 
     def order_for(self, url: str) -> Order | None:
         """Return the order that is out for a URL."""
@@ -486,9 +492,9 @@ class Crawl:
             self._note_first_pass_failure(url.host, now)
 
     def keep_tally(self, seconds: float, cpu_seconds: float) -> None:
-        """Put the totals among the pending changes, ahead of a commit."""
-        self.tally.seconds = seconds
-        self.tally.cpu_seconds = cpu_seconds
+        """Put the totals among the pending changes, ahead of a commit; times are those of this run."""
+        self.tally.seconds = self._before[0] + seconds
+        self.tally.cpu_seconds = self._before[1] + cpu_seconds
         self._ledger.put_meta("tally", msgspec.msgpack.encode(self.tally))
 
     def give_back(self, order_ids: Sequence[int], now: float) -> None:

@@ -6,18 +6,18 @@ could have made of the input (100:1 past 1 MiB), so a bomb is cut early. At most
 three codings are taken off. What is wrongly labelled (says gzip, is plain) is kept as it is;
 a stream cut short gives its prefix; an unknown coding gives the raw body.
 
-The usual gzip page costs one call into isal: about 1 µs and 2 ns a decoded byte.
+The usual gzip page costs one call into isal: 13 µs for 26 KB, 4 for a tiny one.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import brotli
 import zstandard
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 _MAX_CODINGS: Final = 3
 _RATIO: Final = 100
@@ -28,6 +28,8 @@ _STEP_BYTES: Final = 64 * 1024
 _MAX_MEMBERS: Final = 1000  # gzip members in one body
 
 _IDENTITY: Final = frozenset(("", "identity", "none", "utf-8", "binary", "8bit", "7bit"))
+# isal's stub takes its exception class for an instance.
+_FAULTS: Final = (cast("type[Exception]", igzip_lib.IsalError), zlib.error)
 _GZIP_WBITS: Final = 31
 _ZLIB_WBITS: Final = 15
 _RAW_WBITS: Final = -15
@@ -87,7 +89,7 @@ def _inflate(body: bytes, limit: int, wbits: int) -> Decoded:
         inflater = isal_zlib.decompressobj(wbits=wbits)
         try:
             part = inflater.decompress(rest, limit - size + 1)
-        except (isal_zlib.IsalError, zlib.error):
+        except _FAULTS:
             return _broken(body, _salvaged(parts, rest, limit - size, wbits))
         parts.append(part)
         size += len(part)

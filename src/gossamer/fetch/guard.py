@@ -6,7 +6,7 @@ address (mapped, compatible, 6to4, NAT64, Teredo, ISATAP) are judged by what the
 so that no spelling of a private address gets through. Opening an address opens it
 in its plain form only.
 
-Pure. The first look at an address costs about 10 µs, a repeat 0.1 µs; the cache
+Pure. The first look at an address costs 6 µs (IPv6 10), a repeat 0.07; the cache
 holds at most `_CACHE_LIMIT` addresses.
 """
 

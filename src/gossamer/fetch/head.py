@@ -5,7 +5,7 @@ body, trailers. Only the final head counts: the first one whose status is not 1x
 Trailers and anything else behind its blank line are ignored. A header whose
 value holds NUL, CR or LF never reaches the parsed list (it stays in the raw bytes).
 
-About 2 µs a head of ten lines: most lines were met before and come from `_LINES`.
+A head of ten lines costs 2.5 µs where its lines were met before (`_LINES`), else 6.5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer.fetch.limits import FetchLimits
 
 Header: TypeAlias = tuple[str, str]
 
-# Servers repeat themselves: "Content-Type: text/html" is parsed once (0.06 µs instead of 0.5).
+# Servers repeat themselves: "Content-Type: text/html" is parsed once (0.05 µs instead of 0.33).
 _LINES: Final[dict[bytes, Header | None]] = {}
 _LINES_LIMIT: Final = 4096
 _CACHED_LINE_BYTES: Final = 80
@@ -34,7 +34,7 @@ class Head(NamedTuple):
 
     def value(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
-        for key, value in self.headers:  # a generator would take twice as long
+        for key, value in self.headers:  # 0.13 µs; a generator takes 0.40
             if key == name:
                 return value
         return ""

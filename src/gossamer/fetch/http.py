@@ -6,8 +6,11 @@ the server does; nothing is raised for what the web does. A request is tried on 
 addresses in order until one connects; once written it is not sent to another
 address. Redirects are not followed.
 
-Time limits are kept by one sweep over all transfers a few times a second (0.3 µs
+Time limits are kept by one sweep over all transfers a few times a second (0.15 µs
 a transfer), not by a timer each.
+
+CPU a request, all of this package included, uvloop and asyncio alike: 34-39 µs on
+a kept connection, 104-114 on a new one, 39-45 on kept TLS, 44-49 on HTTP/2, 770-810 on new TLS.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import certifi
 from gossamer.fetch.exchange import exchange_of, settled
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
-from gossamer.fetch.libcurl import pycurl
+from gossamer.fetch.libcurl import Curl, pycurl
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.outcome import curl_outcome
 from gossamer.fetch.poller import Poller
@@ -32,6 +35,7 @@ from gossamer.records import Exchange, Outcome
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
 _SWEEP_S: Final = 0.25
+_STOPPED: Final = "stopped by the crawler"
 _BUILT_IN_CA_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # Debian's, in pycurl's wheel
 _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT))
 
@@ -63,7 +67,8 @@ class Fetcher:
     """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`.
 
     On leaving, every request still under way ends at once: its `on_done` gets an
-    Exchange with the outcome WORKER_LOST, and its connection is closed.
+    Exchange with the outcome WORKER_LOST, and its connection is closed. So does one
+    that is started after that.
     """
 
     def __init__(
@@ -84,22 +89,25 @@ class Fetcher:
         self._ca_file = ca_file
         self._head_tail = head_tail(identity)
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
-        self._active: dict[pycurl.Curl, Transfer] = {}
+        self._active: dict[Curl, Transfer] = {}
         self._idle: list[Transfer] = []
         self._cancelled: list[FetchTicket] = []
         self._sweeping: asyncio.TimerHandle | None = None
+        self._is_open = False
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._ca_file = self._ca_file or _ca_file()
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, self._kept_connections)
+        self._is_open = True
         self._poller = Poller(self._multi, self._loop, self._on_progress)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         transfers = list(self._active.values())
         for transfer in transfers:
             self._multi.remove_handle(transfer.curl)
@@ -109,7 +117,7 @@ class Fetcher:
         self._poller.close()
         self._multi.close()
         for transfer in transfers:
-            self._deliver(transfer, Outcome.WORKER_LOST, "stopped by the crawler")
+            self._deliver(transfer, Outcome.WORKER_LOST, _STOPPED)
         for transfer in self._idle:
             transfer.curl.close()
         self._idle.clear()
@@ -127,7 +135,7 @@ class Fetcher:
         """
         ticket = FetchTicket(self)
         addresses = [address for address in request.addresses if self._policy.refusal(address) is None]
-        if not addresses:
+        if not addresses or not self._is_open:
             ticket.refused = self._loop.call_soon(on_done, self._refused(request))
             return ticket
         transfer = self._idle.pop() if self._idle else self._new_transfer()
@@ -166,8 +174,13 @@ class Fetcher:
                 self._deliver(transfer, Outcome.WORKER_LOST, "cancelled")
 
     def _refused(self, request: FetchRequest) -> Exchange:
+        """Make the record of a request that is not even tried."""
         exchange = Exchange(url=request.url, outcome=Outcome.DNS_FAILED, finished_at=self._clock())
         exchange.error = "no address to connect to"
+        if not self._is_open:
+            exchange.outcome = Outcome.WORKER_LOST
+            exchange.error = _STOPPED
+            return exchange
         for address in request.addresses:
             exchange.outcome = Outcome.BLOCKED_ADDRESS
             exchange.address = address
@@ -175,7 +188,14 @@ class Fetcher:
         return exchange
 
     def _new_transfer(self) -> Transfer:
-        return Transfer(self._limits, self._identity, self._policy, self._clock, self._poller.forget, self._ca_file)
+        return Transfer(
+            self._limits,
+            self._identity,
+            self._policy,
+            self._clock,
+            on_socket_made=self._poller.forget,
+            ca_file=self._ca_file,
+        )
 
     def _add(self, transfer: Transfer) -> None:
         self._active[transfer.curl] = transfer

@@ -1,9 +1,16 @@
 """Where does libcurl come from?
 
-pycurl's own stub hides its names behind a star import that mypy finds empty; its
-C module has one that types every name as Any. So this is the one place that imports it.
+pycurl's stub hides its names behind a star import that mypy finds empty. So this is
+the one place that imports it, and gives it a type that says how little is known.
 """
 
-import pycurl._pycurl as pycurl  # noqa: PLR0402  (mypy: the package does not export it)
+from typing import Any, TypeAlias
 
-__all__ = ["pycurl"]
+import pycurl as _pycurl
+
+pycurl: Any = _pycurl
+Curl: TypeAlias = Any
+CurlMulti: TypeAlias = Any
+SocketAddress: TypeAlias = Any
+
+__all__ = ["Curl", "CurlMulti", "SocketAddress", "pycurl"]

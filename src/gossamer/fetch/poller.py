@@ -20,7 +20,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-from gossamer.fetch.libcurl import pycurl
+from gossamer.fetch.libcurl import CurlMulti, pycurl
 
 _SPURIOUS: Final = -1
 _EVENTS: Final = {
@@ -49,9 +49,7 @@ _READY: Final = tuple(_ready(events) for events in range(32))
 class Poller:
     """Drives one CurlMulti from the running event loop; `on_progress` is called after libcurl ran."""
 
-    def __init__(
-        self, multi: pycurl.CurlMulti, loop: asyncio.AbstractEventLoop, on_progress: Callable[[], None]
-    ) -> None:
+    def __init__(self, multi: CurlMulti, loop: asyncio.AbstractEventLoop, on_progress: Callable[[], None]) -> None:
         self._multi = multi
         self._loop = loop
         self._on_progress = on_progress

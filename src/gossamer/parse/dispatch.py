@@ -18,7 +18,7 @@ from gossamer.parse.sitemap import parse_sitemap
 from gossamer.parse.sniff import HTML, PDF, XHTML, sniff_type
 from gossamer.records import Document, Exchange
 
-_LINK_HEADER = re.compile(r'<([^>]*)>([^,<]*(?:"[^"]*"[^,<]*)*)')
+_LINK_HEADER = re.compile(r'<([^>]*)>([^,<"]*(?:"[^"]*"[^,<"]*)*)')
 _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
 
 

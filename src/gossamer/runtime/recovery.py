@@ -31,7 +31,9 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
     return found
 
 
-def recovered_results(tail: RecoveredTail, find_order: FindOrder, rules: WorkerRules, max_bytes: int) -> Iterator[Result]:
+def recovered_results(
+    tail: RecoveredTail, find_order: FindOrder, rules: WorkerRules, max_bytes: int
+) -> Iterator[Result]:
     """Yield a result for every order in the tail that somebody still waits for."""
     name = tail.path.name.removesuffix(".open")
     for request, response in tail.orders():
@@ -49,7 +51,11 @@ def _result_of(
     exchange = exchange_of(response, request)
     decoded = decode(exchange.body, exchange.header("content-encoding"), max_bytes)
     exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
-    exchange.outcome = status_outcome(exchange.status, has_location=bool(exchange.header("location")), is_conditional=bool(order.etag or order.last_modified))
+    exchange.outcome = status_outcome(
+        exchange.status,
+        has_location=bool(exchange.header("location")),
+        is_conditional=bool(order.etag or order.last_modified),
+    )
     result = read_answer(order, exchange, rules)
     result.payload_digest = response.payload_digest
     return result

@@ -46,7 +46,6 @@ KEPT_TYPES = frozenset(
 PDF = "application/pdf"
 
 
-
 class Listener(Protocol):
     """Who is told what becomes of orders. Called from the event loop."""
 

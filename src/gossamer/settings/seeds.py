@@ -106,19 +106,19 @@ def seeds_from_csv(path: Path) -> list[Seed]:
     return seeds
 
 
-def private_address_of(seed: Seed) -> str | None:
-    """Return the private or loopback address that a seed names and thereby opens, or None."""
+def opened_addresses(seed: Seed) -> tuple[str, ...]:
+    """Return the private or loopback addresses that a seed names and thereby opens."""
     host = seed.link.host
     if host == "localhost" or host.endswith(".localhost"):
-        return "127.0.0.1"
+        return ("127.0.0.1", "::1")
     try:
         address = ip_address(host.strip("[]"))
     except ValueError:
-        return None
-    return None if address.is_global else str(address)
+        return ()
+    return () if address.is_global else (str(address),)
 
 
 def needs_contact(seed: Seed) -> bool:
     """Tell whether a seed leads to the public web, where a crawler must say who it is."""
     host = seed.link.host.rstrip(".")
-    return private_address_of(seed) is None and host != "test" and not host.endswith(".test")
+    return not opened_addresses(seed) and host != "test" and not host.endswith(".test")

@@ -1,0 +1,390 @@
+"""Settings become objects here, and nowhere else.
+
+`Assembly` opens a crawl folder, builds the engine and the hub from the settings, runs the
+crawl, and leaves index, report and summary behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from gossamer import __version__
+from gossamer.archive.cdxj import merge_index
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.first_pass import FirstPass
+from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.intake import Intake
+from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.priority import ordering
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.url import link_to
+from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.narrator import Narrator
+from gossamer.fetch.dns import Resolver
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.records import Order, Result
+from gossamer.runtime import recovery, vitals
+from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
+from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.crew import WorkerConfig
+from gossamer.runtime.hub import Hub, HubRules
+from gossamer.runtime.worker import WorkerRules
+from gossamer.settings.load import to_toml
+from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.telemetry.events import Event, EventLog, EventName
+from gossamer.telemetry.progress import Glance, Progress
+from gossamer.telemetry.report import write_report
+from gossamer.telemetry.summary import Summary
+
+ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
+HEARTBEAT_PAGES = 50
+
+
+def identity_of(settings: Settings) -> Identity:
+    """Return who is crawling."""
+    contact = f" (+{settings.contact})" if settings.contact else ""
+    return Identity(settings.user_agent or f"Gossamer/{__version__}{contact}", settings.contact)
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Return the borders of a crawl, before its seeds."""
+    return Scope(
+        settings.scope or Reach.DOMAIN,
+        includes=settings.include_pattern,
+        excludes=settings.exclude_pattern,
+        blocked_hosts=settings.block_host,
+    )
+
+
+def frontier_limits(settings: Settings) -> FrontierLimits:
+    """Return the frontier's numbers."""
+    return FrontierLimits(
+        connections=settings.connections * max(1, settings.workers),
+        max_pages=settings.max_pages,
+        max_pages_per_host=settings.max_pages_per_host,
+        max_pages_per_domain=settings.max_pages_per_domain,
+        address_connections=settings.address_connections,
+        domain_connections=settings.domain_connections,
+        retry_wait_s=settings.retry_wait,
+        max_depth=settings.max_depth,
+        is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+    )
+
+
+def pace_of(settings: Settings) -> Pace:
+    """Return the pace of every host."""
+    rules = [PaceRule(rule.host, rule.delay, rule.connections) for rule in settings.pace]
+    return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
+
+
+def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> Crawl:
+    """Return the engine of a crawl."""
+    how = ordering(settings.order, settings.random_seed)
+    target = settings.target_unique_domains
+    intake = Intake(
+        scope_of(settings),
+        how,
+        max_depth=settings.max_depth,
+        max_links_per_page=settings.max_links_per_page,
+        first_pass=FirstPass(target) if target is not None else None,
+        remembers=not settings.cooldown_sec,
+    )
+    rules = CrawlRules(
+        robots_token=ROBOTS_TOKEN,
+        follows_sitemaps=settings.sitemaps is not SitemapUse.OFF,
+        follows_duplicates=settings.follow_duplicates,
+        cooldown_s=settings.cooldown_sec,
+        max_queued=settings.max_queued,
+        continues_after_target=settings.after_target is AfterTarget.CONTINUE,
+    )
+    frontier = Frontier(frontier_limits(settings), pace_of(settings), how, ROBOTS_TOKEN)
+    return Crawl(rules, frontier, intake, ledger, narrator)
+
+
+def _masked(url: str) -> str:
+    """Hide the values of query parameters."""
+    bare, mark, query = url.partition("?")
+    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
+
+
+class Assembly:
+    """One run of a crawl in its folder."""
+
+    def __init__(self, settings: Settings, folder: CrawlFolder, seeds: Sequence[Seed]) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._seeds = seeds
+        self._time_line = TimeLine.begin()
+        self._started_at = self._time_line.now()
+        stamp = datetime.fromtimestamp(self._started_at, UTC).strftime("%Y%m%dT%H%M%S%f")
+        self._events = EventLog(folder.events, stamp)
+        self._ledger = LocalLedger(folder.state)
+        self._narrator = Narrator(self._emit, self._started_at, _masked if settings.mask_queries else None)
+        self._crawl = build_crawl(settings, self._ledger, self._narrator)
+        self._rules = WorkerRules(parses_pdf=settings.parse_pdf_links, accepts=settings.accept)
+        self._policy = AddressPolicy(settings.allow_network)
+        self._opened: tuple[str, ...] = ()
+        self._heartbeat_at = 0
+        self._hub: Hub | None = None
+        self.on_page: Callable[[Order, Result], None] | None = None
+        self.on_event: Callable[[Event], None] | None = None
+
+    def _emit(self, event: Event) -> None:
+        self._events.emit(event)
+        if self.on_event is not None:
+            self.on_event(event)
+
+    # -- start ------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Take the folder, recover what a dead process left, and queue the seeds."""
+        self._folder.take()
+        try:
+            self._ledger.open()
+            self._events.open()
+            self._folder.write("crawl.toml", to_toml(self._settings).encode())
+            now = self._time_line.now()
+            was_clean = self._ledger.get_meta("is_running") != b"1"
+            self._ledger.put_meta("is_running", b"1")
+            self._crawl.restore(now, was_clean=was_clean)
+            self._recover(now)
+            self._queue_seeds(now)
+            self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
+            self._crawl.tally.runs += 1
+            self._ledger.commit()
+        except BaseException:
+            self._folder.release()
+            raise
+
+    def _queue_seeds(self, now: float) -> None:
+        opened = set(msgspec.msgpack.decode(self._ledger.get_meta("opened") or b"\x90", type=list[str]))
+        opened.update(address for seed in self._seeds for address in opened_addresses(seed))
+        self._ledger.put_meta("opened", msgspec.msgpack.encode(sorted(opened)))
+        self._opened = tuple(sorted(opened))
+        for address in self._opened:
+            self._policy.open_address(address)
+        ranks = {seed.link.host: seed.rank for seed in self._seeds}
+        self._crawl.ranks = lambda host: ranks.get(host, 0.5)
+        guesses = frozenset(seed.link.id for seed in self._seeds if seed.is_guess)
+        new = self._crawl.add_seeds([seed.link for seed in self._seeds], now, https_first=guesses)
+        self._narrator.tell(EventName.STARTED, now, reason=f"{new} new seeds", links=new)
+
+    def _recover(self, now: float) -> None:
+        """Finish the pages that were archived but not committed, and close the files of dead processes."""
+        for path, committed in recovery.unfinished_files(self._folder.archive, self._ledger.archive_ends()):
+            finished = self._finish_tail(path, committed, lambda url: self._crawl.adopt(link_to(url), now), now)
+            self._narrator.tell(EventName.RECOVERED, now, reason=path.name, links=finished)
+            recovery.close_file(path, self._folder.index)
+
+    def _finish_tail(self, path: Path, committed: int, find: recovery.FindOrder, now: float) -> int:
+        tail = recovery.cut_tail(path, committed)
+        finished = 0
+        for result in recovery.recovered_results(tail, find, self._rules, self._settings.max_bytes):
+            self._crawl.complete(result, now)
+            finished += 1
+        self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
+        return finished
+
+    def _rescue(self, number: int) -> Iterator[Result]:
+        """Return what a dead worker had archived but not reported, and close its files."""
+        ends = self._ledger.archive_ends()
+        for path in sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*")):
+            tail = recovery.cut_tail(path, ends.get(path.name.removesuffix(".open"), 0))
+            yield from recovery.recovered_results(tail, self._crawl.order_for, self._rules, self._settings.max_bytes)
+            self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
+            recovery.close_file(path, self._folder.index)
+
+    # -- run --------------------------------------------------------------------------------------
+
+    async def run(self, *, shows_progress: bool) -> Summary:
+        """Crawl to the end; return the summary. The folder is complete on return."""
+        raise_file_limit()
+        resolver = Resolver(self._time_line.now, server=self._settings.dns or None)
+        async with resolver:
+            hub = self._hub = self._build_hub(resolver)
+            _stop_on_signals(hub)
+            watching = asyncio.create_task(self._watch(shows_progress))
+            try:
+                why = await hub.run()
+            finally:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+        return self._finish(why)
+
+    def _build_hub(self, resolver: Resolver) -> Hub:
+        settings = self._settings
+        rules = HubRules(
+            workers=settings.workers or 1,
+            connections=settings.connections,
+            max_time_s=settings.max_time,
+            max_wait_s=settings.max_wait,
+        )
+        hub = Hub(
+            rules,
+            crawl=self._crawl,
+            ledger=self._ledger,
+            resolver=resolver,
+            policy=self._policy,
+            events=self._events,
+            open_channel=self._open_channel,
+            rescue=self._rescue,
+            now=self._time_line.now,
+        )
+        hub.watch = self.on_page
+        return hub
+
+    def _open_channel(self, number: int, listener: HubListener) -> Channel:
+        config = self._worker_config(number)
+        if self._settings.workers <= 1:
+            return LocalChannel(config, self._ledger.first_with_content, listener)
+        return ProcessChannel(config, str(self._folder.state), listener)
+
+    def _worker_config(self, number: int) -> WorkerConfig:
+        settings, identity = self._settings, identity_of(self._settings)
+        return WorkerConfig(
+            rules=msgspec.structs.replace(self._rules, number=number, previews=self.on_page is not None),
+            limits=FetchLimits.from_timeout(settings.timeout, settings.max_bytes),
+            identity=identity,
+            allowed_networks=settings.allow_network,
+            allowed_addresses=self._opened,
+            time_line=self._time_line,
+            out=str(self._folder.path),
+            archive_prefix="gossamer",
+            save_interval=settings.save_interval,
+            warcinfo={
+                "software": f"Gossamer/{__version__}",
+                "robots": "RFC 9309"
+                if settings.robots_unreachable is RobotsUnreachable.DENY
+                else "RFC 9309, unreachable=allow",
+                "http-header-user-agent": identity.user_agent,
+                "operator": settings.contact or "unknown",
+                "hostname": platform.node() or "localhost",
+                "isPartOf": self._folder.path.name,
+            },
+            connections=settings.connections,
+        )
+
+    async def _watch(self, shows_progress: bool) -> None:
+        """Send heartbeats, and show progress where it is wanted."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat())
+            if shows_progress:
+                group.create_task(Progress(self._glance).run())
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            tally = self._crawl.tally
+            if tally.pages >= self._heartbeat_at:
+                self._heartbeat_at = tally.pages - tally.pages % HEARTBEAT_PAGES + HEARTBEAT_PAGES
+                self._tell_heartbeat()
+
+    def _tell_heartbeat(self) -> None:
+        tally = self._crawl.tally
+        self._narrator.tell(
+            EventName.HEARTBEAT,
+            self._time_line.now(),
+            fetched=tally.pages,
+            enqueued=tally.urls_seen,
+            errors=tally.errors,
+            unique_domains=tally.unique_domains,
+            frontier_size=self._crawl.frontier.queued,
+        )
+
+    def _glance(self) -> Glance:
+        tally, frontier = self._crawl.tally, self._crawl.frontier
+        places = frontier.places()
+        return Glance(
+            seconds=self._time_line.now() - self._started_at,
+            pages=tally.pages,
+            most_pages=self._settings.max_pages,
+            bytes=tally.bytes,
+            queued=frontier.queued,
+            in_flight=frontier.in_flight,
+            errors=tally.errors,
+            domains=tally.unique_domains,
+            hosts_ready=places["ready"],
+            hosts_waiting=places["waiting"],
+        )
+
+    # -- end --------------------------------------------------------------------------------------
+
+    def _finish(self, why: str) -> Summary:
+        """Leave the folder complete: totals, index, report."""
+        self._tell_heartbeat()
+        summary = self._summary(why)
+        self._narrator.tell(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
+        self._events.close()
+        self._ledger.put_meta("summary", msgspec.json.encode(summary))
+        self._ledger.put_meta("is_running", b"0")
+        self._ledger.commit()
+        indexes = sorted(path for path in self._folder.index.glob("*.cdxj") if path.name != "index.cdxj")
+        merge_index(indexes, self._folder.index / "index.cdxj")
+        write_report(self._folder.path, self._ledger, summary)
+        self._ledger.close()
+        self._folder.release()
+        return summary
+
+    def _summary(self, why: str) -> Summary:
+        assert self._hub is not None
+        tally, frontier, stats = self._crawl.tally, self._crawl.frontier, self._hub.stats
+        cpu_seconds = tally.cpu_seconds + stats.worker_cpu_s
+        commits = sorted(stats.commit_s)
+        return Summary(
+            pages=tally.pages,
+            fetches=tally.fetches,
+            errors=tally.errors,
+            error_rate=round(tally.errors / tally.fetches, 6) if tally.fetches else 0.0,
+            bytes=tally.bytes,
+            seconds=round(tally.seconds, 3),
+            pages_per_second=round(tally.pages / tally.seconds, 2) if tally.seconds else 0.0,
+            cpu_seconds=round(cpu_seconds, 3),
+            cpu_ms_per_page=round(1000 * cpu_seconds / tally.pages, 3) if tally.pages else 0.0,
+            peak_rss_bytes=vitals.peak_rss_bytes(),
+            peak_private_bytes=self._hub.probe.peak_private + stats.worker_private_bytes,
+            unique_hosts=tally.unique_hosts,
+            unique_domains=tally.unique_domains,
+            urls_seen=tally.urls_seen,
+            urls_queued=frontier.queued,
+            urls_parked=frontier.parked_urls(self._time_line.now(), self._settings.max_wait),
+            robots_disallowed=tally.robots_disallowed,
+            duplicates=tally.duplicates,
+            near_duplicates=tally.near_duplicates,
+            html_share=round(tally.html_pages / tally.pages, 4) if tally.pages else 0.0,
+            finished=why,
+            out=str(self._folder.path),
+            dead=tally.dead,
+            loop_stall_p99_ms=round(stats.stall_p99_ms, 2),
+            commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
+            worker_deaths=stats.worker_deaths,
+        )
+
+
+def _stop_on_signals(hub: Hub) -> None:
+    """One signal stops cleanly, a second one at once."""
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        received.append(number)
+        if len(received) > 1:
+            os._exit(13)
+        hub.stop("signal")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, partial(stop, number))

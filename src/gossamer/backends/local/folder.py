@@ -1,0 +1,118 @@
+"""The crawl folder: is it ours, is it free, and where does everything stand?
+
+    crawl.toml  state/  archive/  index/  events/  report.json  report.html
+
+One process owns a folder: it holds an flock on `state/owner`, which the system gives back
+however the process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from gossamer.errors import FolderBusyError, UsageError
+
+SETTINGS_FILE = "crawl.toml"
+
+
+class CrawlFolder:
+    """A crawl's folder. The constructor touches nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock_fd = -1
+
+    @property
+    def settings_path(self) -> Path:
+        """The effective configuration."""
+        return self.path / SETTINGS_FILE
+
+    @property
+    def state(self) -> Path:
+        """The ledger."""
+        return self.path / "state"
+
+    @property
+    def archive(self) -> Path:
+        """The WARC files."""
+        return self.path / "archive"
+
+    @property
+    def index(self) -> Path:
+        """The CDXJ files."""
+        return self.path / "index"
+
+    @property
+    def events(self) -> Path:
+        """The event files."""
+        return self.path / "events"
+
+    def holds_crawl(self) -> bool:
+        """Tell whether a crawl was begun here."""
+        return self.settings_path.is_file() and self.state.is_dir()
+
+    def require_crawl(self) -> None:
+        """Raise unless a crawl was begun here."""
+        if not self.path.is_dir():
+            raise UsageError(f"{self.path}: no such folder")
+        if not self.holds_crawl():
+            raise UsageError(f"{self.path}: not a crawl folder: it has no {SETTINGS_FILE}")
+
+    def check_usable(self) -> None:
+        """Raise where a new crawl cannot be begun here: a file, or a folder that holds something else."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path}: is a file; --out names a folder")
+        if self.path.is_dir() and not self.holds_crawl() and any(self.path.iterdir()):
+            raise UsageError(f"{self.path}: holds something else than a crawl; choose an empty or a new folder")
+
+    def take(self) -> None:
+        """Make the folder where it is missing, and become its owner."""
+        try:
+            for folder in (self.path, self.state, self.archive, self.index, self.events):
+                folder.mkdir(parents=True, exist_ok=True)
+            self._lock_fd = os.open(self.state / "owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be written to: {error.strerror or error}") from error
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.read(self._lock_fd, 20).decode("ascii", "replace").strip()
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+            who = f"process {owner}" if owner else "another process"
+            raise FolderBusyError(f"{self.path}: in use by {who}; stop that one first") from None
+        os.ftruncate(self._lock_fd, 0)
+        os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
+
+    def owner(self) -> int | None:
+        """Return the process that owns the folder now, or None."""
+        try:
+            fd = os.open(self.state / "owner", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            said = os.read(fd, 20).decode("ascii", "replace").strip()
+            return int(said) if said.isdigit() else 0
+        else:
+            return None
+        finally:
+            os.close(fd)
+
+    def release(self) -> None:
+        """Give the folder back."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the folder so that it is there whole or not at all."""
+        unfinished = self.path / f".{name}.tmp"
+        with unfinished.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path / name)

@@ -1,0 +1,207 @@
+"""How orders reach a worker and results come back: by calls, or by a socket to another process.
+
+Both channels have one face. A channel that dies says so once, by `on_lost`; what it had
+been given and not answered is the hub's to give back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from gossamer.errors import DiskFullError, GossamerError
+from gossamer.records import Order
+from gossamer.runtime import messages
+from gossamer.runtime.crew import FirstCopy, WorkerConfig, open_worker
+from gossamer.runtime.worker import Listener, Worker
+
+CLOSE_LIMIT_S = 60.0
+
+
+class HubListener(Listener, Protocol):
+    """What the hub is told of a channel."""
+
+    def on_lost(self, number: int) -> None:
+        """The worker died by itself."""
+        ...
+
+
+class Channel(Protocol):
+    """A worker, seen from the hub."""
+
+    number: int
+
+    async def open(self) -> None:
+        """Start the worker."""
+        ...
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Hand over orders."""
+        ...
+
+    async def sync(self) -> None:
+        """Return when all that was archived so far is durable."""
+        ...
+
+    async def close(self) -> messages.Report | None:
+        """Finish the worker's files and end it."""
+        ...
+
+
+class LocalChannel:
+    """A worker in the hub's own process and event loop: no messages at all."""
+
+    def __init__(self, config: WorkerConfig, first_copy: FirstCopy, listener: HubListener) -> None:
+        self.number = config.rules.number
+        self._config = config
+        self._first_copy = first_copy
+        self._listener = listener
+        self._stack = AsyncExitStack()
+        self._worker: Worker | None = None
+
+    async def open(self) -> None:
+        """Start the worker."""
+        self._worker = await self._stack.enter_async_context(
+            open_worker(self._config, self._first_copy, self._listener)
+        )
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Hand over orders."""
+        assert self._worker is not None
+        for order in orders:
+            self._worker.start(order)
+
+    async def sync(self) -> None:
+        """Return when all that was archived so far is durable."""
+        assert self._worker is not None
+        await self._worker.sync()
+
+    async def close(self) -> messages.Report | None:
+        """Finish the worker's files."""
+        await self._stack.aclose()
+        return None
+
+
+class ProcessChannel(asyncio.Protocol):
+    """A worker in a process of its own."""
+
+    def __init__(self, config: WorkerConfig, ledger: str, listener: HubListener) -> None:
+        self.number = config.rules.number
+        self._config = config
+        self._ledger = ledger
+        self._listener = listener
+        self._reader = messages.FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._syncs: dict[int, asyncio.Future[None]] = {}
+        self._sync_number = 0
+        self._report: messages.Report | None = None
+        self._is_closing = False
+        self._gone: asyncio.Future[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid if self._process else 0
+
+    async def open(self) -> None:
+        """Start the process and tell it what it is."""
+        ours, theirs = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        self._gone = loop.create_future()
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gossamer.runtime.worker_process",
+            str(theirs.fileno()),
+            pass_fds=(theirs.fileno(),),
+            stdin=asyncio.subprocess.DEVNULL,
+            # Ctrl-C goes to the whole terminal group; the hub alone decides what it means.
+            start_new_session=True,
+            env={**os.environ},
+        )
+        theirs.close()
+        ours.setblocking(False)
+        await loop.create_connection(lambda: self, sock=ours)
+        self._send(messages.Begin(self._config, self._ledger))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the worker says."""
+        for message in self._reader.feed(data):
+            self._hear(message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The process is gone."""
+        for waiting in self._syncs.values():
+            if not waiting.done():
+                waiting.set_result(None)
+        self._syncs.clear()
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        if not self._is_closing:
+            self._is_closing = True
+            self._listener.on_lost(self.number)
+
+    def _hear(self, message: messages.Message) -> None:
+        match message:
+            case messages.Results(results):
+                for result in results:
+                    self._listener.on_result(result)
+            case messages.Sent(order_id, at):
+                self._listener.on_sent(order_id, at)
+            case messages.Synced(number):
+                waiting = self._syncs.pop(number, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
+            case messages.Failed(error, text):
+                self._listener.on_failure(DiskFullError(text) if error == "DiskFullError" else GossamerError(text))
+            case messages.Report():
+                self._report = message
+            case _:
+                raise GossamerError(f"worker {self.number}: unexpected message {type(message).__name__}")
+
+    def _send(self, message: messages.Message) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(messages.frame(message))
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Hand over orders."""
+        self._send(messages.Orders(list(orders)))
+
+    async def sync(self) -> None:
+        """Return when all that was archived so far is durable (or the worker is gone)."""
+        if self._gone is None or self._gone.done():
+            return
+        self._sync_number += 1
+        waiting = asyncio.get_running_loop().create_future()
+        self._syncs[self._sync_number] = waiting
+        self._send(messages.Sync(self._sync_number))
+        await waiting
+
+    async def close(self) -> messages.Report | None:
+        """Finish the worker's files and end it."""
+        self._is_closing = True
+        self._send(messages.Close())
+        if self._gone is not None and self._process is not None:
+            try:
+                await asyncio.wait_for(asyncio.shield(self._gone), CLOSE_LIMIT_S)
+                await asyncio.wait_for(self._process.wait(), CLOSE_LIMIT_S)
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+        if self._transport is not None:
+            self._transport.close()
+        return self._report
+
+
+OpenChannel = Callable[[int, HubListener], Channel]

@@ -1,0 +1,68 @@
+"""How a worker is put together, in the hub's process or in one of its own: the same way.
+
+`WorkerConfig` crosses the process border as one message; `open_worker` builds the worker
+from it on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.archive.writer import ArchiveWriter
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.http import Fetcher
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.limits import FetchLimits
+from gossamer.records import ContentRecord
+from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.worker import Listener, Worker, WorkerRules, archive_folders
+
+FirstCopy = Callable[[bytes], ContentRecord | None]
+
+
+class WorkerConfig(Struct, frozen=True):
+    """Everything that a worker is made from."""
+
+    rules: WorkerRules
+    limits: FetchLimits
+    identity: Identity
+    allowed_networks: tuple[str, ...]
+    allowed_addresses: tuple[str, ...]
+    time_line: TimeLine
+    out: str
+    archive_prefix: str
+    save_interval: int
+    warcinfo: dict[str, str]
+    connections: int
+
+
+@asynccontextmanager
+async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Listener) -> AsyncIterator[Worker]:
+    """Build a worker; on leaving its requests end and its archive files are finished."""
+    archive_folder, index_folder = archive_folders(Path(config.out))
+    policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
+    archive = ArchiveWriter(
+        archive_folder,
+        index_folder,
+        prefix=config.archive_prefix,
+        worker=config.rules.number,
+        warcinfo=config.warcinfo,
+        save_interval=config.save_interval,
+    )
+    fetcher = Fetcher(
+        config.limits,
+        config.identity,
+        policy,
+        config.time_line.now,
+        kept_connections=max(256, 2 * config.connections),
+    )
+    async with fetcher:
+        worker = Worker(config.rules, fetcher, archive, first_copy, listener)
+        try:
+            yield worker
+        finally:
+            await worker.close()

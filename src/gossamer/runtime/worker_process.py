@@ -1,0 +1,159 @@
+"""A worker in a process of its own: `python -m gossamer.runtime.worker_process FD`.
+
+Reads orders from the socket that the hub left open for it, answers with results in
+batches, one a turn of the event loop. Ends when the hub says so or is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.errors import GossamerError
+from gossamer.fetch.limits import raise_file_limit
+from gossamer.records import ContentRecord, Order, Result
+from gossamer.runtime import messages, vitals
+from gossamer.runtime.crew import open_worker
+from gossamer.runtime.worker import Worker
+
+RECENT_COPIES = 100_000
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class CopyFinder:
+    """The first copy of a content: this worker's own lately, else what is committed."""
+
+    def __init__(self, ledger: LocalLedger) -> None:
+        self._ledger = ledger
+        self._recent: dict[bytes, ContentRecord] = {}
+        self._urls: dict[int, str] = {}  # of the orders under way
+
+    def __call__(self, content_hash: bytes) -> ContentRecord | None:
+        """Return the first page known to have this content."""
+        return self._recent.get(content_hash) or self._ledger.first_with_content(content_hash)
+
+    def expect(self, order: Order) -> None:
+        """Remember an order until its result is noted."""
+        self._urls[order.id] = order.url
+
+    def note(self, result: Result) -> None:
+        """Remember what was just stored."""
+        url = self._urls.pop(result.order_id, "")
+        if not result.content_hash or not result.payload_digest or result.content_hash in self._recent:
+            return
+        if len(self._recent) >= RECENT_COPIES:
+            self._recent.clear()
+        self._recent[result.content_hash] = ContentRecord(b"", url, result.sent_at, result.payload_digest)
+
+
+class WorkerEnd:
+    """The worker's end of the channel."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._frames = messages.FrameReader()
+        self._results: list[Result] = []
+        self._writer: asyncio.StreamWriter | None = None
+        self._is_flush_planned = False
+        self._finder: CopyFinder | None = None
+
+    async def run(self) -> None:
+        """Serve the hub until it closes the channel."""
+        reader, self._writer = await asyncio.open_connection(sock=self._sock, limit=1 << 22)
+        inbox = self._messages(reader)
+        begin = await anext(inbox)
+        assert isinstance(begin, messages.Begin)
+        probe = vitals.StallProbe()
+        probe.start()
+        ledger = LocalLedger(Path(begin.ledger), is_readonly=True)
+        ledger.open()
+        self._finder = CopyFinder(ledger)
+        async with open_worker(begin.config, self._finder, self) as worker:
+            async for message in inbox:
+                if isinstance(message, messages.Close):
+                    break
+                await self._obey(message, worker)
+            else:
+                # The hub is gone: whoever takes the folder over finds the archive as it is.
+                os._exit(1)
+        self._flush()
+        probe.note_memory()
+        self._send(messages.Report(vitals.cpu_seconds(), probe.peak_private, probe.p99_ms()))
+        await self._writer.drain()
+        self._writer.close()
+        ledger.close()
+
+    async def _obey(self, message: messages.Message, worker: Worker) -> None:
+        match message:
+            case messages.Orders(orders):
+                for order in orders:
+                    if self._finder is not None:
+                        self._finder.expect(order)
+                    worker.start(order)
+            case messages.Sync(number):
+                await worker.sync()
+                self._flush()
+                self._send(messages.Synced(number))
+            case _:
+                raise GossamerError(f"unexpected message {type(message).__name__}")
+
+    async def _messages(self, reader: asyncio.StreamReader) -> AsyncIterator[messages.Message]:
+        while data := await reader.read(1 << 20):
+            for message in self._frames.feed(data):
+                yield message
+
+    def on_result(self, result: Result) -> None:
+        """Keep a result until the end of this turn of the loop."""
+        if self._finder is not None:
+            self._finder.note(result)
+        self._results.append(result)
+        if not self._is_flush_planned:
+            self._is_flush_planned = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def on_sent(self, order_id: int, sent_at: float) -> None:
+        """Tell at once."""
+        self._send(messages.Sent(order_id, sent_at))
+
+    def on_failure(self, error: GossamerError) -> None:
+        """Tell the hub that the archive takes no more."""
+        self._send(messages.Failed(type(error).__name__, str(error)))
+
+    def _flush(self) -> None:
+        self._is_flush_planned = False
+        if self._results:
+            results, self._results = self._results, []
+            self._send(messages.Results(results))
+
+    def _send(self, message: messages.Message) -> None:
+        if self._writer is not None:
+            self._writer.write(messages.frame(message))
+
+
+def _die_with_hub() -> None:
+    """Ask the kernel to kill this process when the hub ends, however it ends: no orphan writes to the archive."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Run the worker at the socket whose number is the only argument."""
+    import uvloop
+
+    _die_with_hub()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)
+    raise_file_limit()
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.setblocking(False)
+    uvloop.run(WorkerEnd(sock).run())
+
+
+if __name__ == "__main__":
+    main()

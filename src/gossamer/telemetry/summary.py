@@ -1,0 +1,71 @@
+"""What a crawl came to, as one object: the last line of `crawl --json`, and the head of every report."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.telemetry.text import count, duration, percent, size
+
+
+class Summary(Struct, kw_only=True):
+    """The figures of a crawl over all its runs. Names are fixed: scripts rely on them."""
+
+    pages: int
+    fetches: int
+    errors: int
+    error_rate: float
+    bytes: int
+    seconds: float
+    pages_per_second: float
+    cpu_seconds: float
+    cpu_ms_per_page: float
+    peak_rss_bytes: int
+    peak_private_bytes: int
+    unique_hosts: int
+    unique_domains: int
+    urls_seen: int
+    urls_queued: int
+    urls_parked: int
+    robots_disallowed: int
+    duplicates: int
+    near_duplicates: int
+    html_share: float
+    finished: str
+    out: str
+    dead: int = 0
+    loop_stall_p99_ms: float = 0.0
+    commit_p99_ms: float = 0.0
+    worker_deaths: int = 0
+
+    def render(self) -> str:
+        """Return the summary for people."""
+        rows = [
+            ("pages", f"{count(self.pages)}  ({self.pages_per_second:.1f}/s, {percent(self.html_share)} HTML)"),
+            ("fetches", f"{count(self.fetches)}  ({count(self.errors)} errors, {percent(self.error_rate)})"),
+            ("hosts", f"{count(self.unique_hosts)}  ({count(self.unique_domains)} registrable domains)"),
+            (
+                "URLs",
+                f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
+            ),
+            (
+                "left out",
+                f"{count(self.robots_disallowed)} by robots.txt, {count(self.duplicates)} duplicates stored once",
+            ),
+            ("volume", f"{size(self.bytes)} received"),
+            ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
+            ("memory", f"{size(self.peak_private_bytes)} private at most"),
+            ("finished", _REASONS.get(self.finished, self.finished)),
+        ]
+        return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+
+_REASONS = {
+    "exhausted": "everything within reach was fetched",
+    "max_pages": "the page limit was reached",
+    "max_time": "the time limit was reached",
+    "target_domains": "the target of unique domains was reached",
+    "budgets": "what is left is over the budgets of its hosts or domains",
+    "parked": "what is left is parked; resume goes on with it",
+    "signal": "stopped by a signal; resume goes on",
+    "failed": "stopped by an error; resume goes on",
+}

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from gossamer.parse.charset import canonical_charset, decode_html, decode_text
+from gossamer.parse.html import parse_html
+
+from . import vectors
+
+
+def test_all_public_encoding_cases_hold() -> None:
+    wrong = []
+    for case in vectors.load("html_encoding.json")["cases"]:
+        document = parse_html(base64.b64decode(case["html_b64"]))
+        if document.charset != case["encoding"].lower():
+            wrong.append((case["encoding"], document.charset))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "label", ["zip", "rot13", "idna", "utf-7", "../../etc", "utf_8_sig", "unicode_escape", "punycode", "gbk\0", "é", ""]
+)
+def test_a_label_that_the_whatwg_does_not_know_names_nothing(label: str) -> None:
+    assert canonical_charset(label) == ""
+    document = parse_html("<title>caf\u00e9</title>".encode(), label)
+    assert (document.title, document.charset) == ("caf\u00e9", "utf-8")
+    assert decode_text("caf\u00e9".encode(), label) == ("caf\u00e9", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [("latin1", "windows-1252"), (" UTF8 ", "utf-8"), ("x-sjis", "shift_jis"), ("hz-gb-2312", "replacement")],
+)
+def test_a_label_means_what_the_whatwg_says(label: str, name: str) -> None:
+    assert canonical_charset(label) == name
+
+
+PAGE = '<title>caf\u00e9</title><a href="/caf\u00e9">x</a>'
+
+
+@pytest.mark.parametrize(
+    ("content", "header", "charset"),
+    [
+        (b"\xff\xfe" + PAGE.encode("utf-16le"), "utf-8", "utf-16le"),
+        (b"\xfe\xff" + PAGE.encode("utf-16be"), "utf-8", "utf-16be"),
+        (b"\xef\xbb\xbf" + PAGE.encode(), "windows-1252", "utf-8"),
+        (PAGE.encode("utf-16le"), "utf-8", "utf-16le"),
+        (PAGE.encode("utf-16be"), "", "utf-16be"),
+        (PAGE.encode("latin-1"), "latin1", "windows-1252"),
+        (b"<meta charset=utf-8>" + PAGE.encode("latin-1"), "latin1", "windows-1252"),
+        (b"<meta charset=latin1>" + PAGE.encode("latin-1"), "", "windows-1252"),
+        (b"<meta charset=rot13>" + PAGE.encode(), "", "utf-8"),
+        (PAGE.encode(), "", "utf-8"),
+    ],
+)
+def test_mark_then_header_then_meta_then_content_decides(content: bytes, header: str, charset: str) -> None:
+    document = parse_html(content, header)
+    assert (document.charset, document.title, document.hrefs) == (charset, "caf\u00e9", ["/caf\u00e9"])
+
+
+def test_the_content_decides_where_nothing_is_declared() -> None:
+    russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
+    assert decode_text(russian.encode("windows-1251"), "") == (russian, "windows-1251")
+    assert decode_html(f"<p>{russian}".encode("windows-1251"), "")[1] == "windows-1251"
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16le", "gbk", "big5", "shift_jis", "replacement", ""])
+def test_text_can_always_be_written_as_utf8(charset: str) -> None:
+    junk = b"\xc0\xaf\xed\xa0\x80\xff\x00\xd8\x00\xdc a \x00\xd8"
+    decode_text(junk, charset)[0].encode("utf-8")

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import time
+from typing import Any
+
+import pytest
+
+from gossamer.parse.sitemap import MAX_ENTRIES, is_under, lastmod_time, parse_sitemap
+
+from . import vectors
+
+# Asks for an error where the namespace is not the one of sitemaps.org. We never look at it: half the web has it wrong.
+EXPECTED_FAILURES = [("testSitemapWithWrongNamespace", True)]
+
+
+def test_the_public_cases_hold_but_one() -> None:
+    cases = vectors.load("sitemap.json")["cases"]
+    failed = [(case["test"], case["strict_namespace"]) for case in cases if _problems(case)]
+    assert failed == EXPECTED_FAILURES
+
+
+def _problems(case: dict[str, Any]) -> list[str]:
+    found = parse_sitemap(base64.b64decode(case["content_b64"]), allow_dtd="DocTypeAllowed" in case["test"])
+    locs = [entry.loc for entry in (*found.urls, *found.sitemaps)]
+    if case["strict_location"] and not found.sitemaps:
+        locs = [loc for loc in locs if is_under(case["url"], loc)]
+    is_error = bool(found.error) and not (case["allow_partial"] and locs)
+    problems = []
+    if is_error != case["error"]:
+        problems.append(f"error: {found.error}")
+    if case["n"] not in (None, len(locs)):
+        problems.append(f"{len(locs)} entries")
+    if case["is_index"] not in (None, bool(found.sitemaps)):
+        problems.append("index or not")
+    if not set(case["must_contain"]) <= set(locs):
+        problems.append("entries missing")
+    return problems
+
+
+def urlset(*locs: str) -> bytes:
+    entries = "".join(f"<url><loc>{loc}</loc><lastmod>2024-05-06</lastmod></url>" for loc in locs)
+    return (
+        f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'.encode()
+    )
+
+
+def test_entries_come_with_their_dates() -> None:
+    found = parse_sitemap(urlset("http://a.test/1", "http://a.test/2?a=1&amp;b=2"))
+    assert [(entry.loc, entry.lastmod) for entry in found.urls] == [
+        ("http://a.test/1", "2024-05-06"),
+        ("http://a.test/2?a=1&b=2", "2024-05-06"),
+    ]
+    assert found.is_complete
+    assert found.error == ""
+
+
+def test_s01_an_index_lists_sitemaps_and_follows_none() -> None:
+    found = parse_sitemap(b"<sitemapindex><sitemap><loc>http://a.test/self.xml</loc></sitemap></sitemapindex>")
+    assert [entry.loc for entry in found.sitemaps] == ["http://a.test/self.xml"]
+    assert found.urls == []
+
+
+LAUGHS = (
+    b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY l0 "lol">'
+    + b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 10))
+    + b"]><urlset><url><loc>http://a.test/&l9;</loc></url></urlset>"
+)
+XXE = (
+    b'<!DOCTYPE u [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY %% p SYSTEM "http://127.0.0.1:9/d">%s]>'
+    b"<urlset><url><loc>http://a.test/1</loc></url><url><loc>http://a.test/&x;</loc></url></urlset>"
+)
+
+
+@pytest.mark.parametrize("allow_dtd", [False, True])
+def test_s02_entities_are_never_expanded(allow_dtd: bool) -> None:
+    found = parse_sitemap(LAUGHS, allow_dtd=allow_dtd)
+    assert found.urls == []
+    assert "refused" in found.error
+
+
+def test_s02_nor_in_attributes() -> None:
+    feed = LAUGHS.replace(
+        b"<urlset><url><loc>http://a.test/&l9;</loc></url></urlset>", b'<feed><entry><link href="&l9;"/></entry></feed>'
+    )
+    assert parse_sitemap(feed, allow_dtd=True).urls == []
+
+
+@pytest.mark.parametrize("parameter", [b"", b"%p;"])
+def test_s03_nothing_is_opened(parameter: bytes) -> None:
+    assert parse_sitemap(XXE % parameter).urls == []
+    found = parse_sitemap(XXE % parameter, allow_dtd=True)
+    assert all("root:" not in entry.loc for entry in found.urls)
+
+
+def test_s04_a_gzip_bomb_stops_at_the_cap() -> None:
+    bomb = gzip.compress(urlset("http://a.test/1")[:-9] + b" " * 120_000_000, 1)
+    found = parse_sitemap(bomb)
+    assert [entry.loc for entry in found.urls] == ["http://a.test/1"]
+    assert not found.is_complete
+    assert "longer" in found.error
+
+
+def test_s04_no_more_entries_than_the_standard_allows() -> None:
+    found = parse_sitemap(urlset(*(f"http://a.test/{i}" for i in range(MAX_ENTRIES + 10))))
+    assert len(found.urls) == MAX_ENTRIES
+    assert not found.is_complete
+
+
+def test_s05_entries_of_other_schemes_are_dropped() -> None:
+    found = parse_sitemap(urlset("file:///etc/passwd", "javascript:x", "http://other.test/", "/relative"))
+    assert [entry.loc for entry in found.urls] == ["http://other.test/", "/relative"]
+    assert not is_under("http://a.test/sitemap.xml", "http://other.test/")
+    assert is_under("http://a.test/s/sitemap.xml?x=/y/", "http://a.test/s/page")
+    assert not is_under("http://a.test/s/sitemap.xml", "http://a.test/page")
+
+
+def test_s06_deep_nesting_is_an_error() -> None:
+    started = time.process_time()
+    found = parse_sitemap(b"<a>" * 100_000)
+    assert "levels" in found.error
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("name", ["rot13", "zip", "idna", "utf-7", "koi8-r", "UTF-8", "x-none"])
+def test_an_encoding_in_the_xml_declaration_cannot_reach_python_codecs(name: str) -> None:
+    content = urlset("http://a.test/1").replace(b'version="1.0"', f'version="1.0" encoding="{name}"'.encode())
+    assert [entry.loc for entry in parse_sitemap(content).urls] == ["http://a.test/1"]
+
+
+def test_utf16_and_broken_ends_are_read_as_far_as_they_go() -> None:
+    whole = urlset("http://a.test/1", "http://a.test/2").decode()
+    assert len(parse_sitemap(whole.encode("utf-16")).urls) == 2
+    cut = parse_sitemap(whole[: whole.index("/2<") + 1].encode())
+    assert [entry.loc for entry in cut.urls] == ["http://a.test/1"]
+    assert not cut.is_complete
+    torn = parse_sitemap(gzip.compress(whole.encode() * 50)[:-20])
+    assert torn.urls
+    assert not torn.is_complete
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-02", 86400.0),
+        ("1970-01-01T01:00:00+01:00", 0.0),
+        ("1970-01-01T00:00:01Z", 1.0),
+        ("Thu, 01 Jan 1970 00:00:05 GMT", 5.0),
+        ("yesterday", None),
+        ("", None),
+        ("0000-00-00", None),
+    ],
+)
+def test_dates_of_both_kinds_are_read(text: str, moment: float | None) -> None:
+    assert lastmod_time(text) == moment
