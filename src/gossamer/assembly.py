@@ -19,7 +19,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer import __version__
-from gossamer.archive.cdxj import merge_index
+from gossamer.archive.cdxj import fold_index
+from gossamer.archive.reader import ArchivedRecord, read_record
+from gossamer.archive.recovery import RecoveredTail
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.first_pass import FirstPass
@@ -193,18 +195,31 @@ class Assembly:
     def _finish_tail(self, path: Path, committed: int, find: recovery.FindOrder, now: float) -> int:
         tail = recovery.cut_tail(path, committed)
         finished = 0
-        for result in recovery.recovered_results(tail, find, self._rules, self._settings.max_bytes):
+        for result in self._tail_results(tail, find):
             self._crawl.complete(result, now)
             finished += 1
         self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
         return finished
+
+    def _tail_results(self, tail: RecoveredTail, find: recovery.FindOrder) -> Iterator[Result]:
+        return recovery.recovered_results(
+            tail, find, self._find_original, self._rules, max_bytes=self._settings.max_bytes
+        )
+
+    def _find_original(self, url: str) -> ArchivedRecord | None:
+        """Return the record that a revisit refers to."""
+        record = self._ledger.look_up(link_to(url).id)
+        if record is None or record.archived is None:
+            return None
+        path = self._folder.archive / record.archived.file
+        return read_record(path if path.exists() else path.with_name(path.name + ".open"), record.archived.offset)
 
     def _rescue(self, number: int) -> Iterator[Result]:
         """Return what a dead worker had archived but not reported, and close its files."""
         ends = self._ledger.archive_ends()
         for path in sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*")):
             tail = recovery.cut_tail(path, ends.get(path.name.removesuffix(".open"), 0))
-            yield from recovery.recovered_results(tail, self._crawl.order_for, self._rules, self._settings.max_bytes)
+            yield from self._tail_results(tail, self._crawl.order_for)
             self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
             recovery.close_file(path, self._folder.index)
 
@@ -333,8 +348,7 @@ class Assembly:
         self._ledger.put_meta("summary", msgspec.json.encode(summary))
         self._ledger.put_meta("is_running", b"0")
         self._ledger.commit()
-        indexes = sorted(path for path in self._folder.index.glob("*.cdxj") if path.name != "index.cdxj")
-        merge_index(indexes, self._folder.index / "index.cdxj")
+        fold_index(self._folder.index)
         write_report(self._folder.path, self._ledger, summary)
         self._ledger.close()
         self._folder.release()

@@ -1,1 +1,95 @@
-"""The command line."""
+"""The command line: which verb, and what its exit status is.
+
+Each verb stands in a module of its own that is imported when it is asked for, so that
+`gossamer url` starts quickly. What the user did wrong is one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from gossamer import __version__
+from gossamer.errors import GossamerError
+
+# verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
+VERBS = {
+    "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
+    "resume": ("gossamer.cli.resume", "continue a crawl"),
+    "status": ("gossamer.cli.status", "how far a crawl is"),
+    "report": ("gossamer.cli.report", "what came of a crawl"),
+    "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
+    "why": ("gossamer.cli.why", "the whole life of a URL"),
+    "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
+    "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
+    "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt says so"),
+    "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
+    "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
+    "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
+    "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
+    "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors in one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Tell what is wrong and where help is; exit 2."""
+        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = _top_parser()
+    if not words or words[0] in ("-h", "--help"):
+        parser.print_help()
+        return 0 if words else 2
+    if words[0] in ("-V", "--version"):
+        print(f"gossamer {__version__}")
+        return 0
+    verb = words[0]
+    if verb not in VERBS:
+        from difflib import get_close_matches
+
+        close = get_close_matches(verb, VERBS, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else "'gossamer --help' lists them"
+        print(f"gossamer: no verb '{verb}'; {hint}", file=sys.stderr)
+        return 2
+    return _run_verb(verb, words[1:])
+
+
+def _run_verb(verb: str, words: Sequence[str]) -> int:
+    module = importlib.import_module(VERBS[verb][0])
+    parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
+    module.configure(parser)
+    try:
+        arguments = parser.parse_args(words)
+        return int(module.run(arguments))
+    except GossamerError as error:
+        print(f"gossamer {verb}: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 11
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    verbs = "\n".join(f"  {verb:<10} {what}" for verb, (_, what) in VERBS.items())
+    return Parser(
+        prog="gossamer",
+        usage="gossamer VERB …",
+        description="A polite, crash-proof web crawler.",
+        epilog=f"verbs:\n{verbs}\n\n'gossamer VERB --help' tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

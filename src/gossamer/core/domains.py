@@ -1,6 +1,6 @@
 """Which registrable domain a host belongs to, by the Public Suffix List.
 
-An IP address, `localhost` and a bare public suffix are domains of their own.
+An IP address, `localhost`, a bare public suffix and a name with a leading dot are domains of their own.
 A walk over three sets: 0.7 µs a host, 0.1 µs where it was asked before.
 """
 
@@ -38,7 +38,7 @@ def _suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 def registrable_domain(host: str) -> str:
     """Return the registrable domain of a host name in canonical (lower case, ASCII) form."""
     host = host.rstrip(".")
-    if not host or host[0] == "[" or _is_ipv4(host):
+    if not host or host[0] in "[." or _is_ipv4(host):
         return host
     labels = host.split(".")
     size = _suffix_size(labels)

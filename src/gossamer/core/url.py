@@ -75,13 +75,15 @@ def _without_credentials(href: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host name of a canonical URL, without port (an IPv6 address keeps its brackets)."""
+    """Return the host name of a canonical URL, without port and final dot (an IPv6 address keeps its brackets)."""
     start = url.index("://") + 3
     authority = url[start : url.index("/", start)]
     if authority.startswith("["):
         return authority[: authority.index("]") + 1]
     colon = authority.find(":")
-    return authority if colon < 0 else authority[:colon]
+    name = authority if colon < 0 else authority[:colon]
+    # `example.org.` is `example.org`: one unit of politeness, one row in the ledger.
+    return (name.rstrip(".") or name) if name[-1:] == "." else name
 
 
 def origin_of(url: str) -> str:

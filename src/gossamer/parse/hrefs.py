@@ -22,7 +22,7 @@ _FOLLOWED_SCHEMES = frozenset({"http", "https"})
 def clean_hrefs(raw: Iterable[str]) -> list[str]:
     """Return the hrefs worth following."""
     kept: dict[str, None] = {}
-    for href in dict.fromkeys([text.partition("#")[0] for text in raw]):
+    for href in dict.fromkeys([text.partition("#")[0] for text in dict.fromkeys(raw)]):
         cleaned = href
         # `isprintable` is false for every C0 control, and cheaper than a search.
         if not href.isprintable() or href[:1] == " " or href[-1:] == " ":

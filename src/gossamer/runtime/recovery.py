@@ -14,10 +14,11 @@ from gossamer.archive.reader import ArchivedRecord, exchange_of
 from gossamer.archive.recovery import RecoveredTail, recover, seal
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.records import ArchiveSpan, Order, Result
+from gossamer.records import ArchiveSpan, Exchange, Order, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
 
 FindOrder = Callable[[str], Order | None]
+FindOriginal = Callable[[str], ArchivedRecord | None]
 
 
 def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Path, int]]:
@@ -32,23 +33,25 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
 
 
 def recovered_results(
-    tail: RecoveredTail, find_order: FindOrder, rules: WorkerRules, max_bytes: int
+    tail: RecoveredTail, find_order: FindOrder, find_original: FindOriginal, rules: WorkerRules, *, max_bytes: int
 ) -> Iterator[Result]:
     """Yield a result for every order in the tail that somebody still waits for."""
     name = tail.path.name.removesuffix(".open")
     for request, response in tail.orders():
+        refers_to = response.fields.get("warc-refers-to-target-uri", "")
+        original = find_original(refers_to) if refers_to else None
+        if refers_to and original is None:
+            continue  # its URL is still queued and will be fetched again
         order = find_order(response.target)
         if order is not None:
-            result = _result_of(order, request, response, rules, max_bytes)
+            result = _result_of(order, exchange_of(response, request, original), rules, max_bytes)
+            result.payload_digest = response.payload_digest
             result.archived = ArchiveSpan(name, response.offset, response.length)
             result.archive_end = response.offset + response.length
             yield result
 
 
-def _result_of(
-    order: Order, request: ArchivedRecord | None, response: ArchivedRecord, rules: WorkerRules, max_bytes: int
-) -> Result:
-    exchange = exchange_of(response, request)
+def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: int) -> Result:
     decoded = decode(exchange.body, exchange.header("content-encoding"), max_bytes)
     exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
     exchange.outcome = status_outcome(
@@ -56,9 +59,7 @@ def _result_of(
         has_location=bool(exchange.header("location")),
         is_conditional=bool(order.etag or order.last_modified),
     )
-    result = read_answer(order, exchange, rules)
-    result.payload_digest = response.payload_digest
-    return result
+    return read_answer(order, exchange, rules)
 
 
 def close_file(path: Path, index_folder: Path) -> None:

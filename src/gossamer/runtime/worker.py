@@ -33,7 +33,6 @@ from gossamer.records import (
     OrderKind,
     Outcome,
     Result,
-    Truncation,
 )
 
 BIG_BYTES = 400_000
@@ -44,6 +43,9 @@ KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
 PDF = "application/pdf"
+_NOT_WHOLE = frozenset(
+    {Outcome.TYPE_REFUSED, Outcome.WORKER_LOST, Outcome.TIMEOUT, Outcome.DISCONNECTED, Outcome.PROTOCOL_ERROR}
+)
 
 
 class Listener(Protocol):
@@ -146,9 +148,7 @@ class Worker:
 
     def _is_stored(self, order: Order, exchange: Exchange, result: Result) -> bool:
         """Whole answers are archived; PDF files only where they were asked for."""
-        if not exchange.response_head or exchange.outcome in (Outcome.TYPE_REFUSED, Outcome.WORKER_LOST):
-            return False
-        if exchange.truncated in (Truncation.DISCONNECT, Truncation.TIME):
+        if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
             return False
         return order.kind is not OrderKind.PAGE or result.content_type != PDF or PDF in self._rules.accepts
 

@@ -1,0 +1,50 @@
+"""Who is crawling? A crawl of public hosts must say; asked once on a terminal, then remembered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gossamer.errors import UsageError
+from gossamer.settings.model import Settings
+from gossamer.settings.seeds import Seed, needs_contact
+
+
+def remembered_path() -> Path:
+    """Return the file that the contact is kept in."""
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "gossamer" / "contact"
+
+
+def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
+    """Return the settings with a contact, where the seeds need one."""
+    if settings.contact or not any(needs_contact(seed) for seed in seeds):
+        return settings
+    path = remembered_path()
+    contact = path.read_text("utf-8").strip() if path.is_file() else ""
+    if not contact:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(
+                "a crawl of public hosts needs --contact URL-OR-MAIL, so that webmasters can reach you; "
+                "right would be --contact you@example.org"
+            )
+        contact = _ask()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(contact + "\n", "utf-8")
+    return replace(settings, contact=contact)
+
+
+def _ask() -> str:
+    print("Webmasters should be able to reach you. It goes into the User-Agent of every request.", file=sys.stderr)
+    while True:
+        print("Your contact (a URL or mail address): ", end="", file=sys.stderr, flush=True)
+        contact = sys.stdin.readline().strip()
+        if not contact:
+            raise UsageError("no contact given; nothing was started")
+        if "@" in contact or contact.startswith(("http://", "https://")):
+            return contact
+        print(f"{contact!r} is neither; right would be https://example.org/bot or you@example.org", file=sys.stderr)

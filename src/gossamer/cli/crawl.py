@@ -1,0 +1,146 @@
+"""`gossamer crawl`: start a crawl, or continue the one in `--out`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.contact import with_contact
+from gossamer.cli.options import add_options, given, settings_for_known, settings_for_new
+from gossamer.errors import UsageError
+from gossamer.records import Order, Result
+from gossamer.settings.model import Settings
+from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv
+from gossamer.telemetry.events import Event, EventName
+from gossamer.telemetry.summary import Summary
+from gossamer.telemetry.text import printable
+
+STATUS_STOPPED = 11
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one a line")
+    parser.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
+    parser.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a domain a row")
+    parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)")
+    add_output_options(parser)
+    add_options(parser)
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is printed."""
+    parser.add_argument("-p", "--progress", action=argparse.BooleanOptionalAction, default=None, help="show progress")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="print errors; -vv every event")
+    parser.add_argument("-d", "--debug", action="store_true", help="print a JSON record a page")
+    parser.add_argument("--json", action="store_true", help="the last line is the summary as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    seeds = seeds_from([*arguments.seed, *arguments.seeds])
+    if arguments.domain_seeds_csv:
+        seeds += seeds_from_csv(arguments.domain_seeds_csv)
+    if not seeds and not arguments.out:
+        raise UsageError("no seeds; right would be: gossamer crawl https://example.org/")
+    folder = CrawlFolder(arguments.out or _default_folder(seeds[0]))
+    folder.check_usable()
+    sources = given(arguments)
+    if folder.holds_crawl():
+        settings = settings_for_known(folder.settings_path, sources)
+    elif seeds:
+        settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
+    else:
+        raise UsageError(f"{folder.path}: holds no crawl and no seeds were given; right would be a URL as well")
+    return start(with_contact(settings, seeds), folder, seeds, arguments)
+
+
+def _default_folder(first: Seed) -> Path:
+    host = re.sub(r"[^\w.-]", "_", first.link.host)[:80]
+    return Path("crawls") / f"{host}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def start(settings: Settings, folder: CrawlFolder, seeds: list[Seed], arguments: argparse.Namespace) -> int:
+    """Run a crawl; print the summary; return the exit status."""
+    import uvloop
+
+    from gossamer.assembly import Assembly
+
+    assembly = Assembly(settings, folder, seeds)
+    if arguments.debug:
+        assembly.on_page = print_page
+    if arguments.verbose:
+        assembly.on_event = _EventPrinter(arguments.verbose)
+    assembly.open()
+    shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
+    summary = uvloop.run(assembly.run(shows_progress=shows_progress and not arguments.debug))
+    _print_end(summary, folder, as_json=arguments.json)
+    return exit_status(summary)
+
+
+def exit_status(summary: Summary) -> int:
+    """Return the exit status that a summary means."""
+    if summary.finished == "signal":
+        return STATUS_STOPPED
+    if summary.finished == "exhausted" and not summary.pages and summary.dead:
+        return 1
+    return 0
+
+
+def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode(summary).decode())
+        return
+    print(f"Crawl {folder.path}")
+    print(summary.render())
+    print(f"  report    {folder.path / 'report.html'}")
+    if summary.finished in ("signal", "parked"):
+        print(f"  go on     gossamer resume {folder.path}")
+    if not summary.pages and summary.dead:
+        print(f"gossamer: no page could be fetched; 'gossamer report {folder.path}' tells why", file=sys.stderr)
+
+
+def print_page(order: Order, result: Result) -> None:
+    """Print a page as one JSON record."""
+    if not result.content_type or result.status != 200:
+        return
+    record = {
+        "url": order.url,
+        "title": result.title,
+        "words": result.preview,
+        "status": result.status,
+        "ms": round(1000 * (result.finished_at - order.ordered_at)),
+        "ts": result.finished_at,
+    }
+    print(msgspec.json.encode(record).decode(), flush=True)
+
+
+class _EventPrinter:
+    """Prints events for people: errors and refusals, or everything."""
+
+    _NOTABLE = frozenset(
+        {
+            EventName.ERROR,
+            EventName.RETRY,
+            EventName.HOST_PARKED,
+            EventName.HOST_DEAD,
+            EventName.WARNING,
+            EventName.WORKER_LOST,
+        }
+        | {EventName.ROBOTS_UNREACHABLE, EventName.RECOVERED}
+    )
+
+    def __init__(self, level: int) -> None:
+        self._prints_all = level > 1
+
+    def __call__(self, event: Event) -> None:
+        if self._prints_all or event.event in self._NOTABLE:
+            status = f" {event.status}" if event.status else ""
+            what = printable(event.url or event.host)
+            print(f"{event.event}{status} {what} {printable(event.reason)}".rstrip(), file=sys.stderr)

@@ -1,0 +1,109 @@
+"""`gossamer doctor`: is this machine fit for a crawl? Each check in a line: ok, or what to do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import resource
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from gossamer import __version__
+from gossamer.telemetry.text import count, size
+
+WANTED_FILES = 4096
+WANTED_DISK_BYTES = 1_000_000_000
+PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspec", "pycares", "rbloom", "uvloop")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("--dns", default="", metavar="HOST:PORT", help="check this DNS server")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 1 where something is wrong."""
+    checks: list[tuple[str, Callable[[], tuple[bool, str]]]] = [
+        ("gossamer", lambda: (True, f"{__version__} on Python {platform.python_version()}")),
+        ("python", _check_python),
+        ("packages", _check_packages),
+        ("libcurl", _check_libcurl),
+        ("open files", _check_files),
+        ("disk", _check_disk),
+        ("ledger", _check_ledger),
+        ("names", lambda: _check_names(arguments.dns)),
+    ]
+    is_fine = True
+    for name, check in checks:
+        good, text = check()
+        is_fine &= good
+        print(f"{'ok  ' if good else 'BAD '} {name:<11} {text}")
+    return 0 if is_fine else 1
+
+
+def _check_python() -> tuple[bool, str]:
+    return sys.version_info >= (
+        3,
+        11,
+    ), f"{platform.python_implementation()} {platform.python_version()}, 3.11 or newer is needed"
+
+
+def _check_packages() -> tuple[bool, str]:
+    missing, found = [], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    return not missing, f"missing: {', '.join(missing)}; install gossamer anew" if missing else ", ".join(found)
+
+
+def _check_libcurl() -> tuple[bool, str]:
+    from gossamer.fetch.libcurl import pycurl
+
+    features = pycurl.version_info()
+    has_http2 = bool(features[4] & (1 << 16))
+    return True, f"{features[1]}, {features[5]}, HTTP/2 {'on' if has_http2 else 'off'}"
+
+
+def _check_files() -> tuple[bool, str]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        hard >= WANTED_FILES,
+        f"{count(soft)} now, {count(hard)} at most; a crawl wants {count(WANTED_FILES)} (ulimit -n)",
+    )
+
+
+def _check_disk() -> tuple[bool, str]:
+    free = shutil.disk_usage(Path.cwd()).free
+    return free >= WANTED_DISK_BYTES, f"{size(free)} free in {Path.cwd()}"
+
+
+def _check_ledger() -> tuple[bool, str]:
+    from gossamer.backends.local.ledger import LocalLedger
+
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".gossamer-doctor-") as folder:
+        ledger = LocalLedger(Path(folder))
+        ledger.open()
+        ledger.put_meta("doctor", b"was here")
+        ledger.close()
+    return True, "a synced commit works in this folder"
+
+
+def _check_names(server: str) -> tuple[bool, str]:
+    from gossamer.fetch.dns import Resolver
+    from gossamer.runtime.clock import TimeLine
+
+    async def look_up() -> tuple[bool, str]:
+        async with Resolver(TimeLine.begin().now, server=server or None) as resolver:
+            local = await resolver.resolve("localhost")
+            return bool(
+                local.addresses
+            ), f"localhost is {', '.join(local.addresses)}; asking {server or 'the system'} for others"
+
+    return asyncio.run(look_up())

@@ -1,0 +1,84 @@
+"""`gossamer robots URL`: may it be fetched, and which line of robots.txt says so?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from gossamer.cli.contact import with_contact
+from gossamer.cli.one import OneFetch, one_settings, settings_of
+from gossamer.core.robots import RobotsRules, parse_robots
+from gossamer.core.robots_book import rules_from
+from gossamer.core.url import canonical, origin_of, path_of
+from gossamer.errors import UsageError
+from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.settings.seeds import Seed, seed_from
+
+MAX_HOPS = 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="use this robots.txt instead of fetching it")
+    parser.add_argument("--agent", default="gossamer", metavar="TOKEN", help="decide for this product token (gossamer)")
+    one_settings(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 0: allowed; 1: not allowed."""
+    seed = seed_from(arguments.url, "robots")
+    if arguments.file:
+        try:
+            body = arguments.file.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{arguments.file}: cannot be read: {error.strerror}") from error
+        return _tell(seed.link.url, parse_robots(body, arguments.agent), f"from {arguments.file}")
+    return asyncio.run(_ask(seed, arguments))
+
+
+async def _ask(seed: Seed, arguments: argparse.Namespace) -> int:
+    one = OneFetch(with_contact(settings_of(arguments), [seed]), seed)
+    origin = origin_of(seed.link.url)
+    url = origin + "/robots.txt"
+    for _ in range(MAX_HOPS + 1):
+        exchange = await one.fetch(url)
+        result = _result(url, exchange)
+        print(f"{url}: {_answer(exchange)}")
+        if result.outcome is not Outcome.REDIRECT:
+            break
+        url = canonical(result.redirect_to) or url
+    rules = rules_from(result, arguments.agent)
+    if rules is None:
+        print(
+            f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched for now"
+        )
+        return 1
+    return _tell(seed.link.url, rules, "")
+
+
+def _result(url: str, exchange: Exchange) -> Result:
+    order = Order(0, OrderKind.ROBOTS, url, b"", "", (), 0, 0, 0, 0.0)
+    return read_answer(order, exchange, WorkerRules())
+
+
+def _answer(exchange: Exchange) -> str:
+    if not exchange.status:
+        return f"{exchange.outcome} {exchange.error}".strip()
+    return f"{exchange.status}, {len(exchange.content)} bytes"
+
+
+def _tell(url: str, rules: RobotsRules, source: str) -> int:
+    decision = rules.decide(path_of(url))
+    verdict = "allowed" if decision.is_allowed else "not allowed"
+    because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no line speaks of this path"
+    print(f"{url}: {verdict}: {because} {source}".rstrip())
+    if rules.crawl_delay_s is not None:
+        print(f"crawl-delay: {rules.crawl_delay_s:g} s")
+    for sitemap in rules.sitemaps:
+        print(f"sitemap: {sitemap}")
+    for line in rules.usage:
+        print(line)
+    return 0 if decision.is_allowed else 1

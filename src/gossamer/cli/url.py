@@ -1,0 +1,56 @@
+"""`gossamer url URL`: what Gossamer makes of a URL."""
+
+from __future__ import annotations
+
+import argparse
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.traps import is_dated, shape_trap
+from gossamer.core.url import canonical, host_of, key_of, origin_of, url_id
+from gossamer.errors import UsageError
+from gossamer.settings.seeds import seed_from
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--base", default="", metavar="URL", help="resolve against this")
+    parser.add_argument("--seed", metavar="URL", help="tell whether a crawl from this seed would take it")
+    parser.add_argument(
+        "--scope", choices=[reach.value for reach in Reach], default="domain", help="of that crawl (domain)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    url = canonical(arguments.url, arguments.base) or (None if arguments.base else _guessed(arguments.url))
+    if url is None:
+        raise UsageError(f"{arguments.url!r}: not an http(s) URL; right would be https://example.org/page")
+    host = host_of(url)
+    rows = [
+        ("requested", url),
+        ("key", key_of(url)),
+        ("id", url_id(url).hex()),
+        ("host", host),
+        ("origin", origin_of(url)),
+        ("domain", registrable_domain(host)),
+        ("trap", shape_trap(url) or ("calendar budget" if is_dated(url) else "none")),
+        ("scope", _scope(arguments, url, host)),
+    ]
+    for name, value in rows:
+        print(f"{name:<10} {value}")
+    return 0
+
+
+def _guessed(text: str) -> str | None:
+    return seed_from(text, "url").link.url if "://" not in text else None
+
+
+def _scope(arguments: argparse.Namespace, url: str, host: str) -> str:
+    scope = Scope(Reach(arguments.scope))
+    seed = seed_from(arguments.seed, "--seed").link if arguments.seed else None
+    scope.join(seed.url if seed else url, seed.host if seed else host)
+    rule = scope.refusal(url, host)
+    of = f" of {seed.url}" if seed else ""
+    return f"in{of}" if rule is None else f"out{of}: {rule}"

@@ -1,0 +1,37 @@
+"""What many tests use: the shared vectors, and Hypothesis set up to find the same things on every machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+VECTORS = Path(__file__).resolve().parent.parent.parent / "shared" / "vectors"
+
+settings.register_profile(
+    "stable",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("search", parent=settings.get_profile("stable"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Callable[[str], Any]:
+    """Return the reader of shared test vectors."""
+
+    def read(name: str) -> Any:
+        path = VECTORS / name
+        if not path.is_file():
+            pytest.skip(f"{path} is not here: the vectors are kept beside the project, not in it")
+        return json.loads(path.read_text("utf-8"))
+
+    return read

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.url import canonical, host_of
+
+
+def _of(name: str) -> str:
+    """Return the registrable domain of a name as a user might write it."""
+    url = canonical(f"http://{name}/")
+    return registrable_domain(host_of(url)) if url else name
+
+
+def _ascii(name: str) -> str:
+    url = canonical(f"http://{name}/")
+    return host_of(url) if url else name
+
+
+def test_every_case_of_the_public_suffix_list(vectors: Callable[[str], Any]) -> None:
+    cases = vectors("psl.json")["cases"]
+    wrong = []
+    for case in cases:
+        name, expected = case["domain"] or "", case["registrable"]
+        # What has no registrable domain is a domain of its own.
+        wanted = _ascii(name) if expected is None else _ascii(expected)
+        if _of(name) != wanted:
+            wrong.append((name, wanted, _of(name)))
+    assert len(cases) == 78
+    assert wrong == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "com", "co.uk", "github.io", "test"])
+def test_addresses_and_bare_suffixes_are_domains_of_their_own(host: str) -> None:
+    assert registrable_domain(host) == host
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("a.b.someone.github.io", "someone.github.io"),
+        ("www.h1.test", "h1.test"),
+        ("example.org.", "example.org"),
+        ("a.unknown-top-level", "a.unknown-top-level"),
+        ("x.y.unknown-top-level", "y.unknown-top-level"),
+        ("www.ck", "www.ck"),
+        ("a.b.ck", "a.b.ck"),
+    ],
+)
+def test_registrable_domains(host: str, domain: str) -> None:
+    assert registrable_domain(host) == domain
