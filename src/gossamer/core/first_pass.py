@@ -44,10 +44,17 @@ class FirstPass:
             return False
         pending = self._pending.get(domain)
         if pending is None:
+            self._pending[domain] = _Pending()
             return True
-        if len(pending.reserves) < RESERVES_PER_DOMAIN:
+        if len(pending.reserves) < RESERVES_PER_DOMAIN and all(link.id != kept.id for kept, _ in pending.reserves):
             pending.reserves.append((link, depth))
         return False
+
+    def forget_unqueued(self, domain: str) -> None:
+        """Take note that the link that was let in was known already, so that nothing of its domain is queued."""
+        pending = self._pending.get(domain)
+        if pending is not None and not pending.queued:
+            del self._pending[domain]
 
     def queue(self, domain: str) -> None:
         """Take note that a URL of a domain was queued."""
@@ -64,8 +71,8 @@ class FirstPass:
         pending = self._pending.get(domain)
         if pending is None:
             return None
-        pending.queued -= 1
-        if pending.queued > 0:
+        pending.queued = max(0, pending.queued - 1)
+        if pending.queued:
             return None
         if pending.reserves:
             return pending.reserves.pop(0)

@@ -125,12 +125,15 @@ class Intake:
             https_first=finding.https_first,
         )
 
-    def note_admitted(self, urls: Iterable[QueuedUrl]) -> None:
-        """Take note of what was new and is queued now."""
+    def note_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
+        """Take note of which of the candidates were new and are queued now."""
         for url in urls:
             self._dates.count(url.url, url.host)
             if self.first_pass is not None:
                 self.first_pass.queue(registrable_domain(url.host))
+        if self.first_pass is not None:
+            for url in candidates:
+                self.first_pass.forget_unqueued(registrable_domain(url.host))
 
     def _remember(self, url_id: UrlId) -> None:
         if not self._remembers:

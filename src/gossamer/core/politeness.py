@@ -90,6 +90,6 @@ def _note_failure(record: HostRecord, outcome: Outcome, now: float) -> None:
     if record.failures_in_a_row >= FAILURES_BEFORE_BACKOFF:
         record.backoff = min(MAX_BACKOFF, record.backoff + 1)
     if record.failures_in_a_row >= FAILURES_BEFORE_PARKING:
-        doublings = record.failures_in_a_row - FAILURES_BEFORE_PARKING
+        doublings = min(10, record.failures_in_a_row - FAILURES_BEFORE_PARKING)  # beyond MAX_PARK_S
         record.parked_until = max(record.parked_until, now + min(MAX_PARK_S, FIRST_PARK_S * 2**doublings))
         record.park_reason = f"{record.failures_in_a_row} failures in a row, last {outcome}"

@@ -14,13 +14,15 @@ from typing import TypeAlias
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-from gossamer.core.scope import DEMOTED_EXTENSIONS, extension_of
+from gossamer.core.scope import DEMOTED_EXTENSIONS, SKIPPED_EXTENSIONS, extension_of
 from gossamer.records import UrlId
 
 Standing: TypeAlias = tuple[int, int, int]
 
 DEMOTION = 1 << 20
 YOUNG_DOMAIN_PAGES = 10
+# Skipped ones are met all the same: as seeds, and where the scope keeps them.
+_LATE_EXTENSIONS = DEMOTED_EXTENSIONS | SKIPPED_EXTENSIONS
 
 
 class OrderName(StrEnum):
@@ -46,7 +48,7 @@ class Ordering(Struct, frozen=True):
 
 
 def _demotion(url: str) -> int:
-    return DEMOTION if extension_of(url) in DEMOTED_EXTENSIONS else 0
+    return DEMOTION if extension_of(url) in _LATE_EXTENSIONS else 0
 
 
 def _rank_by_depth(url: str, _id: UrlId, depth: int) -> int:
@@ -59,24 +61,29 @@ def _breadth_standing(domain_pages: int, rank: int, seq: int) -> Standing:
 
 def score(url: str, depth: int) -> int:
     """Return the score of a URL from 0 to 100 before the bonus for young domains."""
-    points = 100 - 10 * depth
-    if extension_of(url) in DEMOTED_EXTENSIONS:
-        points -= 20
+    return max(0, 100 - _lost_points(url, depth))
+
+
+def _lost_points(url: str, depth: int) -> int:
+    lost = 10 * depth
+    if extension_of(url) in _LATE_EXTENSIONS:
+        lost += 20
     query = url.partition("?")[2]
     if len(query) > 50:
-        points -= 10
+        lost += 10
     if len(url) > 100:
-        points -= 5
-    return max(0, min(100, points))
+        lost += 5
+    return lost
 
 
 def _rank_by_score(url: str, _id: UrlId, depth: int) -> int:
-    return 100 - score(url, depth)
+    # Not clamped yet: the bonus comes first.
+    return _lost_points(url, depth)
 
 
 def _score_standing(domain_pages: int, rank: int, seq: int) -> Standing:
     bonus = 5 if domain_pages < YOUNG_DOMAIN_PAGES else 0
-    return max(0, rank - bonus), seq, 0
+    return max(0, min(100, rank - bonus)), seq, 0
 
 
 def _arrival_standing(_domain_pages: int, rank: int, seq: int) -> Standing:

@@ -111,7 +111,7 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
     groups: list[_Group] = []
     sitemaps: list[str] = []
     usage: list[str] = []
-    for number, line in enumerate(_LINE_ENDS.split(_decoded(body)), 1):
+    for number, line in enumerate(_LINE_ENDS.split(_decoded(_cut(body))), 1):
         key, value = _key_and_value(line[:MAX_LINE_CHARS])
         if key in _AGENT_KEYS:
             _add_agent(groups, value)
@@ -127,6 +127,14 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
     delays = [delay for group in bound for delay in group.delays]
     rules = [rule for group in bound for rule in group.rules]
     return RobotsRules(rules, max(delays) if delays else None, sitemaps, usage)
+
+
+def _cut(body: bytes) -> bytes:
+    """Leave out the last line of a body that was cut off: half a rule can forbid everything."""
+    if len(body) < MAX_ROBOTS_BYTES:
+        return body
+    body = body[:MAX_ROBOTS_BYTES]
+    return body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
 
 
 def _decoded(body: bytes) -> str:

@@ -70,9 +70,12 @@ class Scope:
         self._blocked = frozenset(host.lower() for host in blocked_hosts)
         self._places: set[str] = set()
 
-    def join(self, url: str, host: str) -> None:
-        """Let a seed, or the target of a seed's redirect, open its surroundings."""
-        self._places.add(self._place_of(url, host))
+    def join(self, url: str, host: str) -> bool:
+        """Let a seed, or the target of a seed's redirect, open its surroundings; tell whether they were closed."""
+        place = self._place_of(url, host)
+        is_new = place not in self._places
+        self._places.add(place)
+        return is_new
 
     def refusal(self, url: str, host: str) -> str | None:
         """Return the name of the rule that keeps a canonical URL out, or None."""

@@ -432,7 +432,7 @@ class Crawl:
         new = self._ledger.admit(screened.candidates)
         if self._rules.cooldown_s and len(new) < len(screened.candidates):
             new = new + self._cooled(screened.candidates, new, now)
-        self._intake.note_admitted(new)
+        self._intake.note_admitted(new, screened.candidates)
         self.tally.urls_seen += len(new)
         self.tally.next_seq = self._intake.next_seq
         self._take_in(new, now)

@@ -58,7 +58,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         config.identity,
         policy,
         config.time_line.now,
-        kept_connections=max(256, 2 * config.connections),
+        kept_connections=max(1024, 8 * config.connections),
     )
     async with fetcher:
         worker = Worker(config.rules, fetcher, archive, first_copy, listener)

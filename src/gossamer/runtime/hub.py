@@ -30,6 +30,7 @@ from gossamer.telemetry.events import EventLog
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PAGES = 500
 GRACE_S = 5.0
+ORDERS_A_TURN = 32  # then the loop looks after its sockets
 MAX_WORKER_DEATHS = 20
 
 Rescue = Callable[[int], Iterable[Result]]  # what a dead worker had archived but not reported
@@ -187,9 +188,13 @@ class Hub:
         if self._rules.max_time_s is not None and now - self._started_at >= self._rules.max_time_s:
             self.stop("max_time")
             return
-        self._hand_out(self._crawl.orders(now))
+        orders = self._crawl.orders(now, ORDERS_A_TURN)
+        self._hand_out(orders)
         for host in self._crawl.take_resolves():
             self._resolve(host)
+        if len(orders) == ORDERS_A_TURN:
+            self._plan_pump()
+            return
         why = self._crawl.why_over(now, self._rules.max_wait_s)
         if why is not None and not self._given and not self._tasks:
             self._end(why)

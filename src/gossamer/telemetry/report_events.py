@@ -1,0 +1,225 @@
+"""What do the events of a crawl come to? One pass, each order counted once.
+
+Order ids start at 1 in every run, and a run has a file of its own, so an order is known by
+file and id: a bit each. A page that a killed run had told but not committed is told again by
+the next run, when it is recovered from the archive: it was sent before that run began, and
+its URL and time stand in the last events of the file before.
+Costs: 4 µs an event, most of it decoding; memory: a bit an order and what `report_tools` keep.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from gossamer.records import Outcome
+from gossamer.telemetry.events import Event, EventName
+from gossamer.telemetry.report_record import FetchFigures, Point
+from gossamer.telemetry.report_tools import Frequent, Spread, TimeLine
+
+# Events that tell how a request ended; all of them carry their order's id.
+REQUEST_EVENTS = frozenset(
+    {
+        EventName.FETCH_OK,
+        EventName.REDIRECT,
+        EventName.NOT_MODIFIED,
+        EventName.TYPE_REFUSED,
+        EventName.ERROR,
+        EventName.RETRY,
+        EventName.ROBOTS_FETCHED,
+        EventName.ROBOTS_UNREACHABLE,
+        EventName.SITEMAP_READ,
+    }
+)
+_NO_ERROR = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.TYPE_REFUSED})
+_TOLD_LAST = 20_000  # more than any commit window holds
+_SAME_MOMENT_S = 0.001
+
+_decode = msgspec.json.Decoder(Event).decode
+
+
+class _Orders:
+    """The orders of a file that were met, a bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def is_new(self, order: int) -> bool:
+        """Tell whether an order is met for the first time."""
+        byte, bit = order >> 3, 1 << (order & 7)
+        if byte >= len(self._bits):
+            self._bits.extend(bytes(byte + 1 - len(self._bits) + (len(self._bits) >> 1)))
+        if self._bits[byte] & bit:
+            return False
+        self._bits[byte] |= bit
+        return True
+
+
+def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
+    """Yield the events of every run with its number, each order once; only lines that hold `needle`.
+
+    Lines that cannot be read are passed over: the last one of a killed run may be torn.
+    """
+    told: deque[tuple[str, float]] = deque(maxlen=_TOLD_LAST)
+    for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
+        told_before, told = dict(told), deque(maxlen=_TOLD_LAST)
+        for event in _once(path, needle, told_before):
+            if event.order:
+                told.append((event.url, event.sent_at))
+            yield run, event
+
+
+def _once(path: Path, needle: bytes, told_before: dict[str, float]) -> Iterator[Event]:
+    requests, others = _Orders(), _Orders()
+    began_at = 0.0
+    with path.open("rb") as file:
+        for line in file:
+            if needle not in line:
+                continue
+            try:
+                event = _decode(line)
+            except msgspec.DecodeError:
+                continue
+            began_at = began_at or event.ts
+            if event.order:
+                seen = others if event.event is EventName.DUPLICATE else requests
+                if not seen.is_new(event.order):
+                    continue
+                if 0 < event.sent_at < began_at and _is_told(event, told_before):
+                    continue
+            yield event
+
+
+def _is_told(event: Event, told_before: dict[str, float]) -> bool:
+    return abs(told_before.get(event.url, 0.0) - event.sent_at) < _SAME_MOMENT_S
+
+
+def outcome_of(event: Event) -> str:
+    """Return the outcome that a request's event tells."""
+    if event.event in (EventName.FETCH_OK, EventName.SITEMAP_READ):
+        return Outcome.OK.value
+    return event.reason.partition(":")[0]
+
+
+class EventFigures:
+    """The running figures of the one pass."""
+
+    def __init__(self) -> None:
+        self.line = TimeLine()
+        self.outcomes, self.statuses, self.errors = Frequent(), Frequent(), Frequent()
+        self.excluded, self.warnings = Frequent(), Frequent(200)
+        self.robots_answers, self.rate_limited = Frequent(), Frequent()
+        self.first_byte_ms, self.total_ms = Spread(), Spread()
+        self.requests = self.retries = self.redirects = self.workers_lost = 0
+        self.robots_fetched = self.robots_unreachable = self.recovered_files = 0
+        self.runs = 0
+        self.started_at = self.last_at = 0.0
+        self._run = -1
+        self._run_began_s = 0.0  # in crawl time
+        self._now_s = 0.0
+        self._takes: dict[EventName, Callable[[Event], None]] = {
+            **dict.fromkeys(REQUEST_EVENTS, self._take_request),
+            EventName.HEARTBEAT: self._take_heartbeat,
+            EventName.EXCLUDED_BY_RULE: lambda event: self.excluded.add(event.reason),
+            EventName.HOST_DEAD: lambda event: self.errors.add(event.reason.partition(":")[0]),
+            EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
+            EventName.WORKER_LOST: self._take_lost,
+            EventName.RECOVERED: self._take_recovered,
+        }
+
+    def read(self, folder: Path) -> None:
+        """Take all events of a crawl."""
+        for run, event in read_runs(folder):
+            self.take(run, event)
+
+    def take(self, run: int, event: Event) -> None:
+        """Take one event of a run."""
+        if run != self._run:
+            self._run = run
+            self.runs += 1
+            self._run_began_s = self._now_s
+        self.started_at = self.started_at or event.ts
+        self.last_at = event.ts
+        self._now_s = max(self._now_s, self._run_began_s + event.t_ms_from_start / 1000)
+        take = self._takes.get(event.event)
+        if take is not None:
+            take(event)
+
+    def _take_request(self, event: Event) -> None:
+        outcome, name = outcome_of(event), event.event
+        self.requests += event.requests
+        self.outcomes.add(outcome)
+        if event.status:
+            self.statuses.add(str(event.status))
+        if event.ttfb_ms:
+            self.first_byte_ms.add(event.ttfb_ms)
+        self.total_ms.add(event.total_ms)
+        part = self.line.bin_at(self._now_s)
+        part.bytes += event.bytes
+        if event.status == 429:
+            self.rate_limited.add(event.host)
+        if event.kind == "robots":
+            self._take_robots(event)
+        elif outcome not in _NO_ERROR:
+            self.errors.add(outcome)
+            part.errors += 1
+        if name is EventName.FETCH_OK or name is EventName.NOT_MODIFIED:
+            part.pages += not event.kind
+        elif name is EventName.RETRY:
+            self.retries += 1
+        elif name is EventName.REDIRECT:
+            self.redirects += 1
+
+    def _take_robots(self, event: Event) -> None:
+        self.robots_answers.add(str(event.status) if event.status else event.reason)
+        if event.event is EventName.ROBOTS_FETCHED:
+            self.robots_fetched += 1
+        else:
+            self.robots_unreachable += 1
+
+    def _take_heartbeat(self, event: Event) -> None:
+        part = self.line.bin_at(self._now_s)
+        part.domains = event.unique_domains
+        part.queued = event.frontier_size
+
+    def _take_lost(self, _event: Event) -> None:
+        self.workers_lost += 1
+
+    def _take_recovered(self, _event: Event) -> None:
+        self.recovered_files += 1
+
+    # -- what it came to --------------------------------------------------------------------------
+
+    def timeline(self) -> list[Point]:
+        """Return the crawl over its time; what a stretch did not tell stays as it was."""
+        points = [Point(0.0, 0, 0.0, 0, 0, 0)]
+        pages = errors = domains = queued = 0
+        width_s = self.line.width_s
+        for number, part in enumerate(self.line.bins, 1):
+            pages += part.pages
+            errors += part.errors
+            if part.domains:
+                domains, queued = part.domains, part.queued
+            end_s = min(number * width_s, max(self._now_s, (number - 1) * width_s + 0.001))
+            span_s = end_s - (number - 1) * width_s
+            # The last stretch may be a sliver, whose rate would say nothing.
+            rate = part.pages / span_s if span_s > width_s / 4 else points[-1].pages_per_second
+            points.append(Point(round(end_s, 3), pages, round(rate, 2), errors, domains, queued))
+        return points
+
+    def fetches(self) -> FetchFigures:
+        """Return how requests ended."""
+        return FetchFigures(
+            requests=self.requests,
+            outcomes=self.outcomes.top(),
+            statuses=self.statuses.top(),
+            errors=self.errors.top(),
+            retries=self.retries,
+            redirects=self.redirects,
+            workers_lost=self.workers_lost,
+            first_byte_ms=self.first_byte_ms.percentiles(),
+            total_ms=self.total_ms.percentiles(),
+        )

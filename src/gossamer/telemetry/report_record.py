@@ -1,0 +1,143 @@
+"""What a report says: the shape of `report.json`. Nothing here does anything.
+
+Names of fields are fixed once released: scripts rely on them. Times are seconds since 1970,
+spans are seconds unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.telemetry.report_tools import NamedCount, Percentiles, SizeClass
+from gossamer.telemetry.summary import Summary
+
+
+class Point(Struct, frozen=True):
+    """The crawl up to a moment of crawl time (pauses between runs are left out)."""
+
+    t_s: float
+    pages: int
+    pages_per_second: float  # in the stretch that ends here
+    errors: int
+    domains: int
+    queued: int
+
+
+class FetchFigures(Struct, kw_only=True):
+    """How requests ended, each counted once."""
+
+    requests: int
+    outcomes: list[NamedCount]
+    statuses: list[NamedCount]
+    errors: list[NamedCount]  # robots.txt not among them
+    retries: int
+    redirects: int
+    workers_lost: int
+    first_byte_ms: Percentiles
+    total_ms: Percentiles
+
+
+class RobotsFigures(Struct, kw_only=True):
+    """What robots.txt said, and that it was heeded."""
+
+    fetched: int
+    unreachable: int
+    answers: list[NamedCount]
+    disallowed: int
+    rules: list[NamedCount]
+
+
+class CorpusFigures(Struct, kw_only=True):
+    """What was collected."""
+
+    content_types: list[NamedCount]
+    languages: list[NamedCount]
+    depths: list[int]  # pages at depth 0, 1, …
+    content_bytes: Percentiles
+    sizes: list[SizeClass]
+    words: int
+    words_per_page: float
+    duplicates: int
+    near_duplicates: int
+    truncated: list[NamedCount]
+    sources: list[NamedCount]
+    domains: list[NamedCount]
+    pages_per_domain: list[SizeClass]
+
+
+class HostLine(Struct, kw_only=True):
+    """A host in a table."""
+
+    name: str
+    pages: int
+    fetches: int
+    errors: int
+    queued: int
+    latency_ms: float
+    delay_s: float
+    rate_limited: int = 0
+    parked_until: float = 0.0
+    park_reason: str = ""
+
+
+class HostLeft(Struct, frozen=True, kw_only=True):
+    """How long politeness alone makes what is left of a host take: first its wait, then a delay a URL."""
+
+    name: str
+    queued: int
+    delay_s: float
+    wait_s: float
+    seconds: float
+
+
+class HostFigures(Struct, kw_only=True):
+    """The hosts."""
+
+    known: int
+    with_pages: int
+    dead: int
+    parked: list[HostLine]
+    parked_count: int
+    most_errors: list[HostLine]
+    slowest: list[HostLine]
+    most_rate_limited: list[HostLine]
+    longest_pace: list[HostLine]  # by requests times delay: what bounds the time of the crawl
+
+
+class DeadLetters(Struct, frozen=True):
+    """URLs that failed for good, by kind, with a few of them."""
+
+    name: str
+    count: int
+    examples: list[str]
+
+
+class Left(Struct, kw_only=True):
+    """What was not fetched, and why."""
+
+    queued: int
+    queued_by_depth: list[int]
+    hosts: list[HostLeft]
+    finish_s: float  # until the last of them is done, bound by politeness alone
+    dead: list[DeadLetters]
+    excluded: list[NamedCount]  # links refused, by rule
+    types_refused: int
+
+
+class Report(Struct, kw_only=True):
+    """Everything a report says."""
+
+    summary: Summary
+    made_at: float
+    started_at: float
+    last_event_at: float
+    runs: int
+    recovered_files: int
+    bin_s: float
+    timeline: list[Point]
+    fetches: FetchFigures
+    robots: RobotsFigures
+    corpus: CorpusFigures
+    hosts: HostFigures
+    left: Left
+    warnings: list[str]

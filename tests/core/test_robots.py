@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ada_url
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, parse_robots
+from gossamer.core.robots_book import rules_from, unreachable
+from gossamer.records import Outcome, Result
+
+Vectors = Callable[[str], Any]
+TOKEN = "gossamer"
+
+
+def _allows(robots: str | bytes, path: str, token: str = TOKEN) -> bool:
+    body = robots.encode() if isinstance(robots, str) else robots
+    return parse_robots(body, token).is_allowed(path)
+
+
+def _path(url: str) -> str:
+    """Return the path of a URL of any length."""
+    if not url:
+        return "/"
+    parsed = ada_url.URL(url)
+    return str(parsed.pathname + parsed.search)
+
+
+def _is_excluded(case: dict[str, Any], exclusions: list[dict[str, Any]]) -> bool:
+    """Tell whether we read a case otherwise on purpose."""
+    matches = [exclusion["match"] for exclusion in exclusions]
+    return any(match["test"] == case["test"] and case["line"] in match.get("lines", [case["line"]]) for match in matches)
+
+
+def test_every_case_of_googles_parser(vectors: Vectors) -> None:
+    exclusions = vectors("robots_exclusions.json")
+    cases = [case for case in vectors("robots_google.json")["is_allowed"] if not _is_excluded(case, exclusions)]
+    wrong = []
+    for case in cases:
+        rules = parse_robots(base64.b64decode(case["robots_b64"]), case["agent"])
+        if rules.is_allowed(_path(case["url"])) is not case["allowed"]:
+            wrong.append((case["test"], case["line"], case["url"]))
+    assert len(cases) > 130
+    assert wrong == []
+
+
+def test_sitemaps_of_googles_parser(vectors: Vectors) -> None:
+    for case in vectors("robots_google.json")["sitemaps"]:
+        assert parse_robots(case["robots"].encode(), "foo").sitemaps == case["sitemaps"]
+
+
+def test_without_rules_everything_is_allowed() -> None:
+    assert _allows("", "/x")
+    assert _allows("User-agent: *\nDisallow:\n", "/x")
+    assert _allows("<!doctype html><html><title>Not here</title><p>User-agent: none of this</p></html>", "/x")
+
+
+def test_robots_txt_itself_is_always_allowed() -> None:
+    assert _allows("User-agent: *\nDisallow: /", "/robots.txt")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xef\xbb\xbfUser-agent: *\nDisallow: /a\n",
+        "\ufeffUser-agent: *\nDisallow: /a\n".encode("utf-16-le"),
+        "\ufeffUser-agent: *\nDisallow: /a\n".encode("utf-16-be"),
+        b"User-agent: *\rDisallow: /a\r",
+        b"User-agent: *\r\nDisallow: /a\r\n",
+        b"user-agent:*\ndisallow:/a",
+        b"USER-AGENT : *\n  DISALLOW :  /a  # why\n",
+        b"useragent: *\ndisalow: /a\n",
+        b"User agent: *\nDissallow: /a\n",
+        b"User-agent *\nDisallow /a\n",
+        b"User-agent: *\nNoindex: /b\nDisallow: a\n",
+        b"\0\0User-agent: *\nDisallow: /a\n",
+    ],
+)
+def test_odd_spellings_are_read(body: bytes) -> None:
+    assert not _allows(body, "/a/b")
+    assert _allows(body, "/b")
+
+
+def test_groups_of_one_agent_are_merged() -> None:
+    robots = "User-agent: gossamer\nDisallow: /a\n\nUser-agent: x\nDisallow: /\n\nUser-agent: Gossamer/2.0\nDisallow: /b\n"
+    assert not _allows(robots, "/a")
+    assert not _allows(robots, "/b")
+    assert _allows(robots, "/c")
+
+
+def test_a_group_of_our_own_replaces_that_for_everybody() -> None:
+    robots = "User-agent: *\nDisallow: /\nUser-agent: a\nUser-agent: gossamer\nAllow: /\n"
+    assert _allows(robots, "/x")
+    assert not _allows(robots, "/x", "other")
+
+
+def test_the_longest_pattern_wins_and_allow_wins_a_tie() -> None:
+    robots = "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/*.pdf$\nAllow: /t\nDisallow: /t\n"
+    assert not _allows(robots, "/a/x")
+    assert _allows(robots, "/a/b/x")
+    assert not _allows(robots, "/a/b/x.pdf")
+    assert _allows(robots, "/a/b/x.pdf?y")
+    assert _allows(robots, "/t")
+
+
+def test_the_line_behind_a_decision_is_named() -> None:
+    decision = parse_robots(b"# hello\nUser-agent: *\nDisallow: /a # secret\n", TOKEN).decide("/a/b")
+    assert (decision.is_allowed, decision.line_number, decision.line) == (False, 3, "Disallow: /a # secret")
+    assert parse_robots(b"", TOKEN).decide("/a").line_number == 0
+
+
+def test_both_sides_are_brought_to_one_encoding() -> None:
+    robots = "User-agent: *\nDisallow: /\u00e4\nDisallow: /%7Euser\nDisallow: /a%2fb\n"
+    assert not _allows(robots, "/%C3%A4")
+    assert not _allows(robots, "/~user/x")
+    assert not _allows(robots, "/a%2Fb")
+    assert _allows(robots, "/a/b")
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_s"),
+    [
+        ("5", 5.0),
+        ("0.5", 0.5),
+        ("0,5", 0.5),
+        ("0", 0.0),
+        ("86400", MAX_CRAWL_DELAY_S),
+        ("1e309", MAX_CRAWL_DELAY_S),
+        ("inf", MAX_CRAWL_DELAY_S),
+        ("-1", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_crawl_delays_sane_and_absurd(text: str, delay_s: float | None) -> None:
+    assert parse_robots(f"User-agent: *\nCrawl-delay: {text}\n".encode(), TOKEN).crawl_delay_s == delay_s
+
+
+def test_the_crawl_delay_of_another_agent_is_not_ours() -> None:
+    robots = b"User-agent: x\nCrawl-delay: 50\nDisallow: /\n\nUser-agent: *\nCrawl-delay: 2\nDisallow: /a\n"
+    assert parse_robots(robots, TOKEN).crawl_delay_s == 2.0
+
+
+def test_a_long_line_is_cut_and_the_rest_is_read() -> None:
+    robots = b"User-agent: *\nDisallow: /" + b"a" * 100_000 + b"\nDisallow: /b\n"
+    assert not _allows(robots, "/b")
+    assert not _allows(robots, "/" + "a" * 20_000)
+    assert _allows(robots, "/a")
+
+
+def test_an_endless_robots_txt_is_cut_at_its_last_whole_line() -> None:
+    head = b"User-agent: *\nDisallow: /early\n"
+    line = b"# " + b"x" * 998 + b"\n"
+    body = (head + line * 1100)[: MAX_ROBOTS_BYTES - len(b"Disallow: /")] + b"Disallow: /only/here\nDisallow: /late\n"
+    rules = parse_robots(body, TOKEN)
+    assert not rules.is_allowed("/early")
+    # Cut in the middle, the last line would read "Disallow: /".
+    assert rules.is_allowed("/other")
+    assert rules.is_allowed("/late")
+    assert parse_robots(body[:MAX_ROBOTS_BYTES], TOKEN).is_allowed("/other")
+
+
+def test_wildcards_take_linear_time() -> None:
+    rules = parse_robots(b"User-agent: *\nDisallow: /" + b"*a" * 500 + b"*b\n", TOKEN)
+    path = "/" + "a" * 2000
+    started = time.perf_counter()
+    for _ in range(20):
+        assert rules.is_allowed(path)
+    assert (time.perf_counter() - started) / 20 < 0.005
+    assert not rules.is_allowed(path + "b")
+
+
+def test_twenty_thousand_rules_are_quick() -> None:
+    body = b"User-agent: *\n" + b"".join(b"Disallow: /folder/%d/\n" % n for n in range(20_000))
+    rules = parse_robots(body, TOKEN)
+    started = time.perf_counter()
+    for n in range(1000):
+        assert not rules.is_allowed(f"/folder/{n}/x")
+    assert time.perf_counter() - started < 0.5
+
+
+def _matches_slowly(pattern: str, path: str) -> bool:
+    """The definition, by recursion."""
+    if pattern in ("", "$"):
+        return pattern == "" or path == ""
+    if pattern[0] == "*":
+        return any(_matches_slowly(pattern[1:], path[n:]) for n in range(len(path) + 1))
+    return path[:1] == pattern[0] and _matches_slowly(pattern[1:], path[1:])
+
+
+@given(st.text("ab*/", max_size=7), st.booleans(), st.text("ab/", max_size=8))
+def test_matching_agrees_with_its_definition(middle: str, is_anchored: bool, tail: str) -> None:
+    pattern = "/" + middle + ("$" if is_anchored else "")
+    rules = parse_robots(f"User-agent: *\nDisallow: {pattern}\n".encode(), TOKEN)
+    assert rules.is_allowed("/" + tail) is not _matches_slowly(pattern, "/" + tail)
+
+
+@given(st.binary(max_size=200))
+def test_no_body_is_too_odd(body: bytes) -> None:
+    parse_robots(body, TOKEN).decide("/a?b")
+    parse_robots(b"User-agent: *\nDisallow: " + body, TOKEN).decide("/a?b")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "meaning"),
+    [
+        (Outcome.OK, "rules"),
+        (Outcome.CLIENT_ERROR, "allow"),
+        (Outcome.REDIRECT, "allow"),  # the sixth hop
+        (Outcome.BAD_REDIRECT, "allow"),
+        (Outcome.RATE_LIMITED, "unreachable"),
+        (Outcome.SERVER_ERROR, "unreachable"),
+        (Outcome.TIMEOUT, "unreachable"),
+        (Outcome.TLS_ERROR, "unreachable"),
+        (Outcome.CONNECT_FAILED, "unreachable"),
+        (Outcome.DNS_NOT_FOUND, "unreachable"),
+        (Outcome.DISCONNECTED, "unreachable"),
+    ],
+)
+def test_what_an_answer_means(outcome: Outcome, meaning: str) -> None:
+    rules = rules_from(Result(1, outcome, robots=b"User-agent: *\nDisallow: /a"), TOKEN)
+    got = "unreachable" if rules is None else "allow" if rules.is_allowed("/a") else "rules"
+    assert got == meaning
+
+
+def test_unreachable_robots_are_asked_again_soon_then_every_hour() -> None:
+    waits = [unreachable(tries, 2.0, now=100.0).expires_at - 100.0 for tries in range(1, 6)]
+    assert waits == [2.0, 8.0, 32.0, 3600.0, 3600.0]

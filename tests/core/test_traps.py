@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from gossamer.core.traps import MAX_DATED_URLS_PER_HOST, DateBudget, is_dated, shape_trap
+
+
+@pytest.mark.parametrize(
+    ("path", "trap"),
+    [
+        ("/a/a/a/a", "repeated_segment"),
+        ("/a/a/a/a/", "repeated_segment"),
+        ("/a/b/a/c/a/d/a", "repeated_segment"),
+        ("/a/b/a/b/a/b/a/b/", "repeated_segment"),
+        ("/a/a/a/b", None),
+        ("/a/b/c/d/e/f", None),
+        ("/x?a=/b/b/b/b/b", None),
+        ("//////", None),
+        ("/" + "/".join(str(n) for n in range(40)), "path_too_deep"),
+        ("/" + "/".join(str(n) for n in range(20)), None),
+    ],
+)
+def test_a_segment_more_than_three_times_is_a_trap(path: str, trap: str | None) -> None:
+    assert shape_trap("http://h.test" + path) == trap
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/T01/2024/05",
+        "/T01/2024/5/",
+        "/2024-05",
+        "/cal/2024/05/31",
+        "/cal/2024-05-31/",
+        "/2024/12?view=list",
+        "/cal?date=2024-05",
+        "/cal?month=202405",
+        "/cal?a=b&year=2024&month=5",
+        "/cal?m=5&y=2024",
+    ],
+)
+def test_date_shaped_urls(path: str) -> None:
+    assert is_dated("http://h.test" + path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/2024/05/my-post", "/page/2", "/page/2024", "/a?p=2024", "/2024/13", "/item/120245", "/v/2024.05", "/?page=12"],
+)
+def test_urls_that_only_hold_numbers_are_not_date_shaped(path: str) -> None:
+    assert not is_dated("http://h.test" + path)
+
+
+def test_a_host_has_forty_date_shaped_urls() -> None:
+    budget = DateBudget()
+    urls = [f"http://h.test/cal/{year}/{month:02}" for year in range(2000, 2010) for month in range(1, 13)]
+    kept = 0
+    for url in urls:
+        if budget.refusal(url, "h.test") is None:
+            budget.count(url, "h.test")
+            kept += 1
+    assert kept == MAX_DATED_URLS_PER_HOST
+    assert budget.refusal(urls[0], "h.test") == "calendar"
+    assert budget.refusal("http://h.test/page/7", "h.test") is None
+    assert budget.refusal("http://i.test/2000/01", "i.test") is None
