@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 VECTORS = Path(__file__).resolve().parent.parent.parent / "shared" / "vectors"
 
@@ -18,9 +18,11 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     max_examples=60,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("search", parent=settings.get_profile("stable"), derandomize=False, max_examples=1000)
+settings.register_profile("unshrunk", parent=settings.get_profile("stable"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
 
 

@@ -10,15 +10,17 @@ import asyncio
 import os
 import platform
 import signal
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from gossamer import __version__
+from gossamer import __version__, failpoints
 from gossamer.archive.cdxj import fold_index
 from gossamer.archive.reader import ArchivedRecord, read_record
 from gossamer.archive.recovery import RecoveredTail
@@ -33,6 +35,7 @@ from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl, CrawlRules
 from gossamer.engine.narrator import Narrator
+from gossamer.errors import GossamerError
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
@@ -167,6 +170,7 @@ class Assembly:
             self._queue_seeds(now)
             self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
             self._crawl.tally.runs += 1
+            self._crawl.keep_tally(0.0, 0.0)
             self._ledger.commit()
         except BaseException:
             self._folder.release()
@@ -187,23 +191,34 @@ class Assembly:
 
     def _recover(self, now: float) -> None:
         """Finish the pages that were archived but not committed, and close the files of dead processes."""
-        for path, committed in recovery.unfinished_files(self._folder.archive, self._ledger.archive_ends()):
-            finished = self._finish_tail(path, committed, lambda url: self._crawl.adopt(link_to(url), now), now)
-            self._narrator.tell(EventName.RECOVERED, now, reason=path.name, links=finished)
-            recovery.close_file(path, self._folder.index)
-
-    def _finish_tail(self, path: Path, committed: int, find: recovery.FindOrder, now: float) -> int:
-        tail = recovery.cut_tail(path, committed)
+        unfinished = recovery.unfinished_files(self._folder.archive, self._ledger.archive_ends())
+        tails = [recovery.cut_tail(path, committed) for path, committed in unfinished]
         finished = 0
-        for result in self._tail_results(tail, find):
+        for result in self._tail_results(tails, lambda url: self._find_queued(url, now)):
             self._crawl.complete(result, now)
             finished += 1
-        self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
-        return finished
+        for tail in tails:
+            self._close_file(tail.path)
+            self._narrator.tell(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+        if finished:
+            self._narrator.tell(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
 
-    def _tail_results(self, tail: RecoveredTail, find: recovery.FindOrder) -> Iterator[Result]:
+    def _find_queued(self, url: str, now: float) -> Order | recovery.Found:
+        """Return an order for a URL that still waits."""
+        link = link_to(url)
+        if url.endswith("/robots.txt"):
+            return recovery.Found.SETTLED
+        if not self._ledger.is_seen(link.id):
+            return recovery.Found.UNKNOWN
+        return self._crawl.adopt(link, now) or recovery.Found.SETTLED
+
+    def _close_file(self, path: Path) -> None:
+        length = recovery.close_file(path, self._folder.index)
+        self._ledger.put_archive_end(path.name.removesuffix(".open"), length)
+
+    def _tail_results(self, tails: Sequence[RecoveredTail], find: recovery.FindOrder) -> Iterator[Result]:
         return recovery.recovered_results(
-            tail, find, self._find_original, self._rules, max_bytes=self._settings.max_bytes
+            tails, find, self._find_original, self._rules, max_bytes=self._settings.max_bytes
         )
 
     def _find_original(self, url: str) -> ArchivedRecord | None:
@@ -217,11 +232,11 @@ class Assembly:
     def _rescue(self, number: int) -> Iterator[Result]:
         """Return what a dead worker had archived but not reported, and close its files."""
         ends = self._ledger.archive_ends()
-        for path in sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*")):
-            tail = recovery.cut_tail(path, ends.get(path.name.removesuffix(".open"), 0))
-            yield from self._tail_results(tail, self._crawl.order_for)
-            self._ledger.put_archive_end(path.name.removesuffix(".open"), tail.end)
-            recovery.close_file(path, self._folder.index)
+        paths = sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*"))
+        tails = [recovery.cut_tail(path, ends.get(path.name.removesuffix(".open"), 0)) for path in paths]
+        yield from self._tail_results(tails, lambda url: self._crawl.order_for(url) or recovery.Found.SETTLED)
+        for path in paths:
+            self._close_file(path)
 
     # -- run --------------------------------------------------------------------------------------
 
@@ -232,6 +247,7 @@ class Assembly:
         async with resolver:
             hub = self._hub = self._build_hub(resolver)
             _stop_on_signals(hub)
+            asyncio.get_running_loop().set_exception_handler(self._on_crash)
             watching = asyncio.create_task(self._watch(shows_progress))
             try:
                 why = await hub.run()
@@ -240,6 +256,14 @@ class Assembly:
                 with suppress(asyncio.CancelledError):
                     await watching
         return self._finish(why)
+
+    def _on_crash(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something of ours failed where nobody waits for it: stop, keep the details, lose nothing."""
+        error = context.get("exception")
+        details = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
+        (self._folder.events / "crash.txt").write_text(f"{context.get('message')}\n{details}", "utf-8")
+        if self._hub is not None:
+            self._hub.on_failure(GossamerError(f"internal error: {error!r}; see {self._folder.events / 'crash.txt'}"))
 
     def _build_hub(self, resolver: Resolver) -> Hub:
         settings = self._settings
@@ -267,7 +291,8 @@ class Assembly:
         config = self._worker_config(number)
         if self._settings.workers <= 1:
             return LocalChannel(config, self._ledger.first_with_content, listener)
-        return ProcessChannel(config, str(self._folder.state), listener)
+        is_replacement = number >= self._settings.workers
+        return ProcessChannel(config, str(self._folder.state), listener, is_replacement=is_replacement)
 
     def _worker_config(self, number: int) -> WorkerConfig:
         settings, identity = self._settings, identity_of(self._settings)
@@ -342,6 +367,7 @@ class Assembly:
     def _finish(self, why: str) -> Summary:
         """Leave the folder complete: totals, index, report."""
         self._tell_heartbeat()
+        failpoints.reach("in_close")
         summary = self._summary(why)
         self._narrator.tell(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
         self._events.close()

@@ -36,7 +36,7 @@ def verify_file(path: Path) -> list[ArchiveProblem]:
     reader = ArchiveReader(path)
     seen: set[str] = set()
     for record in reader:
-        found = _record_problems(record)
+        found = record_problems(record)
         if record.offset == 0 and record.type != "warcinfo":
             found.append("the first record is not a warcinfo")
         if record.id in seen:
@@ -50,18 +50,18 @@ def verify_file(path: Path) -> list[ArchiveProblem]:
 
 def verify_index(warc_paths: Sequence[Path], cdxj_path: Path) -> list[ArchiveProblem]:
     """Return how an index differs from what the WARC files give. Memory: one file's lines."""
-    found, is_sorted = _fingerprints(cdxj_path)
+    found, is_sorted = index_fingerprints(cdxj_path)
     problems = [] if is_sorted else [ArchiveProblem(cdxj_path.name, 0, "not sorted")]
     for path in warc_paths:
         lines = index_file(path)
         count, total = found.pop(final_name(path), (0, 0))
-        if (count, total) != (len(lines), sum(map(_line_hash, lines))):
+        if (count, total) != (len(lines), sum(map(line_hash, lines))):
             what = f"{count} captures of {path.name}, which holds {len(lines)}, or others than those"
             problems.append(ArchiveProblem(cdxj_path.name, 0, what))
     return problems + [ArchiveProblem(cdxj_path.name, 0, f"captures of {name}, which is not there") for name in found]
 
 
-def _fingerprints(cdxj_path: Path) -> tuple[dict[str, tuple[int, int]], bool]:
+def index_fingerprints(cdxj_path: Path) -> tuple[dict[str, tuple[int, int]], bool]:
     """Return the number of lines and the sum of their hashes for every WARC file, and whether all are sorted."""
     found: dict[str, tuple[int, int]] = {}
     previous, is_sorted = b"", True
@@ -72,15 +72,17 @@ def _fingerprints(cdxj_path: Path) -> tuple[dict[str, tuple[int, int]], bool]:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             name = line.rpartition('"filename": "')[2].partition('"')[0]
             count, total = found.get(name, (0, 0))
-            found[name] = (count + 1, total + _line_hash(line))
+            found[name] = (count + 1, total + line_hash(line))
     return found, is_sorted
 
 
-def _line_hash(line: str) -> int:
+def line_hash(line: str) -> int:
+    """Return what stands for an index line in the sums of `index_fingerprints`."""
     return xxh3_64_intdigest(line.encode())
 
 
-def _record_problems(record: ArchivedRecord) -> list[str]:
+def record_problems(record: ArchivedRecord) -> list[str]:
+    """Return all that is wrong with one record by itself."""
     problems = [f"{name} is missing" for name in _REQUIRED if not record.fields.get(name)]
     block_digest = record.fields.get("warc-block-digest")
     if block_digest and block_digest != _digest(record.block):

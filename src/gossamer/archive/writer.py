@@ -22,6 +22,7 @@ from time import gmtime, strftime
 
 from msgspec import Struct
 
+from gossamer import failpoints
 from gossamer.archive.cdxj import cdxj_line, part_path, sorted_lines, write_index
 from gossamer.archive.warc import (
     ComposedExchange,
@@ -174,6 +175,7 @@ class ArchiveWriter:
                 write_index(part_path(self._index_folder, file.name), sorted_lines(file.index_lines))
             except OSError as error:
                 raise _as_disk_full(error, file.path) from error
+            failpoints.reach("in_rotation")
             file.path.rename(self._folder / file.name)
             sync_folder(self._folder)
         os.close(file.fd)

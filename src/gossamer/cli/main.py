@@ -28,6 +28,7 @@ VERBS = {
     "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
     "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
     "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
+    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web again and again; lose nothing"),
     "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
     "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
 }

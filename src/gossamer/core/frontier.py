@@ -165,6 +165,7 @@ class Frontier:
         self.dormant_hosts = 0
         self.next_dormant_at = float("inf")  # when the first of them is due, by the ledger
         self._is_waking = False
+        self.all_asked_at = float("-inf")  # the moment of restart after an unclean stop: nobody knows who was asked last
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -195,11 +196,19 @@ class Frontier:
         host.crawl_delay_s = max((o.rules.crawl_delay_s or 0.0 for o in robots.values() if o.rules), default=0.0)
         if record.queued:
             host.horizon = BEFORE_ALL
+        self._renew_promises(host, now)
         self._hosts[record.name] = host
         self._bench.enter(host)
         for errand in self._errands_ahead.pop(record.name, ()):
             host.errands.append(errand)
         self._settle(host, now)
+
+    def _renew_promises(self, host: HostSlot, now: float) -> None:
+        """Bring stored instants onto this time line: no wait is longer than the longest that can have been meant."""
+        delay_s = self._delay_s(host)
+        record = host.record
+        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + delay_s)
+        record.parked_until = min(record.parked_until, now + MAX_RETRY_AFTER_S)
 
     def woken(self, still_asleep: int, next_at: float) -> None:
         """Take note that `Wake` was carried out."""
@@ -221,7 +230,7 @@ class Frontier:
             if host is None:
                 continue
             host.record.queued += 1
-            if host.horizon is not None and (url.rank, url.seq) > host.horizon:
+            if not host.is_within(url):
                 continue
             if url.not_before > now:
                 host.defer(url)
@@ -231,7 +240,7 @@ class Frontier:
                 host.trim(self._head_size())
             touched[url.host] = host
         for host in touched.values():
-            if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+            if host.place is not Place.BLOCKED and host.in_flight < host.connections:
                 self._settle(host, now)
 
     def refill(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
@@ -242,8 +251,10 @@ class Frontier:
             host.horizon = None
         else:
             host.horizon = (urls[-1].rank, urls[-1].seq)
+        # What was deferred beyond the horizon and is back in the head by now stands in the ledger as well.
+        in_head = {seq for _, seq, _ in host.head}
         for url in urls:
-            if url.seq in host.out:
+            if url.seq in host.out or url.seq in in_head:
                 continue
             if url.not_before > now:
                 host.defer(url)
@@ -278,7 +289,8 @@ class Frontier:
         for errand in host.errands:
             owner = self._hosts.get(host_of(errand.origin + "/"))
             if owner is not None and owner is not host:
-                self._learn_robots(owner, errand.origin, None, outcome, now)
+                ban = self._learn_robots(owner, errand.origin, None, outcome, now)
+                self._park_for_robots(owner, ban)
                 self._settle(owner, now)
 
     def _resolved(self, host_name: str) -> HostSlot:
@@ -293,7 +305,8 @@ class Frontier:
         if running is None:
             return
         host = running.host
-        host.has_unsent = False
+        if host.unsent == order_id:
+            host.unsent = 0
         self._hold_pace(host, max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S)
         self._settle(host, now)
 
@@ -302,7 +315,8 @@ class Frontier:
         running = self._running.pop(result.order_id)
         host, order = running.host, running.order
         freed = self._bench.vacate(host, order.addresses[0])
-        host.has_unsent = False
+        if host.unsent == order.id:
+            host.unsent = 0
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
         asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, _arrived_at(result))
         before = host.record.parked_until
@@ -345,7 +359,8 @@ class Frontier:
         if result.outcome is Outcome.WORKER_LOST:
             what.retry = url
             wait_s = 0.0
-            host.push(url)
+            if host.is_within(url):
+                host.push(url)
         elif wait_s is not None:
             what.retry = self._deferred(host, url, result, wait_s, now)
         if wait_s is not None:
@@ -358,7 +373,7 @@ class Frontier:
         what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
         if what.is_page:
             self._count_page(host, what)
-        else:
+        if not what.is_page or (self._is_crowded() and not host.domain.pages_in_flight):
             self._reopen(host.domain, now)
 
     def _count_page(self, host: HostSlot, what: Consequence) -> None:
@@ -375,7 +390,7 @@ class Frontier:
         return retry
 
     def _reopen(self, domain: DomainSlot, now: float) -> None:
-        """Give hosts back their turn where a page that was counted on failed."""
+        """Give hosts back their turn where a page that was counted on failed; let them go where none is left to fail."""
         spent, domain.spent = domain.spent, {}
         for host in spent.values():
             if host.place is Place.SPENT:
@@ -397,9 +412,11 @@ class Frontier:
         if owner is None:
             return
         rules = robots_book.rules_from(result, self._token)
-        what.fallbacks = self._https_fallbacks(owner, errand.origin, result)
+        what.fallbacks = self._https_fallbacks(owner, errand, result)
         what.robots_origin = errand.origin
         what.robots = self._learn_robots(owner, errand.origin, rules, result.outcome, now)
+        if what.robots.is_unreachable and not what.fallbacks:
+            self._park_for_robots(owner, what.robots)
         what.sitemaps = list(rules.sitemaps) if rules else []
         if owner is not host:
             what.hosts.append(owner.record)
@@ -417,17 +434,23 @@ class Frontier:
             owner.record.robots_tries += 1
             state = robots_book.unreachable(owner.record.robots_tries, self._first_wait(owner), now)
             owner.record.park_reason = f"robots.txt unreachable: {outcome}"
-            if len(owner.origins) == 1:
-                owner.record.parked_until = max(owner.record.parked_until, state.expires_at)
         owner.origins[origin] = state
         if rules is not None and rules.crawl_delay_s:
             owner.crawl_delay_s = max(owner.crawl_delay_s, rules.crawl_delay_s)
         return state
 
-    def _https_fallbacks(self, owner: HostSlot, origin: str, result: Result) -> list[QueuedUrl]:
-        if result.outcome not in _HTTPS_MISSING or not origin.startswith("https:"):
+    @staticmethod
+    def _park_for_robots(owner: HostSlot, ban: OriginRules) -> None:
+        """Leave a host alone whose only origin may not be asked; with others, URLs are set aside one by one."""
+        if len(owner.origins) == 1:
+            owner.record.parked_until = max(owner.record.parked_until, ban.expires_at)
+
+    def _https_fallbacks(self, owner: HostSlot, errand: RobotsErrand, result: Result) -> list[QueuedUrl]:
+        is_first_answer = not errand.hops and errand.origin.startswith("https:")
+        if result.outcome not in _HTTPS_MISSING or not is_first_answer:
             return []
-        bare = [entry for entry in owner.head if entry[2].https_first and entry[2].url.startswith(origin + "/")]
+        place = errand.origin + "/"
+        bare = [entry for entry in owner.head if entry[2].https_first and entry[2].url.startswith(place)]
         for entry in bare:
             owner.head.remove(entry)
             self.queued -= 1
@@ -476,15 +499,13 @@ class Frontier:
     def _order_for(self, host: HostSlot, now: float) -> Order | None:
         """Make an order at a host whose turn it is; None where something else must come first."""
         if host.record.addresses_until <= now:
-            host.is_resolving = True
-            self._resolving += 1
-            self._bench.move(host, Place.BUSY)
-            self._commands.append(Resolve(host.name))
+            self._look_up(host)
             return None
         if host.errands:
             return self._order_robots(host, host.errands.popleft(), now)
         host.recall(now)
-        if not host.head:
+        if not host.head or self._is_spent(host):
+            # Another host of the domain may have used up its budget since this one became ready.
             self._settle(host, now)
             return None
         url = host.head[0][2]
@@ -504,6 +525,14 @@ class Frontier:
             self._deny(host, url, robots.rules.decide(path_of(url.url)), now)
             return None
         return self._order_page(host, url, now)
+
+    def _look_up(self, host: HostSlot) -> None:
+        """Have a host's name looked up, as soon as none of its requests is out: its end must not be theirs."""
+        self._bench.move(host, Place.BUSY)
+        if not host.in_flight:
+            host.is_resolving = True
+            self._resolving += 1
+            self._commands.append(Resolve(host.name))
 
     def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
         """Keep a URL whose origin's robots.txt cannot be reached; other origins of the host go on."""
@@ -558,7 +587,7 @@ class Frontier:
         self._next_order_id += 1
         self._running[order.id] = _Running(order, host, url, errand)
         self._bench.occupy(host, addresses[0])
-        host.has_unsent = True
+        host.unsent = order.id
         self._hold_pace(host, now)
         self._settle(host, now)
         return order
@@ -579,11 +608,6 @@ class Frontier:
         commands, self._commands = self._commands, []
         return commands
 
-    @property
-    def has_commands(self) -> bool:
-        """Tell whether the driver has something to do before it asks again."""
-        return bool(self._commands)
-
     def take_denied(self) -> list[Denied]:
         """Return the URLs that robots.txt turned out to forbid."""
         denied, self._denied = self._denied, []
@@ -593,6 +617,8 @@ class Frontier:
 
     def _settle(self, host: HostSlot, now: float) -> None:
         """Give a host the place that its state asks for. Called after every change to it."""
+        if self._hosts.get(host.name) is not host:
+            return  # it has left memory in the meantime
         if host.place is Place.IDLE:
             self._idle.pop(host.name, None)
         place = self._place_of(host, now)
@@ -609,12 +635,21 @@ class Frontier:
         if host.place is Place.IDLE:
             self._keep_idle(host)
         elif host.place is Place.SPENT:
+            self._keep_spent(host)
+
+    def _keep_spent(self, host: HostSlot) -> None:
+        """Keep a host whose budget is used up for as long as a page that was counted on may fail."""
+        if self._is_crowded() and not host.in_flight and not host.domain.pages_in_flight:
+            self._drop(host)
+        else:
             host.domain.spent[host.name] = host
+
+    def _is_crowded(self) -> bool:
+        return len(self._hosts) - len(self._idle) > self.limits.max_hosts_in_memory // 2
 
     def _may_sleep(self, host: HostSlot, until: float, now: float) -> bool:
         """Tell whether a host that waits for long should make room in memory."""
-        is_crowded = len(self._hosts) - len(self._idle) > self.limits.max_hosts_in_memory // 2
-        return is_crowded and not host.in_flight and not host.errands and until - now > LONG_WAIT_S
+        return self._is_crowded() and not host.in_flight and not host.errands and until - now > LONG_WAIT_S
 
     def _place_of(self, host: HostSlot, now: float) -> Place | float:
         """Return a host's place; a time where it has to wait."""
@@ -622,14 +657,14 @@ class Frontier:
             return Place.BUSY
         host.recall(now)
         if not host.errands:
-            if not host.head and host.horizon is not None:
-                self._ask_refill(host)
-                return Place.BUSY
-            if not host.head and not host.deferred:
+            if not host.head and not host.deferred and host.horizon is None:
                 return Place.BUSY if host.in_flight else Place.IDLE
             if self._is_spent(host):
                 return Place.SPENT
-        if host.in_flight >= host.connections or (host.in_flight and host.has_unsent):
+            if not host.head and host.horizon is not None:
+                self._ask_refill(host)
+                return Place.BUSY
+        if host.in_flight >= host.connections or (host.in_flight and host.unsent):
             return Place.BUSY
         at = max(host.record.next_at, host.record.parked_until)
         if not host.errands:
@@ -673,6 +708,7 @@ class Frontier:
     def _drop(self, host: HostSlot) -> None:
         self._bench.leave(host)
         del self._hosts[host.name]
+        host.domain.spent.pop(host.name, None)
         host.domain.hosts -= 1
         if not host.domain.hosts:
             del self._domains[host.domain.name]
@@ -687,6 +723,7 @@ class Frontier:
         host.out.clear()
         host.errands.clear()
         host.horizon = None
+        host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
         self._commands.append(Bury(host.record, outcome, error))
 
     # -- what is left ----------------------------------------------------------------------------
@@ -697,12 +734,12 @@ class Frontier:
             return None
         if self._is_quota_out():
             return "max_pages"
-        count = self._bench.count
-        if count[Place.READY] or count[Place.BLOCKED] or count[Place.BUSY]:
+        # Whoever is busy now waits for robots.txt at a host that is parked itself.
+        if self._bench.count[Place.READY] or self._bench.count[Place.BLOCKED]:
             return None
         wakeup = self.next_wakeup()
         if wakeup is None:
-            return "budgets" if count[Place.SPENT] else "exhausted"
+            return "budgets" if self.queued else "exhausted"
         return "parked" if wakeup > now + max_wait_s else None
 
     def parked_urls(self, now: float, max_wait_s: float) -> int:
@@ -732,11 +769,6 @@ class Frontier:
         """Return the orders that are out."""
         return [running.order for running in self._running.values()]
 
-    def hold_all(self, until: float) -> None:
-        """After an unclean stop every host counts as asked at the moment of restart."""
-        for host in self._hosts.values():
-            self._hold_pace(host, until)
-
     def head_of(self, host_name: str) -> list[QueuedUrl]:
         """Return a host's URLs in memory in order, for inspection."""
         host = self._hosts.get(host_name)
@@ -746,9 +778,8 @@ class Frontier:
 def _arrived_at(result: Result) -> float:
     """Return the latest time at which the server can have had the request: pace is what the server sees.
 
-    It was there before the first byte came back. That may be long after, for reasons of the
-    server's own, so no more than a plausible transit counts.
+    It was there before the answer was whole. That may be long after, for reasons of the server's
+    own, so no more than a plausible transit counts. (libcurl's own time of the first byte is
+    taken once for many transfers and can be some milliseconds early.)
     """
-    if result.first_byte_at <= result.sent_at:
-        return result.sent_at
-    return min(result.first_byte_at, result.sent_at + MOST_TRANSIT_S)
+    return max(result.sent_at, min(result.finished_at, result.sent_at + MOST_TRANSIT_S))

@@ -92,7 +92,7 @@ class HostSlot:
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
     pages_in_flight: int = 0
-    has_unsent: bool = False
+    unsent: int = 0  # the order that may not be on the wire yet; 0: none
     is_resolving: bool = False
     is_refilling: bool = False
     crawl_delay_s: float = 0.0
@@ -111,12 +111,17 @@ class HostSlot:
         self.out.add(url.seq)
         heappush(self.deferred, (url.not_before, url.seq, url))
 
+    def is_within(self, url: QueuedUrl) -> bool:
+        """Tell whether a URL's place is in memory; one beyond the horizon is read from the ledger in its turn."""
+        return self.horizon is None or (url.rank, url.seq) <= self.horizon
+
     def recall(self, now: float) -> None:
         """Move what is no longer deferred into the head."""
         while self.deferred and self.deferred[0][0] <= now:
             url = heappop(self.deferred)[2]
             self.out.discard(url.seq)
-            self.push(url)
+            if self.is_within(url):
+                self.push(url)
 
     def trim(self, keep: int) -> None:
         """Let the tail of the head go back to the backlog."""
@@ -209,16 +214,20 @@ class Workbench:
 
     def _first(self) -> HostSlot | None:
         lane = self._next_lane()
-        while lane is not None:
-            heap = self._lanes[lane]
-            standing, _, host = heappop(heap)
+        if lane is None:
+            return None
+        heap = self._lanes[lane]
+        while True:  # there is a valid entry: at the latest the one put back here
+            entry = heappop(heap)
+            if self._is_stale(entry):
+                continue
+            standing, _, host = entry
             current = self._standing(host)
             # A domain's page count only grows, so a standing can have become worse since: back in line.
             if current > standing and heap and current > heap[0][0]:
                 heappush(heap, (current, host.ticket, host))
                 continue
             return host
-        return None
 
     def _next_lane(self) -> int | None:
         """Return the lane whose turn it is: weighted round robin among those that have a host."""

@@ -75,6 +75,7 @@ class Crawl:
         self.tally = Tally()
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
+        self._places: list[str] = []  # what opened the scope
         self._before = 0.0, 0.0  # seconds and CPU of the runs before
         self.is_target_reached = False
         self.ranks: Callable[[str], float] = lambda _host: 0.5
@@ -89,21 +90,23 @@ class Crawl:
         self._before = self.tally.seconds, self.tally.cpu_seconds
         self._intake.next_seq = self.tally.next_seq
         self.frontier.pages = self.tally.pages
-        for place in msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str]):
+        self._places = msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str])
+        for place in self._places:
             self._intake.scope.join(place, host_of(place))
         if self._intake.first_pass is not None:
             for domain in self._ledger.domains():
                 if domain.pages:
                     self._intake.first_pass.reach(domain.name)
+            self._note_target()
+        if not was_clean:
+            self.frontier.all_asked_at = now
         waiting = sorted((host for host in self._ledger.hosts() if host.queued), key=lambda host: host.first_seen_at)
         for host in waiting:
-            self._restore_host(host, now, was_clean)
+            self._restore_host(host, now)
         self.frontier.woken(*self._ledger.sleeping())
 
-    def _restore_host(self, host: HostRecord, now: float, was_clean: bool) -> None:
+    def _restore_host(self, host: HostRecord, now: float) -> None:
         self.frontier.queued += host.queued
-        # Stored instants are on an older time line: no wait may be longer than it was when it was made.
-        host.next_at = min(host.next_at, now + max(host.delay_s, 0.0)) if was_clean else now + host.delay_s
         if self._intake.first_pass is not None:
             for _ in range(host.queued):
                 self._intake.first_pass.queue(host.domain)
@@ -115,17 +118,24 @@ class Crawl:
     def add_seeds(self, links: Sequence[Link], now: float, *, https_first: frozenset[UrlId] = frozenset()) -> int:
         """Queue seeds; return how many were new."""
         added = 0
+        places = len(self._places)
         for link in links:
             self._join_scope(link)
             finding = Finding(depth=0, source=Source.SEED, https_first=link.id in https_first)
             added += len(self._offer([link], finding, now))
+        if len(self._places) > places:
+            self._keep_places()
         return added
 
-    def _join_scope(self, link: Link) -> None:
-        self._intake.scope.join(link.url, link.host)
-        places = msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str])
-        if link.url not in places:
-            self._ledger.put_meta("scope", msgspec.msgpack.encode([*places, link.url]))
+    def _join_scope(self, link: Link) -> bool:
+        """Let the scope grow; tell whether it did."""
+        is_new = self._intake.scope.join(link.url, link.host)
+        if is_new:
+            self._places.append(link.url)
+        return is_new
+
+    def _keep_places(self) -> None:
+        self._ledger.put_meta("scope", msgspec.msgpack.encode(self._places))
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -139,7 +149,7 @@ class Crawl:
             if order is not None:
                 self._orders[order.id] = order
                 orders.append(order)
-            elif not self.frontier.has_commands:
+            elif not self._run_commands(now):
                 break
         return orders
 
@@ -158,10 +168,14 @@ class Crawl:
             return None if self.frontier.in_flight else "target_domains"
         return self.frontier.why_over(now, max_wait_s)
 
-    def _run_commands(self, now: float) -> None:
+    def _run_commands(self, now: float) -> bool:
+        """Do what the frontier asks for; tell whether there was anything."""
+        has_run = False
         while commands := self.frontier.take_commands(now):
+            has_run = True
             for command in commands:
                 self._run_command(command, now)
+        return has_run
 
     def _run_command(self, command: core.Command, now: float) -> None:
         match command:
@@ -180,12 +194,15 @@ class Crawl:
                 self.tally.dead += buried
                 self._ledger.put_host(record)
                 self._tell.host_dead(record.name, outcome, error, buried, now)
-                self._note_first_pass_failure(record.name, now)
+                for _ in range(buried):
+                    self._note_first_pass_failure(record.name, now)
 
     def _wake(self, count: int, now: float) -> None:
         for name in self._ledger.wake(now, count):
-            record = self._host_record(name, now)
+            # A host that robots.txt of another led to is in memory already.
+            record = self.frontier.record_of(name) or self._host_record(name, now)
             record.asleep_until = 0.0
+            self._ledger.put_host(record)
             self._load(record, now)
         self.frontier.woken(*self._ledger.sleeping())
 
@@ -199,6 +216,7 @@ class Crawl:
         }
         domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
         self.frontier.load_host(record, domain, origins, now)
+        self._ledger.put_host(record)  # with its promises renewed
 
     def _host_record(self, name: str, now: float) -> HostRecord:
         record = self._ledger.host(name)
@@ -208,7 +226,7 @@ class Crawl:
         return record
 
     def _put_to_sleep(self, record: HostRecord, until: float) -> None:
-        if record.asleep_until:
+        if record.asleep_until or self.frontier.knows(record.name):
             return
         record.asleep_until = until
         self._ledger.put_host(record)
@@ -228,6 +246,7 @@ class Crawl:
         self.tally.errors += 1
         if record.parked_until > now:
             self._tell.parked(record, record.parked_until - now, now)
+        self._run_commands(now)  # what is buried must not be joined by what is found next
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
         """A request is on the wire."""
@@ -308,9 +327,11 @@ class Crawl:
         record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
         self._ledger.settle(url, record)
         link = link_to("http:" + url.url.removeprefix("https:"))
-        self._join_scope(link)
+        if self._join_scope(link):
+            self._keep_places()
         self._tell.fallback(url, link, now)
         self._offer([link], Finding(depth=0, source=Source.SEED), now)
+        self._note_first_pass_failure(url.host, now)
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
         urls = [url for text in sitemaps[:100] if (url := canonical(text, origin + "/")) is not None]
@@ -335,7 +356,8 @@ class Crawl:
             self._count_page(what, result)
         elif state is UrlState.DEAD:
             self.tally.dead += 1
-        if not what.is_page and not (result.outcome is Outcome.REDIRECT and new):
+        if not what.is_page:
+            # A redirect's target counts for itself by now, be it of the same domain or not.
             self._note_first_pass_failure(url.host, now)
         self._tell.page(order, url, result, new, now)
         if is_duplicate:
@@ -357,7 +379,10 @@ class Crawl:
         if first_pass is None:
             return
         first_pass.reach(domain)
-        if first_pass.is_over:
+        self._note_target()
+
+    def _note_target(self) -> None:
+        if self._intake.first_pass is not None and self._intake.first_pass.is_over:
             if self._rules.continues_after_target:
                 self._intake.first_pass = None
             else:
@@ -404,15 +429,17 @@ class Crawl:
 
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
         link = link_to(target)
-        is_seed = url.depth == 0 and url.source in (Source.SEED, Source.REDIRECT)
-        if is_seed:
-            self._join_scope(link)
+        is_seed = url.depth == 0 and url.kind is OrderKind.PAGE and url.source in (Source.SEED, Source.REDIRECT)
+        if is_seed and self._join_scope(link):
+            self._keep_places()
         finding = Finding(depth=url.depth, source=Source.REDIRECT, parent=url.id, hops=url.hops + 1, kind=url.kind)
         if link.id == url.id:
             # Only the spelling differs (a tracking parameter dropped, say): the same URL, asked for as told.
             again = replace(url, url=target, hops=url.hops + 1, seq=self._intake.next_seq, source=Source.REDIRECT)
             self._intake.next_seq += 1
+            self.tally.next_seq = self._intake.next_seq
             self._ledger.requeue(again, record_of(again))
+            self._intake.note_admitted([again])
             self._take_in([again], now)
             return 1
         return len(self._offer([link], finding, now))
@@ -487,6 +514,9 @@ class Crawl:
             record.state, record.outcome, record.fetched_at = UrlState.DONE, Outcome.ROBOTS_DENIED.value, now
             record.error = f"line {denied.decision.line_number}: {denied.decision.line}"
             self._ledger.settle(url, record)
+            host = self.frontier.record_of(url.host)
+            if host is not None:
+                self._ledger.put_host(host)
             self.tally.robots_disallowed += 1
             self._tell.denied(denied, now)
             self._note_first_pass_failure(url.host, now)

@@ -90,10 +90,11 @@ class LocalChannel:
 class ProcessChannel(asyncio.Protocol):
     """A worker in a process of its own."""
 
-    def __init__(self, config: WorkerConfig, ledger: str, listener: HubListener) -> None:
+    def __init__(self, config: WorkerConfig, ledger: str, listener: HubListener, *, is_replacement: bool) -> None:
         self.number = config.rules.number
         self._config = config
         self._ledger = ledger
+        self._is_replacement = is_replacement
         self._listener = listener
         self._reader = messages.FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -123,7 +124,8 @@ class ProcessChannel(asyncio.Protocol):
             stdin=asyncio.subprocess.DEVNULL,
             # Ctrl-C goes to the whole terminal group; the hub alone decides what it means.
             start_new_session=True,
-            env={**os.environ},
+            # A failpoint ends a worker once, not its successors as well.
+            env={**os.environ, "GOSSAMER_FAILPOINT": ""} if self._is_replacement else None,
         )
         theirs.close()
         ours.setblocking(False)

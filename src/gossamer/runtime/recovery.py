@@ -7,17 +7,28 @@ cut off, and its URL is still queued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 
-from gossamer.archive.reader import ArchivedRecord, exchange_of
+from gossamer.archive.cdxj import index_file, part_path, write_index
+from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
 from gossamer.archive.recovery import RecoveredTail, recover, seal
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.records import ArchiveSpan, Exchange, Order, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
 
-FindOrder = Callable[[str], Order | None]
+
+class Found(Enum):
+    """What there is to a stored answer, where there is no order for it."""
+
+    SETTLED = "settled"  # robots.txt, or known and done
+    UNKNOWN = "unknown"  # a URL that was never admitted
+
+
+FindOrder = Callable[[str], Order | Found]
 FindOriginal = Callable[[str], ArchivedRecord | None]
 
 
@@ -33,22 +44,56 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
 
 
 def recovered_results(
-    tail: RecoveredTail, find_order: FindOrder, find_original: FindOriginal, rules: WorkerRules, *, max_bytes: int
+    tails: Sequence[RecoveredTail], find: FindOrder, find_original: FindOriginal, rules: WorkerRules, *, max_bytes: int
 ) -> Iterator[Result]:
-    """Yield a result for every order in the tail that somebody still waits for."""
-    name = tail.path.name.removesuffix(".open")
-    for request, response in tail.orders():
+    """Yield a result for every stored order that somebody still waits for, oldest first.
+
+    Oldest first over all files, so that a page comes before those that were found on it. A power cut may have
+    taken a page, or the record that a revisit refers to, and left what followed from it in another file: from
+    there on that file is cut, since nobody knows of what stands in it.
+    """
+    is_cut: set[Path] = set()
+    for _, number, order_offset, offset in sorted(_places(tails)):
+        path = tails[number].path
+        response = read_record(path, offset) if path not in is_cut else None
+        if response is None:
+            continue
         refers_to = response.fields.get("warc-refers-to-target-uri", "")
         original = find_original(refers_to) if refers_to else None
-        if refers_to and original is None:
-            continue  # its URL is still queued and will be fetched again
-        order = find_order(response.target)
-        if order is not None:
-            result = _result_of(order, exchange_of(response, request, original), rules, max_bytes)
-            result.payload_digest = response.payload_digest
-            result.archived = ArchiveSpan(name, response.offset, response.length)
-            result.archive_end = response.offset + response.length
-            yield result
+        found = Found.UNKNOWN if refers_to and original is None else find(response.target)
+        if found is Found.UNKNOWN:
+            _cut(path, order_offset)
+            is_cut.add(path)
+        elif isinstance(found, Order):
+            yield _recovered(found, response, original, path, rules, max_bytes)
+
+
+def _places(tails: Sequence[RecoveredTail]) -> Iterator[tuple[float, int, int, int]]:
+    """Yield date, number of the file, where the order begins and where its response stands."""
+    for number, tail in enumerate(tails):
+        for request, response in tail.orders():
+            yield response.date, number, (request or response).offset, response.offset
+
+
+def _recovered(  # noqa: PLR0917 - one call
+    order: Order,
+    response: ArchivedRecord,
+    original: ArchivedRecord | None,
+    path: Path,
+    rules: WorkerRules,
+    max_bytes: int,
+) -> Result:
+    result = _result_of(order, exchange_of(response, None, original), rules, max_bytes)
+    result.payload_digest = response.payload_digest
+    result.archived = ArchiveSpan(path.name.removesuffix(".open"), response.offset, response.length)
+    result.archive_end = response.offset + response.length
+    return result
+
+
+def _cut(path: Path, length: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(length)
+        os.fsync(file.fileno())
 
 
 def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: int) -> Result:
@@ -62,10 +107,14 @@ def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: 
     return read_answer(order, exchange, rules)
 
 
-def close_file(path: Path, index_folder: Path) -> None:
-    """Give a file that nobody writes any more its index and its final name."""
+def close_file(path: Path, index_folder: Path) -> int:
+    """Give a file that nobody writes any more its index and its final name; return its length."""
+    length = path.stat().st_size
     if path.suffix == ".open":
         seal(path, index_folder)
+    else:
+        write_index(part_path(index_folder, path.name), index_file(path))
+    return length
 
 
 def cut_tail(path: Path, committed: int) -> RecoveredTail:

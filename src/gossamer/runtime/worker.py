@@ -18,6 +18,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from gossamer import failpoints
 from gossamer.archive.warc import RefersTo
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.url import canonical, links_from
@@ -155,6 +156,7 @@ class Worker:
 
     def _finish(self, order: Order, exchange: Exchange, result: Result) -> None:
         result.worker = self._rules.number
+        failpoints.reach("after_fetch")
         try:
             self._store(order, exchange, result)
         except GossamerError as error:
@@ -171,6 +173,7 @@ class Worker:
         archived = self._archive.write(exchange, date=date, duplicate_of=refers, identified_type=result.content_type)
         result.archived, result.archive_end = archived.span, archived.end
         result.payload_digest = archived.payload_digest
+        failpoints.reach("after_archive_write")
 
     def _is_stored(self, order: Order, exchange: Exchange, result: Result) -> bool:
         """Whole answers are archived; PDF files only where they were asked for."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
@@ -129,6 +130,7 @@ class WorkerEnd:
     def _flush(self) -> None:
         self._is_flush_planned = False
         if self._results:
+            failpoints.reach("before_report")
             results, self._results = self._results, []
             self._send(messages.Results(results))
 

@@ -2,8 +2,8 @@
 
 One pass over the events, one over the catalog, one over hosts and domains; memory does not
 grow with the crawl. Works on a ledger that is open for reading only, beside a running crawl:
-the report then tells what is committed. Costs: 7 µs an event, 8 µs a URL; 100,000 pages with
-their links in about 3 s.
+the report then tells what is committed. Costs: 2.5 µs an event, 2.1 µs a URL; a crawl of 100,000
+pages with 300,000 events and 200,000 URLs in 1.3 s.
 """
 
 from __future__ import annotations

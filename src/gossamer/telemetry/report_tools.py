@@ -65,8 +65,7 @@ class Spread:
             self._zeros += 1
             return
         self._total += number
-        if number > self._most:
-            self._most = number
+        self._most = max(self._most, number)
         place = floor(log2(number) * _CLASSES_PER_OCTAVE)
         self._classes[place] = self._classes.get(place, 0) + 1
 
@@ -74,8 +73,15 @@ class Spread:
         """Return the distribution in a few numbers."""
         if not self.count:
             return Percentiles()
-        shares = [self._at(share) for share in (0.1, 0.5, 0.9, 0.99)]
-        return Percentiles(self.count, round(self._total / self.count, 1), *shares, most=self._most)
+        return Percentiles(
+            count=self.count,
+            mean=round(self._total / self.count, 1),
+            p10=self._at(0.1),
+            p50=self._at(0.5),
+            p90=self._at(0.9),
+            p99=self._at(0.99),
+            most=self._most,
+        )
 
     def _at(self, share: float) -> float:
         """Return the number that a share of all do not exceed."""

@@ -54,12 +54,12 @@ class Summary(Struct, kw_only=True):
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most"),
-            ("finished", _REASONS.get(self.finished, self.finished)),
+            ("finished", REASONS.get(self.finished, self.finished)),
         ]
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
 
 
-_REASONS = {
+REASONS = {
     "exhausted": "everything within reach was fetched",
     "max_pages": "the page limit was reached",
     "max_time": "the time limit was reached",
@@ -68,4 +68,6 @@ _REASONS = {
     "parked": "what is left is parked; resume goes on with it",
     "signal": "stopped by a signal; resume goes on",
     "failed": "stopped by an error; resume goes on",
+    "running": "the crawl is running",
+    "interrupted": "its process was killed; resume goes on",
 }

@@ -31,6 +31,7 @@ import lmdb
 import msgspec
 from xxhash import xxh3_64_digest
 
+from gossamer import failpoints
 from gossamer.backends.local.bloom import SeenFilter
 from gossamer.backends.local.changes import Changes
 from gossamer.core.catalog import queued_from, record_of
@@ -59,6 +60,11 @@ _decode_host = msgspec.msgpack.Decoder(HostRecord).decode
 _decode_domain = msgspec.msgpack.Decoder(DomainRecord).decode
 _decode_content = msgspec.msgpack.Decoder(ContentRecord).decode
 _decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
+
+
+def _microseconds(at: float) -> bytes:
+    # Rounded, not cut: a time that was read back and is waited for must find its own entry due.
+    return round(at * 1e6).to_bytes(8, "big")
 
 
 def _place(rank: int, seq: int) -> bytes:
@@ -117,7 +123,8 @@ class LocalLedger:
 
     def is_seen(self, url_id: UrlId) -> bool:
         """Tell whether a URL was ever admitted."""
-        if url_id in self._pending.urls or (self._writing is not None and url_id in self._writing.urls):
+        writing = self._writing  # read once: the thread that writes lets go of it at any moment
+        if url_id in self._pending.urls or (writing is not None and url_id in writing.urls):
             return True
         return url_id in self._seen and self._read("urls", url_id) is not None
 
@@ -281,7 +288,7 @@ class LocalLedger:
         after: tuple[int, int] | None = None
         while batch := self.refill(host_id, after, 1000):
             for url in batch:
-                record = record_of(url)
+                record = self.look_up(url.id) or record_of(url)
                 record.state, record.outcome, record.error, record.fetched_at = UrlState.DEAD, outcome, error, now
                 self.settle(url, record)
             buried += len(batch)
@@ -304,13 +311,20 @@ class LocalLedger:
 
     def put_sleeping(self, name: str, until: float) -> None:
         """Let a host sleep until a time."""
-        key = int(until * 1e6).to_bytes(8, "big") + host_id(name)
+        key = _microseconds(until) + host_id(name)
+        if not self._is_sleeping(key):
+            self._sleeping_count += 1
         self._pending.sleeping[key] = name.encode()
-        self._sleeping_count += 1
+
+    def _is_sleeping(self, key: bytes) -> bool:
+        for change in (self._pending, self._writing):
+            if change is not None and key in change.sleeping:
+                return change.sleeping[key] is not None
+        return self._read("sleeping", key) is not None
 
     def wake(self, now: float, count: int) -> list[str]:
         """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
-        until = int(now * 1e6).to_bytes(8, "big") + b"\xff" * 8
+        until = _microseconds(now) + b"\xff" * 8
         due = [(key, value) for key, value in self._sleeping_from(count) if key <= until][:count]
         for key, _ in due:
             self._pending.sleeping[key] = None
@@ -350,7 +364,13 @@ class LocalLedger:
 
     def put_archive_end(self, file: str, end: int) -> None:
         """Note how far an archive file belongs to what is committed."""
-        self._pending.archives[file] = max(end, self._pending.archives.get(file, 0))
+        self._pending.archives[file] = max(end, self._archive_end(file))
+
+    def _archive_end(self, file: str) -> int:
+        for change in (self._pending, self._writing):
+            if change is not None and file in change.archives:
+                return change.archives[file]
+        return int.from_bytes(self._read("archives", file.encode()) or b"", "big")
 
     def put_meta(self, name: str, value: bytes) -> None:
         """Keep a named value."""
@@ -376,14 +396,17 @@ class LocalLedger:
 
     def _write(self, changes: Changes) -> None:
         assert self._env is not None
+        failpoints.reach("before_commit")
         try:
             with self._env.begin(write=True) as txn:
                 self._put_all(txn, changes)
-        except lmdb.Error as error:
+                failpoints.reach("in_commit")
+        except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.MapFullError) or _is_disk_full(error):
                 raise DiskFullError(f"{self._folder}: no room for the ledger: {error}") from error
             raise
         self._writing = None
+        failpoints.reach("after_commit")
 
     def _put_all(self, txn: lmdb.Transaction, changes: Changes) -> None:
         tables = self._tables
@@ -426,14 +449,22 @@ class LocalLedger:
 
     def hosts(self) -> Iterator[HostRecord]:
         """Return all hosts."""
+        writing = self._writing
+        changed = {**(writing.hosts if writing else {}), **self._pending.hosts}
+        yield from changed.values()
         for key, value in self._all("hosts", b""):
-            record = self._pending.hosts.get(key)
-            yield _decode_host(value) if record is None else record
+            if key not in changed:
+                yield _decode_host(value)
 
     def domains(self) -> Iterator[DomainRecord]:
         """Return all registrable domains."""
-        for _, value in self._all("domains", b""):
-            yield _decode_domain(value)
+        writing = self._writing
+        changed = {**(writing.domains if writing else {}), **self._pending.domains}
+        yield from changed.values()
+        keys = {xxh3_64_digest(name.encode()) for name in changed}
+        for key, value in self._all("domains", b""):
+            if key not in keys:
+                yield _decode_domain(value)
 
     def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the committed catalog, or a host's part of it, in order of id."""
@@ -467,6 +498,6 @@ def _with_prefix(cursor: Any, prefix: bytes, start: bytes) -> Iterator[tuple[byt
         yield key, value
 
 
-def _is_disk_full(error: lmdb.Error) -> bool:
+def _is_disk_full(error: Exception) -> bool:
     text = str(error)
     return "No space left" in text or f"errno {errno.ENOSPC}" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -127,7 +127,9 @@ class MemoryLedger:
 
     def put_sleeping(self, name: str, until: float) -> None:
         """Let a host sleep until a time."""
-        insort(self._sleeping, (until, name))
+        at = bisect_left(self._sleeping, (until, name))
+        if self._sleeping[at : at + 1] != [(until, name)]:
+            self._sleeping.insert(at, (until, name))
 
     def wake(self, now: float, count: int) -> list[str]:
         """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""

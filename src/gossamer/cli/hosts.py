@@ -1,0 +1,261 @@
+"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything known of one and every request to it."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.core.url import canonical, host_id, host_of
+from gossamer.errors import UsageError
+from gossamer.records import HostRecord, RobotsRecord
+from gossamer.runtime.inspection import Inspection
+from gossamer.runtime.inspection_status import place_of
+from gossamer.telemetry.report_catalog import time_left
+from gossamer.telemetry.report_host import HostRequest, host_requests
+from gossamer.telemetry.report_terminal import moment, table
+from gossamer.telemetry.text import count, duration, printable, size
+
+SHOWN = 50
+SORT_KEYS: dict[str, Callable[[HostRecord], float]] = {
+    "errors": lambda host: host.errors,
+    "pages": lambda host: host.pages,
+    "queued": lambda host: host.queued,
+    "latency": lambda host: host.latency_s,
+}
+
+
+class HostView(Struct, kw_only=True):
+    """A host as the verb shows it."""
+
+    name: str
+    domain: str
+    place: str
+    pages: int
+    queued: int
+    fetches: int
+    errors: int
+    bytes: int
+    latency_ms: float
+    delay_s: float
+    backoff: int
+    next_at: float
+    next_in_s: float
+    time_left_s: float
+    parked_until: float
+    park_reason: str
+    first_seen_at: float
+    last_fetch_at: float
+    addresses: tuple[str, ...]
+    robots_tries: int  # in a row, without an answer
+    robots: list[RobotsView]
+
+
+class RobotsView(Struct, kw_only=True):
+    """robots.txt of one origin of a host."""
+
+    origin: str
+    status: int
+    outcome: str
+    age_s: float
+    expires_in_s: float
+    bytes: int
+
+
+class HostPage(Struct, kw_only=True):
+    """One host with every request made to it."""
+
+    host: HostView
+    requests: list[HostRequest]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a host: show every request made to it")
+    parser.add_argument("--sort", choices=sorted(SORT_KEYS), default="pages", help="highest first (pages)")
+    parser.add_argument("--top", type=int, metavar="N", help=f"show N hosts, 0 = all ({SHOWN}; with --json all)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 1: the crawl does not know that host."""
+    if arguments.top is not None and arguments.top < 0:
+        raise UsageError(f"--top {arguments.top}: not a number of hosts; right would be 0 or more")
+    with Inspection(arguments.dir) as crawl:
+        if arguments.name is not None:
+            return _show_one(crawl, _host_named(arguments.name), as_json=arguments.json)
+        _show_all(crawl, arguments)
+    return 0
+
+
+def _host_named(text: str) -> str:
+    """Return the host that a name or URL means, in canonical form."""
+    url = canonical(text if "://" in text else f"http://{text}/")
+    if url is None:
+        raise UsageError(f"{printable(text, 80)!r}: not a host name; right would be example.org")
+    return host_of(url)
+
+
+# -- all hosts ------------------------------------------------------------------------------------
+
+
+def _show_all(crawl: Inspection, arguments: argparse.Namespace) -> None:
+    most = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
+    hosts, known = _best(crawl, SORT_KEYS[arguments.sort], most)
+    views = [_view(crawl, host) for host in hosts]
+    if arguments.json:
+        print(msgspec.json.encode({"known": known, "hosts": views}).decode())
+        return
+    print(_table(views))
+    if known > len(views):
+        print(f"  and {count(known - len(views))} more; --top 0 shows all")
+
+
+def _best(crawl: Inspection, score: Callable[[HostRecord], float], most: int) -> tuple[list[HostRecord], int]:
+    """Return the hosts with the highest score (0: all of them), ties by name, and how many there are."""
+    known = 0
+
+    def counted(host: HostRecord) -> tuple[float, str]:
+        nonlocal known
+        known += 1
+        return -score(host), host.name
+
+    hosts = crawl.ledger.hosts()
+    best = heapq.nsmallest(most, hosts, key=counted) if most else sorted(hosts, key=counted)
+    return best, known
+
+
+def _table(views: Sequence[HostView]) -> str:
+    rows = [
+        (
+            printable(view.name, 60),
+            count(view.pages),
+            count(view.queued),
+            count(view.errors),
+            f"{view.latency_ms:,.0f} ms",
+            f"{view.delay_s:g} s",
+            _robots_cell(view),
+            _next(view),
+        )
+        for view in views
+    ]
+    return table(["host", "pages", "queued", "errors", "first byte", "delay", "<robots.txt", "<next"], rows)
+
+
+def _next(view: HostView) -> str:
+    """Return when a host may be asked next, or why it will not be."""
+    if view.place == "parked":
+        return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
+    if view.place in ("idle", "dead"):
+        return view.place
+    return f"in {duration(view.next_in_s)}" if view.next_in_s else "now"
+
+
+def _robots_cell(view: HostView) -> str:
+    if not view.robots:
+        return "unreachable" if view.robots_tries else "not known"
+    first = view.robots[0]
+    more = f" +{len(view.robots) - 1}" if len(view.robots) > 1 else ""
+    return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
+
+
+def _view(crawl: Inspection, host: HostRecord) -> HostView:
+    now = crawl.now
+    left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
+    return HostView(
+        name=host.name,
+        domain=host.domain,
+        place=place_of(host, now),
+        pages=host.pages,
+        queued=host.queued,
+        fetches=host.fetches,
+        errors=host.errors,
+        bytes=host.bytes,
+        latency_ms=round(1000 * host.latency_s, 1),
+        delay_s=round(host.delay_s, 3),
+        backoff=host.backoff,
+        next_at=host.next_at,
+        next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 3),
+        time_left_s=left.seconds if left else 0.0,
+        parked_until=host.parked_until,
+        park_reason=host.park_reason,
+        first_seen_at=host.first_seen_at,
+        last_fetch_at=host.last_fetch_at,
+        addresses=host.addresses,
+        robots_tries=host.robots_tries,
+        robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
+    )
+
+
+def _robots_view(record: RobotsRecord, now: float) -> RobotsView:
+    return RobotsView(
+        origin=record.origin,
+        status=record.status,
+        outcome=record.outcome,
+        age_s=round(now - record.fetched_at, 1),
+        expires_in_s=round(record.expires_at - now, 1),
+        bytes=len(record.body),
+    )
+
+
+# -- one host -------------------------------------------------------------------------------------
+
+
+def _show_one(crawl: Inspection, name: str, *, as_json: bool) -> int:
+    host = crawl.ledger.host(name)
+    if host is None:
+        print(f"gossamer hosts: {printable(name)}: not a host of this crawl", file=sys.stderr)
+        return 1
+    view = _view(crawl, host)
+    if as_json:
+        page = HostPage(host=view, requests=list(host_requests(crawl.folder.events, name)))
+        print(msgspec.json.encode(page).decode())
+        return 0
+    print(_described(view))
+    made = 0
+    for request in host_requests(crawl.folder.events, name):
+        made += 1
+        print(_request_line(request))
+    print(f"  {count(made)} requests")
+    return 0
+
+
+def _described(view: HostView) -> str:
+    rows = [
+        ("host", f"{printable(view.name)} (domain {printable(view.domain)}), {view.place}"),
+        ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
+        ("requests", f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms"),
+        (
+            "pace",
+            f"a request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
+        ),
+        ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
+        ("next", _next(view)),
+        ("known since", f"{moment(view.first_seen_at)} UTC, last asked {moment(view.last_fetch_at)}"),
+        ("addresses", ", ".join(view.addresses) or "not looked up"),
+    ]
+    rows += [
+        (
+            "robots.txt",
+            f"{robots.origin}: {robots.status or robots.outcome}, {size(robots.bytes)}, "
+            f"{duration(robots.age_s)} old, good for {duration(max(0.0, robots.expires_in_s))}",
+        )
+        for robots in view.robots
+    ]
+    return "\n".join(f"  {name:<12} {text}" for name, text in rows) + "\n"
+
+
+def _request_line(request: HostRequest) -> str:
+    what = str(request.status) if request.status else request.outcome
+    again = f" (sent {request.requests} times)" if request.requests > 1 else ""
+    reason = f" {printable(request.reason, 80)}" if request.reason and request.reason != request.outcome else ""
+    return (
+        f"  {moment(request.at)}.{int(request.at % 1 * 1000):03d} {what:>4} {request.total_ms:>6} ms "
+        f"{size(request.bytes):>9}  {printable(request.url)}  [{request.purpose}]{reason}{again}"
+    )

@@ -1,0 +1,56 @@
+"""`gossamer status DIR`: is the crawl running, how far is it, and what does it wait for?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from gossamer.runtime.inspection import Inspection
+from gossamer.runtime.inspection_status import CrawlStatus, crawl_status
+from gossamer.telemetry.report_terminal import moment
+from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.text import count, duration, percent, printable, size
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("--json", action="store_true", help="print the status as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    with Inspection(arguments.dir) as crawl:
+        status = crawl_status(crawl)
+    print(msgspec.json.encode(status).decode() if arguments.json else render(status))
+    return 0
+
+
+def render(status: CrawlStatus) -> str:
+    """Return the status for people."""
+    limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
+    ago = f", {duration(status.quiet_s)} ago" if status.last_activity_at else ""
+    places = ", ".join(f"{count(number)} {name}" for name, number in status.hosts.items() if number)
+    rows = [
+        ("state", _state(status)),
+        ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s"),
+        ("queued", f"{count(status.urls_queued)} URLs, {count(status.urls_parked)} of them parked"),
+        ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({percent(status.error_rate)})"),
+        ("hosts", places or "none"),
+        ("domains", f"{count(status.unique_domains)} with pages"),
+        ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {status.runs} run(s)"),
+        ("last event", f"{moment(status.last_activity_at)} UTC{ago}: {printable(status.last_activity, 60)}"),
+        ("waits for", printable(status.waits_for)),
+    ]
+    rows += [("", printable(line)) for line in status.parked]
+    return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
+
+
+def _state(status: CrawlStatus) -> str:
+    if status.is_running:
+        return f"running, process {status.owner}"
+    if status.finished == "interrupted":
+        return f"interrupted: its process is gone; 'gossamer resume {status.out}' goes on"
+    return f"finished ({status.finished}): {REASONS.get(status.finished, status.finished)}"

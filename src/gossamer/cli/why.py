@@ -1,0 +1,201 @@
+"""`gossamer why DIR URL`: the whole life of a URL."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import asdict
+
+from gossamer.core.scope import Scope
+from gossamer.core.url import canonical, host_of, url_id
+from gossamer.records import ArchiveSpan, UrlRecord, UrlState
+from gossamer.runtime.inspection import Inspection
+from gossamer.settings.seeds import seed_from
+from gossamer.telemetry.life import FOUND_AS, Life, LifeSource, life_of
+from gossamer.telemetry.report_terminal import moment
+from gossamer.telemetry.text import count, duration, printable, size
+
+Lines = Iterator[tuple[str, str]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 1: the crawl never heard of the URL."""
+    with Inspection(arguments.dir) as crawl:
+        url = _url_of(arguments.url, crawl)
+        life = life_of(arguments.url, url, _source(crawl))
+        archive = crawl.folder.archive
+        if arguments.json:
+            print(msgspec.json.encode(_as_json(life)).decode())
+        else:
+            for name, text in _told(life, crawl, archive):
+                print(f"{name:<11} {printable(text, 2000)}".rstrip())
+    return 0 if life.has_trace else 1
+
+
+def _as_json(life: Life) -> dict[str, Any]:
+    """Return a life for programs: the catalog's row by names, ids in hex."""
+    row = life.row
+    shown = msgspec.to_builtins(msgspec.structs.replace(life, row=None))
+    if row is not None:
+        fields = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(row).items()}
+        span = asdict(row.archived) if row.archived is not None else None
+        shown["row"] = {**fields, "source": life.found_as, "kind": row.kind.name.lower(), "archived": span}
+        shown["row"]["state"] = life.state
+    return cast("dict[str, Any]", shown)
+
+
+def _url_of(text: str, crawl: Inspection) -> str:
+    """Return the canonical URL that is meant; of a bare domain the one that the crawl knows."""
+    url = seed_from(text, "why").link.url
+    if "://" in text:
+        return url
+    plain = canonical("http:" + url.removeprefix("https:")) or url
+    known = [known for known in (url, plain) if _is_known(known, crawl)]
+    return known[0] if known else url
+
+
+def _is_known(url: str, crawl: Inspection) -> bool:
+    return crawl.ledger.look_up(url_id(url)) is not None
+
+
+def _source(crawl: Inspection) -> LifeSource:
+    from gossamer.assembly import ROBOTS_TOKEN, scope_of
+
+    return LifeSource(
+        ledger=crawl.ledger,
+        events=crawl.folder.events,
+        scope=_joined(scope_of(crawl.settings), crawl),
+        token=ROBOTS_TOKEN,
+        is_masked=crawl.settings.mask_queries,
+        is_running=crawl.owner is not None,
+        now=crawl.now,
+    )
+
+
+def _joined(scope: Scope, crawl: Inspection) -> Scope:
+    """Return the scope with what seeds and their redirects have opened."""
+    for place in msgspec.msgpack.decode(crawl.ledger.get_meta("scope") or b"\x90", type=list[str]):
+        scope.join(place, host_of(place))
+    return scope
+
+
+# -- telling --------------------------------------------------------------------------------------
+
+
+def _told(life: Life, crawl: Inspection, archive: Path) -> Lines:
+    yield "url", life.url
+    if life.key != life.url:
+        yield "compared as", life.key
+    yield "id", life.id
+    yield "host", f"{life.host} (domain {life.domain})"
+    yield "state", _state(life)
+    yield from _origin(life)
+    yield from _refused(life, crawl)
+    yield "robots.txt", _robots(life, crawl.now)
+    yield from _attempts(life)
+    yield from (("note", note) for note in life.notes)
+    yield from _waiting(life)
+    if life.row is not None and life.row.state is not UrlState.QUEUED:
+        yield from _stored(life, life.row, archive)
+
+
+def _state(life: Life) -> str:
+    row = life.row
+    if row is None:
+        return "not in the catalog" + ("" if life.has_trace else ": never heard of")
+    if row.state is UrlState.QUEUED:
+        return "queued" + (f", {row.attempt} attempts failed" if row.attempt else "")
+    what = f"{row.outcome}{f' {row.status}' if row.status else ''}"
+    error = f": {row.error}" if row.error else ""
+    return f"{row.state.name.lower()}, {what}{error}, {moment(row.fetched_at)} UTC"
+
+
+def _origin(life: Life) -> Lines:
+    row = life.row
+    if row is None:
+        return
+    how = FOUND_AS[life.found_as]
+    where = f" {life.ancestors[0].url}" if life.ancestors else ""
+    yield "found", f"{moment(row.found_at)} UTC, depth {row.depth}, {how}{where}"
+    for number, ancestor in enumerate(life.ancestors):
+        above = life.ancestors[number + 1].url if number + 1 < len(life.ancestors) else ""
+        yield "", f"  {ancestor.url}: depth {ancestor.depth}, {FOUND_AS[ancestor.source]} {above}".rstrip()
+
+
+def _refused(life: Life, crawl: Inspection) -> Lines:
+    for refusal in life.refusals:
+        when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the folder's settings"
+        yield "refused", f"{refusal.rule} ({refusal.detail}){when}"
+    if life.row is None and not life.refusals and not life.attempts:
+        yield (
+            "why not",
+            "no rule refuses it: no page that was fetched links to it, or only pages at the greatest depth "
+            f"({crawl.settings.max_depth}) or with more than {count(crawl.settings.max_links_per_page)} new links",
+        )
+
+
+def _robots(life: Life, now: float) -> str:
+    robots = life.robots
+    if not robots.is_known:
+        return f"of {robots.origin} is not known: never fetched, or it could not be reached"
+    verdict = "allowed" if robots.is_allowed else "not allowed"
+    line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no line speaks of it"
+    delay = f"; crawl-delay {robots.crawl_delay_s:g} s" if robots.crawl_delay_s else ""
+    age = duration(max(0.0, now - robots.fetched_at))
+    return f"{verdict}: {line} ({robots.origin}, status {robots.status}, fetched {age} ago{delay})"
+
+
+def _attempts(life: Life) -> Lines:
+    for attempt in life.attempts:
+        what = f"{attempt.status} " if attempt.status else ""
+        again = f", again after {duration(attempt.wait_s)}" if attempt.event == "retry" else ""
+        target = f" to {attempt.target}" if attempt.target else ""
+        reason = attempt.reason if attempt.reason not in ("", attempt.outcome) else attempt.outcome
+        yield "fetched", f"{moment(attempt.at)} UTC, {what}{reason}{target}, {attempt.total_ms} ms{again}"
+
+
+def _waiting(life: Life) -> Lines:
+    place = life.queue
+    if place is not None:
+        ahead = "far back" if place.ahead is None else f"{count(place.ahead)} before it"
+        yield "queue", f"rank {place.rank}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in all"
+    yield from (("waits for", reason) for reason in life.waits_for)
+
+
+def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
+    if row.redirect_to:
+        yield "leads to", row.redirect_to
+    if row.content_type:
+        cut = f", cut short ({row.truncated})" if row.truncated else ""
+        language = f", language {row.language}" if row.language else ""
+        yield "content", f"{row.content_type}, {size(row.content_bytes)}{language}{cut}"
+    if row.title:
+        yield "title", printable(row.title)
+    if life.duplicate_of:
+        yield "same as", life.duplicate_of
+    if row.visits > 1:
+        yield "visits", count(row.visits)
+    if row.archived is not None:
+        yield "archived", _archived(row.archived, archive)
+
+
+def _archived(span: ArchiveSpan, archive: Path) -> str:
+    from gossamer.archive.reader import read_record
+
+    where = f"{span.file} at {span.offset}, {span.length} bytes"
+    path = next((p for p in (archive / span.file, archive / f"{span.file}.open") if p.is_file()), None)
+    record = read_record(path, span.offset) if path is not None else None
+    if record is None:
+        return f"{where}: MISSING; 'gossamer verify' tells more"
+    return f"{where} ({record.type} of {record.fields.get('warc-date', '')})"

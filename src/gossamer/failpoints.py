@@ -1,0 +1,51 @@
+"""Named places where a test can stop the process dead, or make a write fail.
+
+`GOSSAMER_FAILPOINT=after_archive_write:kill:17` ends the process with SIGKILL the 17th time
+that it passes the place; `:full:` raises "no space left" there instead. Without the variable
+a place costs one comparison.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+POINTS = (
+    "after_fetch",  # an answer is here, nothing is stored
+    "after_archive_write",  # its records are in the file, nobody knows yet
+    "before_report",  # a worker process has results that the hub has not heard of
+    "before_commit",  # archives are synced, the ledger is not written
+    "in_commit",  # within the ledger's transaction
+    "after_commit",
+    "in_rotation",  # a full archive file is synced and indexed, not yet renamed
+    "in_close",  # the crawl is over, index and report are not written
+)
+
+_name, _action, _countdown = "", "", 0
+
+
+def arm(text: str) -> None:
+    """Arm one failpoint, given as `name:action:count`; the empty text disarms."""
+    global _name, _action, _countdown
+    _name, _action, _countdown = "", "", 0
+    if text:
+        name, action, count = text.split(":")
+        if name not in POINTS or action not in ("kill", "full"):
+            raise ValueError(f"GOSSAMER_FAILPOINT={text}: right would be {POINTS[0]}:kill:1")
+        _name, _action, _countdown = name, action, int(count)
+
+
+def reach(name: str) -> None:
+    """Pass a place."""
+    global _countdown  # noqa: PLW0603 - as above
+    if name != _name:
+        return
+    _countdown -= 1
+    if _countdown == 0:
+        if _action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+arm(os.environ.get("GOSSAMER_FAILPOINT", ""))

@@ -1,0 +1,219 @@
+"""Does a crawl survive whatever ends its process? Kill it, again and again, then compare the books.
+
+A round is one death: `kill -9` at a random moment, at a named failpoint, or with a power cut
+after it (archive files are cut back to any length from what the ledger had committed on). The
+crawl is started again with the same command until it finishes by itself. Then the servers'
+own log, the ledger, the archive and the index must agree: nothing lost, nothing stored
+twice, no more fetched twice than was on the wire, and no host asked too early, restarts
+included. The same seed gives the same plan of deaths.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.archive.cdxj import index_file, sorted_lines
+from gossamer.archive.reader import ArchiveReader
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.url import canonical, url_id
+from gossamer.failpoints import POINTS
+from gossamer.records import UrlState
+from gossamer.sim.audit import AuditRules
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import WebPlan, preset
+
+DEATHS_A_CRAWL = 6
+POLITENESS_MS = 40
+CONNECTIONS = 16
+LONGEST_RUN_S = 120.0
+WINDOW_PAGES = 500  # of a commit: what a power cut may cost
+
+
+class Death(Struct, frozen=True):
+    """How a process is to end: after a time, or at a failpoint; perhaps with a power cut after it."""
+
+    after_s: float = 0.0
+    failpoint: str = ""
+    cuts_power: bool = False
+
+    def __str__(self) -> str:
+        how = self.failpoint or f"kill after {self.after_s:.2f} s"
+        return how + (" and a power cut" if self.cuts_power else "")
+
+
+class ChaosReport(Struct):
+    """What the rounds came to."""
+
+    crawls: int = 0
+    deaths: int = 0
+    pages: int = 0
+    refetched: int = 0
+    most_refetched: int = 0  # in one crawl
+    problems: list[str] = []
+
+    def render(self) -> str:
+        """Return the report for people."""
+        verdict = "nothing lost, nothing doubled, politeness kept" if not self.problems else "PROBLEMS"
+        lines = [
+            f"{self.deaths} deaths over {self.crawls} crawls of {self.pages} pages in all: {verdict}",
+            f"fetched again: {self.refetched} pages in all, at most {self.most_refetched} in one crawl",
+        ]
+        return "\n".join(lines + self.problems)
+
+
+def plan_of_deaths(rng: random.Random, count: int) -> list[Death]:
+    """Return how the processes of a crawl are to end."""
+    deaths = []
+    for _ in range(count):
+        cuts_power = rng.random() < 0.25
+        if rng.random() < 0.5:
+            deaths.append(Death(after_s=rng.uniform(0.2, 2.0), cuts_power=cuts_power))
+        else:
+            name = rng.choice(POINTS)
+            times = rng.randint(1, 60) if name in ("after_fetch", "after_archive_write", "before_report") else 1
+            deaths.append(Death(failpoint=f"{name}:kill:{times}", cuts_power=cuts_power))
+    return deaths
+
+
+def run_chaos(rounds: int, folder: Path, seed: int, tell: Callable[[str], None]) -> ChaosReport:
+    """Run that many rounds; return what they came to."""
+    report = ChaosReport()
+    rng = random.Random(seed)
+    number = 0
+    while report.deaths < rounds:
+        workers = 1 + number % 2
+        plan = preset("small", seed=seed + number, pages=300)
+        deaths = plan_of_deaths(rng, min(DEATHS_A_CRAWL, rounds - report.deaths))
+        before = len(report.problems)
+        _one_crawl(plan, deaths, workers, folder / f"crawl-{number}", rng, report)
+        told = "ok" if len(report.problems) == before else "; ".join(report.problems[before:])
+        tell(f"crawl {number} ({workers} workers): {len(deaths)} deaths ({', '.join(map(str, deaths))}): {told}")
+        number += 1
+    return report
+
+
+def _one_crawl(  # noqa: PLR0917 - one call
+    plan: WebPlan, deaths: list[Death], workers: int, out: Path, rng: random.Random, report: ChaosReport
+) -> None:
+    with RunningWeb(plan) as web:
+        command = _command(web, out, workers)
+        for death in deaths:
+            status = _run_until_death(command, death)
+            if status == 0:
+                break  # it was through before death came
+            report.deaths += 1
+            if status != -signal.SIGKILL:
+                report.problems.append(f"{out.name}: exit status {status} after {death}")
+            if death.cuts_power and out.exists():
+                _cut_power(out, rng)
+        status = _run_until_death(command, None)
+        if status != 0:
+            report.problems.append(f"{out.name}: exit status {status} of the last run")
+        report.crawls += 1
+        on_the_wire = sum(CONNECTIONS * workers + WINDOW_PAGES * death.cuts_power for death in deaths)
+        _check(web, out, on_the_wire, report)
+
+
+def _command(web: RunningWeb, out: Path, workers: int) -> list[str]:
+    return [
+        *(sys.executable, "-m", "gossamer.cli.main", "crawl", *web.seeds()),
+        *("--out", str(out), "--dns", web.dns_address, "--allow-network", "127.0.0.0/8"),
+        *("--politeness-ms", str(POLITENESS_MS), "--connections", str(CONNECTIONS), "--workers", str(workers)),
+        *("--save-interval", "60", "--max-wait", "5", "--json"),
+    ]
+
+
+def _run_until_death(command: list[str], death: Death | None) -> int:
+    """Run the crawl until it ends or is ended; return the exit status (negative: the signal)."""
+    environment = {**os.environ, "GOSSAMER_FAILPOINT": death.failpoint if death else ""}
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        process.wait(death.after_s if death and death.after_s else LONGEST_RUN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return process.returncode
+
+
+def _cut_power(out: Path, rng: random.Random) -> None:
+    """Cut each archive file somewhere between what is committed and its end, as a power cut may."""
+    if not (out / "state" / "data.mdb").exists():
+        return
+    ledger = LocalLedger(out / "state", is_readonly=True)
+    ledger.open()
+    committed = ledger.archive_ends()
+    ledger.close()
+    for path in (out / "archive").glob("*.warc.gz*"):
+        least, size = committed.get(path.name.removesuffix(".open"), 0), path.stat().st_size
+        if size > least:
+            os.truncate(path, rng.choice((least, rng.randint(least, size))))
+
+
+def _check(web: RunningWeb, out: Path, most_refetches: int, report: ChaosReport) -> None:
+    """Compare what the servers saw with ledger, archive and index."""
+    problems = [*_ledger_problems(web, out), *_archive_problems(out)]
+    audit = web.audit(AuditRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002))
+    report.pages += audit.pages_fetched
+    if not audit.is_polite:
+        problems.append("not polite: " + audit.render().replace("\n", "; ")[:500])
+    if audit.missing:
+        problems.append(f"{audit.missing} pages lost: {', '.join(audit.missing_samples[:3])}")
+    refetched = audit.fetched_twice.count
+    report.refetched += refetched
+    report.most_refetched = max(report.most_refetched, refetched)
+    if refetched > most_refetches:
+        problems.append(f"{refetched} pages fetched twice, {most_refetches} could have been on the wire")
+    report.problems += [f"{out.name}: {problem}" for problem in problems]
+
+
+def _ledger_problems(web: RunningWeb, out: Path) -> list[str]:
+    ledger = LocalLedger(out / "state", is_readonly=True)
+    ledger.open()
+    rows = dict(ledger.urls())
+    ledger.close()
+    problems = []
+    queued = sum(row.state is UrlState.QUEUED for row in rows.values())
+    if queued:
+        problems.append(f"{queued} URLs still queued in a finished crawl")
+    for page in web.truth().pages:
+        row = rows.get(url_id(canonical(page) or ""))
+        if row is None or row.state is not UrlState.DONE or row.status != 200 or row.archived is None:
+            problems.append(f"{page}: the ledger has {row.outcome if row else 'nothing'}")
+    stored = Counter(row.archived for row in rows.values() if row.archived is not None)
+    problems += [f"{span.file}:{span.offset}: two URLs point to it" for span, count in stored.items() if count > 1]
+    return problems[:5]
+
+
+def _archive_problems(out: Path) -> list[str]:
+    problems, lines, pages = [], list[str](), Counter[str]()
+    for path in sorted((out / "archive").iterdir()):
+        if path.suffix == ".open":
+            problems.append(f"{path.name}: still open")
+        reader = ArchiveReader(path)
+        for record in reader:
+            if record.type in ("response", "revisit") and record.block[9:12] == b"200":
+                pages[record.target] += 1
+        if reader.problem:
+            problems.append(f"{path.name}: {reader.problem}")
+        lines += index_file(path)
+    problems += [f"{url}: stored {count} times" for url, count in pages.items() if count > 1 and _is_page(url)]
+    path = out / "index" / "index.cdxj"
+    index = path.read_text("utf-8").splitlines() if path.exists() else []
+    if index != sorted_lines(lines):
+        problems.append(f"the index has {len(index)} lines, the archive {len(lines)} records")
+    return problems[:5]
+
+
+def _is_page(url: str) -> bool:
+    return not url.endswith("/robots.txt") and "sitemap" not in url

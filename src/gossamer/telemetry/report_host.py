@@ -1,0 +1,60 @@
+"""What was asked of a host, when and why? The webmaster's view, from events alone.
+
+One pass over the events; only lines that name the host are decoded, 0.3 µs a line else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.telemetry.events import Event, EventName
+from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
+
+
+class HostRequest(Struct, frozen=True):
+    """One request to a host, and what it was made for."""
+
+    at: float
+    url: str
+    purpose: str
+    outcome: str
+    status: int
+    bytes: int
+    total_ms: int
+    address: str
+    requests: int  # 2 where it had to be repeated on a new connection
+    reason: str  # what went wrong, empty where nothing did
+
+
+def host_requests(events: Path, host: str) -> Iterator[HostRequest]:
+    """Yield every request made to a host, in the order in which they ended."""
+    for _, event in read_runs(events, f'"host":"{host}"'.encode()):
+        is_request = event.event in REQUEST_EVENTS or (event.event is EventName.WORKER_LOST and event.sent_at)
+        if is_request and event.host == host:
+            yield _request(event)
+
+
+def _request(event: Event) -> HostRequest:
+    return HostRequest(
+        at=event.sent_at or event.ts,
+        url=event.url,
+        purpose=_purpose(event),
+        outcome=outcome_of(event),
+        status=event.status,
+        bytes=event.bytes,
+        total_ms=event.total_ms,
+        address=event.address,
+        requests=event.requests,
+        reason="" if event.event in (EventName.FETCH_OK, EventName.ROBOTS_FETCHED) else event.reason,
+    )
+
+
+def _purpose(event: Event) -> str:
+    """Return what a request was made for."""
+    if event.kind == "robots":
+        return "robots.txt"
+    what = "sitemap" if event.kind == "sitemap" else "seed" if event.depth == 0 else f"page, depth {event.depth}"
+    return f"{what}, retry {event.attempt}" if event.attempt else what

@@ -1,0 +1,68 @@
+"""`gossamer hosts`: a table of hosts, and every request made to one of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.telemetry.folders import Crawled, finished, is_one_line, said, small_web, stopped
+
+__all__ = ["finished", "small_web", "stopped"]
+
+
+def test_all_hosts_are_listed(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "hosts", finished.path, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["known"] == len(found["hosts"])
+    assert sum(host["pages"] for host in found["hosts"]) == finished.summary.pages
+
+
+@pytest.mark.parametrize("sort", ["errors", "pages", "queued"])
+def test_the_highest_come_first(stopped: Crawled, sort: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "hosts", stopped.path, "--sort", sort, "--json")
+    values = [host[sort] for host in json.loads(out)["hosts"]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_table_fits_and_says_how_many_more(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "hosts", finished.path, "--top", 3)
+    assert status == 0
+    assert "more; --top 0 shows all" in out
+    assert len(out.splitlines()) == 5
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_every_request_to_a_host_is_told(
+    finished: Crawled, small_web: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = said(capsys, "hosts", finished.path, "--json")
+    for host in json.loads(out)["hosts"][:3]:
+        _, one, _ = said(capsys, "hosts", finished.path, host["name"], "--json")
+        page = json.loads(one)
+        assert len(page["requests"]) == host["fetches"]
+        assert page["requests"][0]["purpose"] == "robots.txt"
+        assert [r["at"] for r in page["requests"]] == sorted(r["at"] for r in page["requests"])
+
+
+def test_one_host_is_described_for_people(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "hosts", finished.path, "--json", "--top", 1)
+    name = json.loads(out)["hosts"][0]["name"]
+    status, text, _ = said(capsys, "hosts", finished.path, name.upper())
+    assert status == 0
+    assert "[robots.txt]" in text
+    assert "[seed]" in text
+    assert "requests" in text.splitlines()[-1]
+
+
+def test_a_host_that_is_not_known_is_exit_1(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = said(capsys, "hosts", finished.path, "nowhere.test")
+    assert (status, out) == (1, "")
+    assert is_one_line(err)
+
+
+@pytest.mark.parametrize("words", [["--sort", "beauty"], ["--top", "-1"], ["http://[bad"]])
+def test_bad_words_are_one_line(finished: Crawled, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = said(capsys, "hosts", finished.path, *words)
+    assert status == 2
+    assert is_one_line(err)

@@ -1,0 +1,66 @@
+"""`gossamer status`: running or not, how far, and what it waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.telemetry.folders import Crawled, finished, ledger_of, owned, said, small_web, stopped
+
+__all__ = ["finished", "small_web", "stopped"]
+
+
+def _status(capsys: pytest.CaptureFixture[str], path: Path) -> dict[str, object]:
+    status, out, _ = said(capsys, "status", path, "--json")
+    assert status == 0
+    found: dict[str, object] = json.loads(out)
+    return found
+
+
+def test_a_finished_crawl_says_why_it_ended(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "status", finished.path)
+    assert status == 0
+    assert "finished (exhausted)" in out
+    assert "nothing: no URL is queued" in out
+
+
+def test_a_crawl_at_its_limit_waits_to_be_resumed(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _status(capsys, stopped.path)
+    assert found["is_running"] is False
+    assert found["urls_queued"] == stopped.summary.urls_queued
+    assert "resume" in str(found["waits_for"])
+    assert str(found["last_activity"]).startswith("stopped")
+
+
+def test_a_running_crawl_names_its_process(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    with owned(stopped.path):
+        found = _status(capsys, stopped.path)
+    assert (found["is_running"], found["owner"], found["finished"]) == (True, os.getpid(), "running")
+
+
+def test_a_killed_crawl_is_interrupted(stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        ledger.put_meta("is_running", b"1")
+    assert _status(capsys, folder)["finished"] == "interrupted"
+
+
+def test_every_host_is_in_one_place_and_parked_ones_say_why(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        host = max(ledger.hosts(), key=lambda one: one.queued)
+        host.parked_until, host.park_reason = 4e9, "429 \x1b[2J Retry-After"
+        ledger.put_host(host)
+        known = sum(1 for _ in ledger.hosts())
+    found = _status(capsys, folder)
+    places = found["hosts"]
+    assert isinstance(places, dict)
+    assert sum(places.values()) == known
+    assert places["parked"] == 1
+    _, out, _ = said(capsys, "status", folder)
+    assert host.name in out
+    assert "\x1b" not in out

@@ -1,0 +1,496 @@
+"""What every ledger must do, run on each of them. See `gossamer.ports.Ledger`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.catalog import record_of
+from gossamer.core.url import host_id, link_to
+from gossamer.ports import Ledger
+from gossamer.records import (
+    ContentRecord,
+    DomainRecord,
+    HostRecord,
+    QueuedUrl,
+    RobotsRecord,
+    UrlRecord,
+    UrlState,
+)
+
+H = host_id("h.test")
+
+
+def queued(path: str, rank: int = 0, seq: int = 1, host: str = "h.test", **fields: object) -> QueuedUrl:
+    link = link_to(f"http://{host}/{path}")
+    return QueuedUrl(link.url, link.id, link.host, rank, seq, depth=1, **fields)  # type: ignore[arg-type]
+
+
+def done(url: QueuedUrl, state: UrlState = UrlState.DONE) -> UrlRecord:
+    return replace(record_of(url), state=state, outcome="ok", status=200, fetched_at=5.0)
+
+
+def paths(urls: list[QueuedUrl]) -> list[str]:
+    return [url.url.rpartition("/")[2] for url in urls]
+
+
+@pytest.fixture(params=["memory", "local", "local_committed", "local_sealed"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    if request.param == "memory":
+        yield MemoryLedger()
+        return
+    local = LocalLedger(tmp_path / "state")
+    local.open()
+    yield local
+    local.close()
+
+
+@pytest.fixture
+def step(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[object]:
+    """Return what is done between a change and a read: nothing, a commit, or half of one."""
+    kind = request.node.callspec.params["ledger"]
+    write = []
+
+    def go() -> None:
+        if kind == "local_committed":
+            ledger.commit()
+        elif kind == "local_sealed" and isinstance(ledger, LocalLedger):
+            while write:
+                write.pop()()
+            write.append(ledger.seal())
+
+    yield go
+    while write:
+        write.pop()()
+
+
+def test_a_url_is_admitted_once(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    a, b, c = queued("a", seq=1), queued("b", seq=2), queued("c", seq=3)
+    assert ledger.admit([a, b, a]) == [a, b]
+    step()
+    assert ledger.admit([b, c, c]) == [c]
+    assert ledger.is_seen(a.id)
+    assert not ledger.is_seen(queued("d").id)
+
+
+def test_another_spelling_of_a_url_is_the_same(ledger: Ledger) -> None:
+    assert len(ledger.admit([queued("a?utm_source=x", seq=1)])) == 1
+    assert ledger.admit([queued("a", seq=2)]) == []
+
+
+def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: object) -> None:
+    url = queued("a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
+    ledger.admit([url])
+    step()
+    assert ledger.look_up(url.id) == record_of(url)
+    assert ledger.look_up(queued("b").id) is None
+
+
+def test_a_host_gives_its_urls_in_order_of_rank_and_arrival(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    ledger.put_host(HostRecord("i.test", "i.test"))
+    places = {"e": (2, 1), "a": (0, 4), "c": (1, 2), "b": (0, 5), "d": (1, 3)}
+    for n, (path, (rank, seq)) in enumerate(places.items()):
+        ledger.admit([queued(path, rank, seq), queued(path, 0, seq, host="i.test")])
+        if n in (1, 3):
+            step()
+    assert paths(ledger.refill(H, None, 10)) == ["a", "b", "c", "d", "e"]
+    assert paths(ledger.refill(H, None, 2)) == ["a", "b"]
+    assert paths(ledger.refill(H, (0, 5), 2)) == ["c", "d"]
+    assert paths(ledger.refill(H, (1, 0), 10)) == ["c", "d", "e"]
+    assert ledger.refill(H, (2, 1), 10) == []
+    assert paths(ledger.refill(H, (-(1 << 62), 0), 10)) == ["a", "b", "c", "d", "e"]
+    assert ledger.refill(host_id("j.test"), None, 10) == []
+
+
+def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    url = queued("a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0)
+    ledger.admit([url])
+    step()
+    assert ledger.refill(H, None, 1) == [url]
+
+
+def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    a, b = queued("a", seq=1), queued("b", seq=2)
+    ledger.admit([a, b])
+    step()
+    ledger.settle(a, done(a))
+    assert paths(ledger.refill(H, None, 10)) == ["b"]
+    step()
+    assert paths(ledger.refill(H, None, 10)) == ["b"]
+    assert ledger.look_up(a.id) == done(a)
+    assert ledger.admit([a]) == []
+
+
+def test_a_retry_keeps_its_place(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    a, b = queued("a", seq=1), queued("b", seq=2)
+    ledger.admit([a, b])
+    step()
+    again = replace(a, attempt=1, not_before=77.0)
+    ledger.requeue(again)
+    assert ledger.refill(H, None, 10) == [again, b]
+    step()
+    assert ledger.refill(H, None, 10) == [again, b]
+
+
+def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    a, b = queued("a", seq=1), queued("b", seq=2)
+    ledger.admit([a, b])
+    ledger.settle(a, done(a))
+    step()
+    again = replace(a, seq=3)
+    ledger.requeue(again, done(a))
+    assert paths(ledger.refill(H, None, 10)) == ["b", "a"]
+    step()
+    assert paths(ledger.refill(H, None, 10)) == ["b", "a"]
+    record = ledger.look_up(a.id)
+    assert record is not None
+    assert (record.state, record.seq, record.status) == (UrlState.QUEUED, 3, 200)
+
+
+def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: object) -> None:
+    for name in ("h.test", "i.test"):
+        ledger.put_host(HostRecord(name, name))
+    ledger.admit([queued(str(n), seq=n) for n in range(5)])
+    ledger.admit([queued("x", seq=9, host="i.test")])
+    step()
+    ledger.admit([queued(str(n), seq=n) for n in range(5, 8)])
+    ledger.settle(queued("3", seq=3), done(queued("3", seq=3)))
+    assert ledger.bury(H, "dns_not_found", "no such name", 9.0) == 7
+    step()
+    assert ledger.refill(H, None, 10) == []
+    assert ledger.bury(H, "dns_not_found", "no such name", 9.0) == 0
+    record = ledger.look_up(queued("6").id)
+    assert record is not None
+    assert (record.state, record.outcome, record.error, record.fetched_at) == (
+        UrlState.DEAD,
+        "dns_not_found",
+        "no such name",
+        9.0,
+    )
+    settled = ledger.look_up(queued("3").id)
+    assert settled is not None
+    assert settled.state is UrlState.DONE
+    assert paths(ledger.refill(host_id("i.test"), None, 10)) == ["x"]
+
+
+def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: object) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    url = queued("a")
+    ledger.admit([url])
+    ledger.settle(url, done(url))
+    step()
+    ledger.requeue(url, done(url))
+    assert ledger.bury(H, "dns_not_found", "gone", 9.0) == 1
+    record = ledger.look_up(url.id)
+    assert record is not None
+    assert (record.status, record.outcome) == (200, "dns_not_found")
+
+
+def test_hosts(ledger: Ledger, step: object) -> None:
+    record = HostRecord("h.test", "h.test", queued=3)
+    ledger.put_host(record)
+    record.queued = 4
+    assert ledger.host("h.test") == record
+    step()
+    assert ledger.host("h.test") == record
+    assert ledger.host("h.test.") == record, "a final dot names the same host"
+    assert ledger.host("i.test") is None
+    ledger.put_host(HostRecord("i.test", "i.test"))
+    step()
+    ledger.put_host(HostRecord("i.test", "i.test", pages=7))
+    ledger.put_host(HostRecord("j.test", "j.test"))
+    assert sorted((host.name, host.pages) for host in ledger.hosts()) == [("h.test", 0), ("i.test", 7), ("j.test", 0)]
+
+
+def test_domains(ledger: Ledger, step: object) -> None:
+    assert ledger.domain("h.test") is None
+    ledger.put_domain(DomainRecord("h.test", pages=1))
+    ledger.put_domain(DomainRecord("i.test", pages=1))
+    step()
+    ledger.put_domain(DomainRecord("h.test", pages=2))
+    ledger.put_domain(DomainRecord("j.test", pages=3))
+    assert ledger.domain("h.test") == DomainRecord("h.test", pages=2)
+    assert sorted((d.name, d.pages) for d in ledger.domains()) == [("h.test", 2), ("i.test", 1), ("j.test", 3)]
+    step()
+    assert sorted((d.name, d.pages) for d in ledger.domains()) == [("h.test", 2), ("i.test", 1), ("j.test", 3)]
+
+
+def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: object) -> None:
+    def robots(origin: str, body: bytes = b"") -> RobotsRecord:
+        return RobotsRecord(origin, 200, "ok", body, 1.0, 2.0)
+
+    ledger.put_robots(robots("http://h.test", b"old"))
+    ledger.put_robots(robots("http://i.test"))
+    step()
+    ledger.put_robots(robots("https://h.test:444"))
+    ledger.put_robots(robots("http://h.test", b"new"))
+    step()
+    assert sorted((record.origin, record.body) for record in ledger.robots(H)) == [
+        ("http://h.test", b"new"),
+        ("https://h.test:444", b""),
+    ]
+    assert ledger.robots(host_id("j.test")) == []
+
+
+def test_sleeping_hosts_wake_soonest_first(ledger: Ledger, step: object) -> None:
+    assert ledger.sleeping() == (0, float("inf"))
+    for name, until in [("c.test", 30.0), ("a.test", 10.0)]:
+        ledger.put_sleeping(name, until)
+    step()
+    for name, until in [("b.test", 20.0), ("d.test", 40.0)]:
+        ledger.put_sleeping(name, until)
+    assert ledger.sleeping() == (4, 10.0)
+    assert ledger.wake(9.0, 10) == []
+    assert ledger.wake(35.0, 2) == ["a.test", "b.test"]
+    assert ledger.sleeping() == (2, 30.0)
+    step()
+    assert ledger.wake(35.0, 2) == ["c.test"]
+    assert ledger.wake(35.0, 2) == []
+    step()
+    assert ledger.sleeping() == (1, 40.0)
+    assert ledger.wake(40.0, 2) == ["d.test"]
+    assert ledger.sleeping() == (0, float("inf"))
+
+
+def test_a_host_sleeps_again(ledger: Ledger, step: object) -> None:
+    ledger.put_sleeping("a.test", 10.0)
+    step()
+    assert ledger.wake(10.0, 1) == ["a.test"]
+    ledger.put_sleeping("a.test", 10.0)
+    assert ledger.sleeping() == (1, 10.0)
+    step()
+    assert ledger.wake(10.0, 1) == ["a.test"]
+    assert ledger.sleeping() == (0, float("inf"))
+
+
+def test_putting_to_sleep_twice_for_the_same_time_counts_once(ledger: Ledger, step: object) -> None:
+    ledger.put_sleeping("a.test", 10.0)
+    step()
+    ledger.put_sleeping("a.test", 10.0)
+    assert ledger.sleeping() == (1, 10.0)
+    assert ledger.wake(10.0, 5) == ["a.test"]
+    assert ledger.sleeping() == (0, float("inf"))
+
+
+@pytest.mark.parametrize("start", [1_700_000_000.0, 0.0])
+def test_whoever_waits_until_the_time_told_finds_the_host_awake(ledger: Ledger, start: float) -> None:
+    for n in range(500):
+        ledger.put_sleeping("a.test", start + n * 0.123_456_7)
+        _, until = ledger.sleeping()
+        assert ledger.wake(until, 1) == ["a.test"]
+
+
+def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: object) -> None:
+    first = ContentRecord(b"u" * 16, "http://h.test/", 1.0, b"d" * 20)
+    assert ledger.first_with_content(b"c" * 16) is None
+    ledger.put_content(b"c" * 16, first)
+    step()
+    ledger.put_content(b"c" * 16, ContentRecord(b"v" * 16, "http://i.test/", 2.0, b"d" * 20))
+    step()
+    assert ledger.first_with_content(b"c" * 16) == first
+
+
+def test_archive_ends_only_grow(ledger: Ledger, step: object) -> None:
+    ledger.put_archive_end("a.warc.gz", 100)
+    ledger.put_archive_end("b.warc.gz", 7)
+    step()
+    ledger.put_archive_end("a.warc.gz", 90)
+    assert ledger.archive_ends() == {"a.warc.gz": 100, "b.warc.gz": 7}
+    step()
+    ledger.put_archive_end("a.warc.gz", 120)
+    step()
+    assert ledger.archive_ends() == {"a.warc.gz": 120, "b.warc.gz": 7}
+
+
+def test_named_values(ledger: Ledger, step: object) -> None:
+    assert ledger.get_meta("tally") is None
+    ledger.put_meta("tally", b"1")
+    step()
+    ledger.put_meta("tally", b"")
+    assert ledger.get_meta("tally") == b""
+    step()
+    assert ledger.get_meta("tally") == b""
+
+
+def test_the_committed_catalog_in_order_of_id(ledger: Ledger) -> None:
+    urls = [queued(str(n), seq=n, host=host) for n in range(30) for host in ("h.test", "i.test")]
+    ledger.admit(urls)
+    ledger.settle(urls[0], done(urls[0]))
+    ledger.commit()
+    rows = list(ledger.urls())
+    assert [url_id for url_id, _ in rows] == sorted(url.id for url in urls)
+    assert dict(rows)[urls[0].id] == done(urls[0])
+    assert sorted(url_id for url_id, _ in ledger.urls(H)) == sorted(url.id for url in urls if url.host == "h.test")
+
+
+def test_a_catalog_of_many_slices_is_whole(ledger: Ledger) -> None:
+    urls = [queued(str(n), seq=n, host="h.test" if n % 3 else "i.test") for n in range(4500)]
+    ledger.admit(urls)
+    ledger.commit()
+    assert [url_id for url_id, _ in ledger.urls()] == sorted(url.id for url in urls)
+    assert len(list(ledger.urls(H))) == 3000
+
+
+# -- what only a ledger on disk can show ----------------------------------------------------------
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalLedger]:
+    ledger = LocalLedger(tmp_path / "state")
+    ledger.open()
+    yield ledger
+    ledger.close()
+
+
+def _copy(ledger: LocalLedger, tmp_path: Path) -> LocalLedger:
+    """Return a ledger over what is on disk now: what a killed process leaves."""
+    target = tmp_path / "copy"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    shutil.copy(tmp_path / "state" / "data.mdb", target)
+    copy = LocalLedger(target)
+    copy.open()
+    return copy
+
+
+def _fill(ledger: LocalLedger) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test", queued=2))
+    ledger.put_domain(DomainRecord("h.test", pages=1))
+    ledger.put_robots(RobotsRecord("http://h.test", 200, "ok", b"x", 1.0, 2.0))
+    ledger.put_sleeping("h.test", 10.0)
+    ledger.put_content(b"c" * 16, ContentRecord(b"u" * 16, "http://h.test/", 1.0, b""))
+    ledger.put_archive_end("a", 5)
+    ledger.put_meta("m", b"v")
+    ledger.admit([queued("a", seq=1), queued("b", seq=2), queued("c", seq=3)])
+    ledger.settle(queued("b", seq=2), done(queued("b", seq=2)))
+
+
+def _answers(ledger: LocalLedger) -> list[object]:
+    return [
+        ledger.host("h.test"),
+        ledger.domain("h.test"),
+        ledger.robots(H),
+        ledger.sleeping(),
+        ledger.first_with_content(b"c" * 16),
+        ledger.archive_ends(),
+        ledger.get_meta("m"),
+        ledger.refill(H, None, 10) if ledger.host("h.test") else [],
+        [ledger.look_up(queued(path).id) for path in "abcd"],
+        [ledger.is_seen(queued(path).id) for path in "abcd"],
+        list(ledger.hosts()),
+        list(ledger.domains()),
+    ]
+
+
+def test_answers_are_the_same_before_during_and_after_a_commit(local: LocalLedger) -> None:
+    _fill(local)
+    before = _answers(local)
+    write = local.seal()
+    assert _answers(local) == before
+    write()
+    assert _answers(local) == before
+
+
+def test_a_reopened_ledger_gives_the_same_answers(tmp_path: Path) -> None:
+    ledger = LocalLedger(tmp_path / "state")
+    ledger.open()
+    _fill(ledger)
+    before = _answers(ledger)
+    ledger.close()
+    again = LocalLedger(tmp_path / "state")
+    again.open()
+    assert _answers(again) == before
+    assert again.admit([queued("a"), queued("d", seq=4)]) == [queued("d", seq=4)]
+    again.close()
+
+
+def test_a_kill_leaves_only_what_was_committed(local: LocalLedger, tmp_path: Path) -> None:
+    local.commit()
+    copy = _copy(local, tmp_path)
+    empty = _answers(copy)
+    copy.close()
+    _fill(local)
+    write = local.seal()
+    copy = _copy(local, tmp_path)
+    assert _answers(copy) == empty
+    copy.close()
+    write()
+    committed = _answers(local)
+    local.admit([queued("d", seq=4)])
+    local.settle(queued("a", seq=1), done(queued("a", seq=1)))
+    local.put_host(HostRecord("h.test", "h.test", queued=99))
+    local.wake(99.0, 1)
+    copy = _copy(local, tmp_path)
+    assert _answers(copy) == committed
+    copy.close()
+
+
+def test_changes_between_sealing_and_writing_are_kept_for_the_next_commit(local: LocalLedger, tmp_path: Path) -> None:
+    _fill(local)
+    write = local.seal()
+    local.admit([queued("d", seq=4)])
+    local.settle(queued("a", seq=1), done(queued("a", seq=1)))
+    local.requeue(replace(queued("c", seq=3), attempt=2))
+    assert local.wake(10.0, 1) == ["h.test"]
+    assert paths(local.refill(H, None, 10)) == ["c", "d"]
+    write()
+    assert paths(local.refill(H, None, 10)) == ["c", "d"]
+    assert local.sleeping()[0] == 0
+    copy = _copy(local, tmp_path)
+    assert paths(copy.refill(H, None, 10)) == ["a", "c"]
+    assert copy.sleeping() == (1, 10.0)
+    copy.close()
+    local.commit()
+    copy = _copy(local, tmp_path)
+    assert paths(copy.refill(H, None, 10)) == ["c", "d"]
+    assert [url.attempt for url in copy.refill(H, None, 10)] == [2, 0]
+    assert copy.sleeping()[0] == 0
+    copy.close()
+
+
+def test_a_host_is_written_as_it_was_when_the_commit_began(local: LocalLedger, tmp_path: Path) -> None:
+    record = HostRecord("h.test", "h.test")
+    local.put_host(record)
+    record.pages = 1
+    write = local.seal()
+    record.pages = 2
+    write()
+    copy = _copy(local, tmp_path)
+    stored = copy.host("h.test")
+    assert stored is not None
+    assert stored.pages == 1
+    copy.close()
+
+
+def test_one_commit_at_a_time(local: LocalLedger) -> None:
+    write = local.seal()
+    with pytest.raises(RuntimeError, match="has not ended"):
+        local.seal()
+    write()
+    local.commit()
+
+
+def test_a_reader_beside_the_writer_sees_what_is_committed(local: LocalLedger, tmp_path: Path) -> None:
+    _fill(local)
+    local.commit()
+    local.admit([queued("d", seq=4)])
+    copy = _copy(local, tmp_path)
+    copy.close()
+    reader = LocalLedger(tmp_path / "copy", is_readonly=True)
+    reader.open()
+    assert reader.look_up(queued("a").id) is not None
+    assert reader.look_up(queued("d").id) is None
+    assert reader.first_with_content(b"c" * 16) is not None
+    reader.close()

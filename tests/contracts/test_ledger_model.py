@@ -1,0 +1,175 @@
+"""The ledger on disk, held against the one in memory, whatever is done to both and whenever it is committed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
+
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.catalog import record_of
+from gossamer.core.url import host_id, link_to
+from gossamer.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
+
+HOSTS = ("a.test", "b.test", "c.test")
+_hosts = st.sampled_from(HOSTS)
+_small = st.integers(0, 6)
+
+
+class LedgerModel(RuleBasedStateMachine):
+    """Does the same to both and compares every answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self.local = LocalLedger(Path(self._folder.name) / "state")
+        self.local.open()
+        self.model = MemoryLedger()
+        self.queued: dict[bytes, QueuedUrl] = {}
+        self.settled: dict[bytes, QueuedUrl] = {}
+        self.asleep: set[str] = set()
+        self.write: Callable[[], None] | None = None
+        self.seq = 0
+        for name in HOSTS:
+            for ledger in (self.local, self.model):
+                ledger.put_host(HostRecord(name, name))
+
+    def teardown(self) -> None:
+        if self.write is not None:
+            self.write()
+        self.local.close()
+        self._folder.cleanup()
+
+    def _url(self, host: str, path: int, rank: int) -> QueuedUrl:
+        self.seq += 1
+        link = link_to(f"http://{host}/{path}")
+        return QueuedUrl(link.url, link.id, host, rank, self.seq, depth=0)
+
+    @rule(places=st.lists(st.tuples(_hosts, st.integers(0, 12), _small), max_size=6))
+    def admit(self, places: list[tuple[str, int, int]]) -> None:
+        urls = [self._url(*place) for place in places]
+        new = self.local.admit(urls)
+        assert new == self.model.admit(urls)
+        self.queued.update((url.id, url) for url in new)
+
+    @precondition(lambda self: self.queued)
+    @rule(data=st.data(), is_dead=st.booleans())
+    def settle(self, data: st.DataObject, is_dead: bool) -> None:
+        url = self.queued.pop(data.draw(st.sampled_from(sorted(self.queued))))
+        record = replace(record_of(url), state=UrlState.DEAD if is_dead else UrlState.DONE, title="t")
+        self.local.settle(url, record)
+        self.model.settle(url, replace(record))
+        self.settled[url.id] = url
+
+    @precondition(lambda self: self.queued)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        url = self.queued[data.draw(st.sampled_from(sorted(self.queued)))]
+        again = replace(url, attempt=url.attempt + 1, not_before=url.not_before + 5.0)
+        self.local.requeue(again)
+        self.model.requeue(again)
+        self.queued[url.id] = again
+
+    @precondition(lambda self: self.settled)
+    @rule(data=st.data(), rank=_small)
+    def queue_again(self, data: st.DataObject, rank: int) -> None:
+        url = self.settled.pop(data.draw(st.sampled_from(sorted(self.settled))))
+        self.seq += 1
+        again = replace(url, rank=rank, seq=self.seq)
+        for ledger in (self.local, self.model):
+            record = ledger.look_up(url.id)
+            assert record is not None
+            ledger.requeue(again, replace(record))
+        self.queued[url.id] = again
+
+    @rule(host=_hosts)
+    def bury(self, host: str) -> None:
+        assert self.local.bury(host_id(host), "dns", "e", 3.0) == self.model.bury(host_id(host), "dns", "e", 3.0)
+        for url in [url for url in self.queued.values() if url.host == host]:
+            self.settled[url.id] = self.queued.pop(url.id)
+
+    @rule(host=_hosts, rank=st.integers(-1, 7), seq=st.integers(0, 40), count=st.integers(1, 8))
+    def refill(self, host: str, rank: int, seq: int, count: int) -> None:
+        after = None if rank < 0 else (rank, seq)
+        assert self.local.refill(host_id(host), after, count) == self.model.refill(host_id(host), after, count)
+
+    @rule(host=_hosts, pages=_small)
+    def keep_host(self, host: str, pages: int) -> None:
+        for ledger in (self.local, self.model):
+            ledger.put_host(HostRecord(host, host, pages=pages))
+            ledger.put_domain(DomainRecord(host, pages=pages))
+            ledger.put_robots(RobotsRecord(f"http://{host}:{pages + 1}", 200, "ok", b"", 1.0, 2.0))
+
+    @rule(host=_hosts, until=st.floats(1, 50))
+    def sleep(self, host: str, until: float) -> None:
+        if host in self.asleep:
+            return
+        self.asleep.add(host)
+        until = round(until, 6)
+        self.local.put_sleeping(host, until)
+        self.model.put_sleeping(host, until)
+
+    @rule(now=st.floats(0, 50), count=st.integers(1, 3))
+    def wake(self, now: float, count: int) -> None:
+        now = round(now, 6)
+        woken = self.local.wake(now, count)
+        assert sorted(woken) == sorted(self.model.wake(now, count))
+        self.asleep -= set(woken)
+
+    @rule(number=_small, end=st.integers(0, 100))
+    def keep_values(self, number: int, end: int) -> None:
+        for ledger in (self.local, self.model):
+            ledger.put_content(bytes([number]) * 16, ContentRecord(bytes(16), str(end), 0.0, b""))
+            ledger.put_archive_end(f"{number}.warc.gz", end)
+            ledger.put_meta(f"m{number}", bytes([end]))
+
+    @precondition(lambda self: self.write is None)
+    @rule()
+    def seal(self) -> None:
+        self.write = self.local.seal()
+
+    @precondition(lambda self: self.write is not None)
+    @rule()
+    def finish_writing(self) -> None:
+        assert self.write is not None
+        self.write()
+        self.write = None
+
+    @precondition(lambda self: self.write is None)
+    @rule()
+    def reopen(self) -> None:
+        self.local.close()
+        self.local = LocalLedger(Path(self._folder.name) / "state")
+        self.local.open()
+        assert list(self.local.urls()) == list(self.model.urls())
+
+    @invariant()
+    def answers_agree(self) -> None:
+        assert self.local.sleeping() == self.model.sleeping()
+        assert self.local.archive_ends() == self.model.archive_ends()
+        for name in HOSTS:
+            assert self.local.refill(host_id(name), None, 99) == self.model.refill(host_id(name), None, 99)
+            assert self.local.host(name) == self.model.host(name)
+            assert self.local.domain(name) == self.model.domain(name)
+            assert sorted(record.origin for record in self.local.robots(host_id(name))) == sorted(
+                record.origin for record in self.model.robots(host_id(name))
+            )
+            for path in range(13):
+                url_id = link_to(f"http://{name}/{path}").id
+                assert self.local.look_up(url_id) == self.model.look_up(url_id)
+                assert self.local.is_seen(url_id) is self.model.is_seen(url_id)
+        for number in range(7):
+            assert self.local.first_with_content(bytes([number]) * 16) == self.model.first_with_content(
+                bytes([number]) * 16
+            )
+            assert self.local.get_meta(f"m{number}") == self.model.get_meta(f"m{number}")
+
+
+LedgerModel.TestCase.settings = settings(max_examples=30, stateful_step_count=30)
+TestLedgerModel = LedgerModel.TestCase

@@ -1,0 +1,67 @@
+"""Runs the program as a user does: a process, its output, its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gossamer.sim.running import RunningWeb
+
+GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
+
+
+def start(*arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*GOSSAMER, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**_bare_environment(), **(environment or {})},
+        cwd=cwd,
+    )
+
+
+def run(
+    *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    process = start(*arguments, environment=environment, cwd=cwd)
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def _bare_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("GOSSAMER_")}
+
+
+def crawl_options(web: RunningWeb, out: Path, pace_ms: int) -> list[str]:
+    return [
+        *("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "--politeness-ms", str(pace_ms)),
+        *("--out", str(out), "--max-wait", "3", "--json"),
+    ]
+
+
+def crawl(web: RunningWeb, out: Path, pace_ms: int, *more: str, seeds: Sequence[str] = ()) -> dict[str, Any]:
+    done = run("crawl", *(seeds or web.seeds()), *crawl_options(web, out, pace_ms), *more)
+    assert done.returncode == 0, done.stderr
+    return summary_of(done.stdout)
+
+
+def summary_of(stdout: str) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads(stdout.strip().splitlines()[-1])
+    return summary
+
+
+def fetched_urls(out: Path, *, kind: str = "") -> list[str]:
+    urls = []
+    for path in sorted((out / "events").glob("*.jsonl")):
+        for line in path.read_text("utf-8").splitlines():
+            event = json.loads(line)
+            if event.get("order") and event.get("kind", "") == kind and event["event"] != "duplicate":
+                urls.append(event["url"])
+    return urls

@@ -1,0 +1,124 @@
+"""Bad input: one clear line, the right exit status, no traceback, nothing made."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.program import run, summary_of
+
+SEED = "http://localhost:9/"
+
+
+def refused(done: object, *words: str, status: int = 2) -> None:
+    assert done.returncode == status, done.stderr  # type: ignore[attr-defined]
+    lines = done.stderr.strip().splitlines()  # type: ignore[attr-defined]
+    assert len(lines) == 1, lines
+    assert "Traceback" not in lines[0]
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([SEED, "--frobnicate"], ["--frobnicate"]),
+        ([SEED, "--max-pages", "many"], ["max-pages", "many"]),
+        ([SEED, "--max-pages", "0"], ["max-pages", "0"]),
+        ([SEED, "--order", "alphabetic"], ["--order", "breadth"]),
+        ([SEED, "--exclude-pattern", "("], ["exclude-pattern", "regular expression"]),
+        ([SEED, "--allow-network", "home"], ["allow-network", "10.0.0.0/8"]),
+        ([SEED, "--store", "floppy"], ["store", "floppy"]),
+        (["ftp://example.org/"], ["ftp", "http"]),
+        (["http://exa mple.org/"], ["not a URL"]),
+        (["/no/such/seeds.txt"], ["/no/such/seeds.txt"]),
+        ([], ["no seeds"]),
+        (["https://example.org/"], ["--contact"]),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    out = [] if not arguments else ["--out", str(tmp_path / "out")]
+    refused(run("crawl", *arguments, *out, environment={"XDG_CONFIG_HOME": str(tmp_path)}, cwd=tmp_path), *words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_key_names_file_and_key(tmp_path: Path) -> None:
+    config = tmp_path / "crawl.toml"
+    config.write_text("max-pagez = 5\n", "utf-8")
+    refused(run("crawl", SEED, "--config", str(config)), str(config), "max-pagez", "max-pages")
+
+
+def test_an_unknown_variable_is_named(tmp_path: Path) -> None:
+    refused(run("crawl", SEED, environment={"GOSSAMER_MAX_PAGEZ": "5"}, cwd=tmp_path), "GOSSAMER_MAX_PAGEZ")
+
+
+def test_empty_seeds_are_named(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("# nothing here\n\n", "utf-8")
+    refused(run("crawl", str(seeds)), str(seeds), "no seeds")
+
+
+def test_a_seed_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_bytes(b"\xff\xfe\x00binary")
+    refused(run("crawl", str(seeds)), str(seeds))
+
+
+def test_a_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine", "utf-8")
+    refused(run("crawl", SEED, "--out", str(tmp_path)), str(tmp_path), "something else")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious.txt"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    refused(run("crawl", SEED, "--out", "/proc/nowhere/crawl"), "/proc/nowhere/crawl")
+    blocker = tmp_path / "file"
+    blocker.touch()
+    refused(run("crawl", SEED, "--out", str(blocker)), str(blocker), "folder")
+
+
+def test_a_host_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    done = run("crawl", "http://no-such-host.test/", "--out", str(tmp_path / "out"), "--dns", "127.0.0.1:9")
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_verb_is_told() -> None:
+    refused(run("crwal"), "crwal", "crawl")
+
+
+def test_status_of_something_else_is_refused(tmp_path: Path) -> None:
+    for verb in ("status", "report", "hosts", "verify", "resume"):
+        refused(run(verb, str(tmp_path)), str(tmp_path))
+
+
+@pytest.fixture
+def plain_server(tmp_path: Path) -> Iterator[int]:
+    site = tmp_path / "site"
+    (site / "sub").mkdir(parents=True)
+    (site / "index.html").write_text('<title>Home</title><a href="sub/">s</a> <a href="b.html">b</a>', "utf-8")
+    (site / "b.html").write_text("<title>B</title><p>hello</p>", "utf-8")
+    (site / "sub" / "index.html").write_text('<a href="../b.html">b</a><a href="https://example.com/">out</a>', "utf-8")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("seed", ["http://localhost:{port}/", "localhost:{port}", "http://127.0.0.1:{port}/"])
+def test_a_plain_file_server_is_crawled_as_is(tmp_path: Path, plain_server: int, seed: str) -> None:
+    out = tmp_path / "out"
+    done = run("crawl", seed.format(port=plain_server), "--out", str(out), "--politeness-ms", "20", "--json")
+    assert done.returncode == 0, done.stderr
+    assert summary_of(done.stdout)["pages"] == 3

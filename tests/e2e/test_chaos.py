@@ -1,0 +1,16 @@
+"""Ten deaths, and the books agree. `make chaos` runs a hundred."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.chaos import run_chaos
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_nothing_is_lost_or_doubled_whatever_ends_the_process(tmp_path: Path, seed: int) -> None:
+    report = run_chaos(5, tmp_path, seed, print)
+    assert not report.problems, report.render()
+    assert report.deaths >= 5

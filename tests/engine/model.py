@@ -1,0 +1,380 @@
+"""The crawl under random facts in random order, and what must hold after each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.domains import registrable_domain
+from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.intake import Intake
+from gossamer.core.politeness import Pace
+from gossamer.core.priority import OrderName, ordering
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.url import host_of, link_to, origin_of, path_of
+from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.narrator import Narrator
+from gossamer.ports import Ledger
+from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
+
+START = 1_700_000_000.0
+IDLE_HOSTS = 1
+ADDRESSES = {
+    "a.test": "10.0.0.1",
+    "www.a.test": "10.0.0.2",
+    "b.test": "10.0.0.1",
+    "c.test": "10.0.0.3",
+    "d.test": "10.0.0.2",
+}
+ORIGINS = [f"http://{host}" for host in ADDRESSES] + ["https://a.test", "http://a.test:8080", "http://b.test:81"]
+ROBOTS = [b"", b"User-agent: *\nDisallow: /1", b"User-agent: *\nCrawl-delay: 5", b"User-agent: *\nDisallow: /"]
+
+origins = st.sampled_from(ORIGINS)
+urls = st.builds(lambda origin, path: f"{origin}/{path}", origins, st.integers(0, 30))
+url_lists = st.lists(urls, max_size=8)
+page_outcomes = st.sampled_from(
+    [Outcome.OK] * 8
+    + [
+        Outcome.REDIRECT,
+        Outcome.REDIRECT,
+        Outcome.NOT_MODIFIED,
+        Outcome.TYPE_REFUSED,
+        Outcome.CLIENT_ERROR,
+        Outcome.SERVER_ERROR,
+        Outcome.SERVER_ERROR,
+        Outcome.RATE_LIMITED,
+        Outcome.TIMEOUT,
+        Outcome.DISCONNECTED,
+        Outcome.TLS_ERROR,
+        Outcome.WORKER_LOST,
+        Outcome.WORKER_LOST,
+    ]
+)
+robots_outcomes = st.sampled_from(
+    [Outcome.OK] * 6
+    + [
+        Outcome.CLIENT_ERROR,
+        Outcome.SERVER_ERROR,
+        Outcome.RATE_LIMITED,
+        Outcome.TIMEOUT,
+        Outcome.CONNECT_FAILED,
+        Outcome.REDIRECT,
+        Outcome.REDIRECT,
+        Outcome.REDIRECT,
+        Outcome.WORKER_LOST,
+    ]
+)
+limits = st.builds(
+    FrontierLimits,
+    connections=st.sampled_from([1, 2, 3, 8]),
+    max_pages=st.sampled_from([None, None, None, 5]),
+    max_pages_per_host=st.sampled_from([None, None, 2, 5]),
+    max_pages_per_domain=st.sampled_from([None, None, 1, 4]),
+    address_connections=st.sampled_from([0, 1, 2]),
+    domain_connections=st.sampled_from([0, 1, 2]),
+    max_hosts_in_memory=st.sampled_from([1, 2, 3, 50]),
+    max_urls_in_memory=st.sampled_from([1, 1000]),
+)
+
+
+@dataclass
+class Asked:
+    """The last request to a host, and the pace that followed from it."""
+
+    at: float
+    delay_s: float
+
+
+class CrawlModel(RuleBasedStateMachine):
+    """What a driver could do to a crawl, and what the world would see of it."""
+
+    @initialize(
+        limits=limits,
+        delay_s=st.sampled_from([0.0, 1.0]),
+        connections=st.sampled_from([1, 1, 2]),
+        order=st.sampled_from(OrderName),
+        seeds=st.lists(urls, min_size=1, max_size=12),
+    )
+    def begin(
+        self, limits: FrontierLimits, delay_s: float, connections: int, order: OrderName, seeds: list[str]
+    ) -> None:
+        self.limits, self.delay_s, self.host_connections, self.order = limits, delay_s, connections, order
+        self.now = START
+        self.ledger = self.new_ledger()
+        self.out: dict[int, Order] = {}
+        self.unsent: set[int] = set()
+        self.resolving: list[str] = []
+        self.asked: dict[str, Asked] = {}
+        self.held: dict[str, float] = {}
+        self.robots: dict[str, tuple[bytes, float]] = {}  # of an origin: the rules, and until when they hold
+        self.errands: dict[str, str] = {}  # URL of a robots.txt: the origin that it is for
+        self.pages: Counter[str] = Counter()
+        self.domain_pages: Counter[str] = Counter()
+        self.start_crawl(was_clean=True)
+        self.crawl.add_seeds([link_to(seed) for seed in seeds], self.now)
+
+    def new_ledger(self) -> Ledger:
+        return MemoryLedger()
+
+    def start_crawl(self, *, was_clean: bool) -> None:
+        how = ordering(self.order)
+        frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
+        intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
+        narrator = Narrator(lambda _event: None, self.now)
+        self.crawl = Crawl(CrawlRules(), frontier, intake, self.ledger, narrator)
+        self.crawl.restore(self.now, was_clean=was_clean)
+
+    # -- what the driver does ---------------------------------------------------------------------
+
+    @rule(most=st.sampled_from([1, 2, 1 << 30]))
+    def take_orders(self, most: int) -> None:
+        for order in self.crawl.orders(self.now, most):
+            self.check_order(order)
+            self.out[order.id] = order
+            if order.report_sent:
+                self.unsent.add(order.id)
+            self.asked[order.host] = Asked(self.now, self.pace_of(order.host))
+        self.resolving += self.crawl.take_resolves()
+        assert len(self.out) + len(self.resolving) <= self.limits.connections
+
+    @precondition(lambda self: self.unsent)
+    @rule(data=st.data())
+    def notice_sent(self, data: st.DataObject) -> None:
+        order = self.out[data.draw(st.sampled_from(sorted(self.unsent)))]
+        self.unsent.discard(order.id)
+        self.crawl.mark_sent(order.id, self.now, self.now)
+        self.note_asked(order, self.now)
+
+    @precondition(lambda self: any(order.kind is not OrderKind.ROBOTS for order in self.out.values()))
+    @rule(data=st.data(), outcome=page_outcomes, links=url_lists, wait_s=st.sampled_from([-1.0, 30.0, 1000.0]))
+    def end_page(self, data: st.DataObject, outcome: Outcome, links: list[str], wait_s: float) -> None:
+        pages = sorted(order.id for order in self.out.values() if order.kind is not OrderKind.ROBOTS)
+        order = self.out[data.draw(st.sampled_from(pages))]
+        result = Result(order.id, outcome, status=200, retry_after_s=wait_s)
+        if outcome is Outcome.REDIRECT:
+            result.redirect_to = data.draw(urls)
+        elif outcome is Outcome.OK:
+            result.links = [link_to(link) for link in dict.fromkeys(links)]
+        if outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
+            self.pages[order.host] += 1
+            self.domain_pages[registrable_domain(order.host)] += 1
+        self.end(order, result, data.draw(st.floats(order.ordered_at, self.now)))
+
+    @precondition(lambda self: any(order.kind is OrderKind.ROBOTS for order in self.out.values()))
+    @rule(data=st.data(), outcome=robots_outcomes, body=st.sampled_from(ROBOTS), leads_to=origins)
+    def end_robots(self, data: st.DataObject, outcome: Outcome, body: bytes, leads_to: str) -> None:
+        robots = sorted(order.id for order in self.out.values() if order.kind is OrderKind.ROBOTS)
+        self.answer_robots(self.out[data.draw(st.sampled_from(robots))], outcome, body, leads_to)
+
+    def answer_robots(self, order: Order, outcome: Outcome, body: bytes, target: str) -> None:
+        result = Result(order.id, outcome, status=200, robots=body if outcome is Outcome.OK else b"")
+        if outcome is Outcome.REDIRECT:
+            result.redirect_to = target + "/robots.txt"
+        owner = self.owner_of(order)
+        if outcome in (Outcome.OK, Outcome.CLIENT_ERROR) or (outcome is Outcome.REDIRECT and order.hops >= 5):
+            self.robots[owner] = (result.robots, self.now + 24 * 3600)
+        self.end(order, result, self.now)
+
+    def owner_of(self, order: Order) -> str:
+        """Return the origin whose robots.txt an order asks for, redirects or not."""
+        running = self.crawl.frontier._running[order.id]
+        assert running.errand is not None
+        return running.errand.origin
+
+    def end(self, order: Order, result: Result, sent_at: float) -> None:
+        del self.out[order.id]
+        self.unsent.discard(order.id)
+        result.sent_at, result.finished_at = sent_at, self.now
+        if result.outcome is Outcome.RATE_LIMITED or (
+            result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0
+        ):
+            wait_s = result.retry_after_s if result.retry_after_s > 0 else 2.0
+            self.held[order.host] = max(self.held.get(order.host, 0.0), self.now + wait_s)
+        self.note_asked(order, self.now if result.outcome is Outcome.WORKER_LOST else sent_at)
+        self.crawl.complete(result, self.now)
+
+    def note_asked(self, order: Order, at: float) -> None:
+        last = self.asked[order.host]
+        pace_s = self.pace_of(order.host)
+        if at + pace_s > last.at + last.delay_s:
+            self.asked[order.host] = Asked(at, pace_s)
+
+    def pace_of(self, host: str) -> float:
+        """Return the least delay of a host by what is known of it now."""
+        known = [body for origin, (body, until) in self.robots.items() if host_of(origin + "/") == host and self.now < until]
+        return max(self.delay_s, 5.0 if any(b"Crawl-delay" in body for body in known) else 0.0)
+
+    @precondition(lambda self: self.resolving)
+    @rule(
+        data=st.data(),
+        outcome=st.sampled_from(
+            [Outcome.OK] * 6 + [Outcome.DNS_FAILED, Outcome.DNS_NOT_FOUND, Outcome.BLOCKED_ADDRESS]
+        ),
+        ttl_s=st.sampled_from([0.0, 2.0, 3600.0]),
+    )
+    def resolve(self, data: st.DataObject, outcome: Outcome, ttl_s: float) -> None:
+        host = self.resolving.pop(data.draw(st.integers(0, len(self.resolving) - 1)))
+        if outcome is Outcome.OK:
+            self.crawl.learn_address(host, (ADDRESSES[host],), self.now + ttl_s + 1.0, self.now)
+        else:
+            self.crawl.fail_address(host, outcome, "no", self.now)
+
+    @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 3.0, 60.0, 4000.0, 90_000.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def wait_for_wakeup(self) -> None:
+        wakeup = self.crawl.next_wakeup()
+        if wakeup is not None:
+            self.now = max(self.now, wakeup)
+
+    @rule(links=url_lists)
+    def add_seeds(self, links: list[str]) -> None:
+        self.crawl.add_seeds([link_to(link) for link in links], self.now)
+
+    @rule(was_clean=st.booleans())
+    def restart(self, was_clean: bool) -> None:
+        if was_clean:
+            self.crawl.give_back(self.crawl.orders_out(), self.now)
+        for order in self.out.values():
+            self.note_asked(order, self.now)
+        self.out.clear()
+        self.unsent.clear()
+        self.resolving.clear()
+        self.crawl.keep_tally(0.0, 0.0)
+        self.reopen_ledger()
+        self.start_crawl(was_clean=was_clean)
+
+    def reopen_ledger(self) -> None:
+        self.ledger.commit()
+
+    # -- what must hold ---------------------------------------------------------------------------
+
+    def check_order(self, order: Order) -> None:
+        busy = [other for other in self.out.values() if other.host == order.host]
+        domain = registrable_domain(order.host)
+        assert len(busy) < self.host_connections, "too many at a host"
+        assert not any(other.id in self.unsent for other in busy), "the one before is not sent yet"
+        if self.limits.domain_connections:
+            beside = [other for other in self.out.values() if registrable_domain(other.host) == domain]
+            assert len(beside) < self.limits.domain_connections, "too many at a domain"
+        if self.limits.address_connections:
+            beside = [other for other in self.out.values() if other.addresses[0] == order.addresses[0]]
+            assert len(beside) < self.limits.address_connections, "too many at an address"
+        assert order.addresses == (ADDRESSES[order.host],)
+        last = self.asked.get(order.host)
+        # A nanosecond of a large number is lost in rounding.
+        assert last is None or self.now >= last.at + last.delay_s - 1e-6, "too early"
+        assert self.now >= self.held.get(order.host, 0.0) - 1e-6, "held by a refusal"
+        assert host_of(order.url) == order.host
+        if order.kind is not OrderKind.ROBOTS:
+            self.check_page_order(order)
+
+    def check_page_order(self, order: Order) -> None:
+        rules, until = self.robots.get(origin_of(order.url), (b"", 0.0))
+        assert self.now < until, "robots.txt is not known"
+        assert not (b"Disallow: /1" in rules and path_of(order.url).startswith("/1")), "forbidden"
+        assert not rules.endswith(b"Disallow: /"), "forbidden"
+        assert all(other.url_id != order.url_id for other in self.out.values()), "twice at once"
+        record = self.ledger.look_up(order.url_id)
+        assert record is not None
+        assert record.state is UrlState.QUEUED
+        pages_out = [other for other in self.out.values() if other.kind is not OrderKind.ROBOTS]
+        if self.limits.max_pages is not None:
+            assert self.pages.total() + len(pages_out) < self.limits.max_pages
+        per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain
+        domain = registrable_domain(order.host)
+        if per_host is not None:
+            assert self.pages[order.host] + sum(other.host == order.host for other in pages_out) < per_host
+        if per_domain is not None:
+            beside = sum(registrable_domain(other.host) == domain for other in pages_out)
+            assert self.domain_pages[domain] + beside < per_domain
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        waiting: Counter[str] = Counter()
+        for _, record in self.rows():
+            if record.state is UrlState.QUEUED:
+                waiting[host_of(record.url)] += 1
+        frontier = self.crawl.frontier
+        assert frontier.queued == waiting.total()
+        for name in ADDRESSES:
+            live = frontier.record_of(name) or self.ledger.host(name)
+            assert (live.queued if live else 0) == waiting[name], name
+        assert frontier.pages == self.pages.total()
+
+    def rows(self) -> list[tuple[bytes, object]]:
+        return list(self.ledger.urls())
+
+    @invariant()
+    def memory_is_bounded(self) -> None:
+        frontier = self.crawl.frontier
+        busy = len(frontier._hosts) - len(frontier._idle)
+        assert len(frontier._idle) <= IDLE_HOSTS
+        # Beyond the bound only those that have work again, and those that robots.txt of another host led to.
+        errands = sum(1 for host in frontier._hosts.values() if host.errands or host.in_flight or host.is_resolving)
+        assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + errands
+        for host in frontier._hosts.values():
+            assert len(host.head) <= 2 * frontier._head_size() + 8
+            seqs = [entry[1] for entry in host.head] + [entry[1] for entry in host.deferred]
+            assert len(set(seqs)) == len(seqs), "a URL stands twice in memory"
+
+    @invariant()
+    def places_are_counted_right(self) -> None:
+        frontier = self.crawl.frontier
+        assert Counter(host.place for host in frontier._hosts.values()) == +Counter(frontier._bench.count)
+
+    @precondition(lambda self: not self.out and not self.resolving)
+    @rule()
+    def is_never_stuck(self) -> None:
+        self.take_orders(1 << 30)
+        if self.out or self.resolving:
+            return
+        why = self.crawl.why_over(self.now, float("inf"))
+        if why is None:
+            wakeup = self.crawl.next_wakeup()
+            assert wakeup is not None, "stuck"
+            assert wakeup > self.now, "a wakeup that is over brings nothing"
+        elif why == "exhausted":
+            assert self.crawl.frontier.queued == 0
+
+    def teardown(self) -> None:
+        if not hasattr(self, "crawl"):
+            return
+        for _ in range(3000):
+            self.take_orders(1 << 30)
+            for order in list(self.out.values()):
+                if order.kind is OrderKind.ROBOTS:
+                    self.answer_robots(order, Outcome.OK, b"", "")
+                else:
+                    self.pages[order.host] += 1
+                    self.domain_pages[registrable_domain(order.host)] += 1
+                    self.end(order, Result(order.id, Outcome.OK, status=200), self.now)
+            for host in self.resolving:
+                self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 3600.0, self.now)
+            self.resolving.clear()
+            self.nothing_is_lost()
+            why = self.crawl.why_over(self.now, float("inf"))
+            if why is not None:
+                break
+            wakeup = self.crawl.next_wakeup()
+            self.now = max(self.now, wakeup) if wakeup is not None else self.now
+        assert why is not None, "never over"
+        if why == "exhausted":
+            assert self.crawl.frontier.queued == 0
+        elif why == "budgets":
+            self.check_budgets_are_used_up()
+
+    def check_budgets_are_used_up(self) -> None:
+        per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain
+        for _, record in self.rows():
+            if record.state is UrlState.QUEUED:
+                host = host_of(record.url)
+                is_host_spent = per_host is not None and self.pages[host] >= per_host
+                is_domain_spent = per_domain is not None and self.domain_pages[registrable_domain(host)] >= per_domain
+                assert is_host_spent or is_domain_spent, record.url
