@@ -40,7 +40,7 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
-from gossamer.records import Order, Result
+from gossamer.records import Order, Result, UrlRecord
 from gossamer.runtime import recovery, vitals
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
@@ -51,12 +51,14 @@ from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.events import Event, EventLog, EventName
+from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
 from gossamer.telemetry.report import write_report
 from gossamer.telemetry.summary import Summary
 
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 HEARTBEAT_PAGES = 50
+FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
 
 
 def identity_of(settings: Settings) -> Identity:
@@ -120,12 +122,6 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
     return Crawl(rules, frontier, intake, ledger, narrator)
 
 
-def _masked(url: str) -> str:
-    """Hide the values of query parameters."""
-    bare, mark, query = url.partition("?")
-    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
-
-
 class Assembly:
     """One run of a crawl in its folder."""
 
@@ -138,15 +134,22 @@ class Assembly:
         stamp = datetime.fromtimestamp(self._started_at, UTC).strftime("%Y%m%dT%H%M%S%f")
         self._events = EventLog(folder.events, stamp)
         self._ledger = LocalLedger(folder.state)
-        self._narrator = Narrator(self._emit, self._started_at, _masked if settings.mask_queries else None)
-        self._crawl = build_crawl(settings, self._ledger, self._narrator)
+        self._narrator = Narrator(self._emit, self._started_at, masked if settings.mask_queries else None)
+        self._files = raise_file_limit()
+        self._crawl = build_crawl(self._within_files(settings), self._ledger, self._narrator)
         self._rules = WorkerRules(parses_pdf=settings.parse_pdf_links, accepts=settings.accept)
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
         self._hub: Hub | None = None
         self.on_page: Callable[[Order, Result], None] | None = None
+        self.retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
         self.on_event: Callable[[Event], None] | None = None
+
+    def _within_files(self, settings: Settings) -> Settings:
+        """Return the settings with no more connections than there may be open files for."""
+        most = max(1, (self._files - FILES_FOR_OTHERS) // 2)
+        return msgspec.structs.replace(settings, connections=min(settings.connections, most))
 
     def _emit(self, event: Event) -> None:
         self._events.emit(event)
@@ -165,12 +168,14 @@ class Assembly:
             now = self._time_line.now()
             was_clean = self._ledger.get_meta("is_running") != b"1"
             self._ledger.put_meta("is_running", b"1")
+            revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
+            self._crawl.tally.dead -= revived
             self._recover(now)
             self._queue_seeds(now)
             self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
             self._crawl.tally.runs += 1
-            self._crawl.keep_tally(0.0, 0.0)
+            self._crawl.keep_tally(0.0, 0.0, now)
             self._ledger.commit()
         except BaseException:
             self._folder.release()
@@ -242,7 +247,6 @@ class Assembly:
 
     async def run(self, *, shows_progress: bool) -> Summary:
         """Crawl to the end; return the summary. The folder is complete on return."""
-        raise_file_limit()
         resolver = Resolver(self._time_line.now, server=self._settings.dns or None)
         async with resolver:
             hub = self._hub = self._build_hub(resolver)
@@ -316,6 +320,7 @@ class Assembly:
                 "hostname": platform.node() or "localhost",
                 "isPartOf": self._folder.path.name,
             },
+            stores=settings.store,
             connections=settings.connections,
         )
 

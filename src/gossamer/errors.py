@@ -9,6 +9,10 @@
 A message says where, what, and what would be right, in one line.
 """
 
+from __future__ import annotations
+
+import errno
+
 
 class GossamerError(Exception):
     """Base of all errors that Gossamer raises on purpose."""
@@ -34,3 +38,12 @@ class DiskFullError(GossamerError):
 
 class CorruptFolderError(GossamerError):
     """The crawl folder holds something that Gossamer cannot have written."""
+
+
+def as_our_error(error: Exception) -> GossamerError:
+    """Return an error of the system as one of ours: no room on the disk is a thing of its own."""
+    if isinstance(error, GossamerError):
+        return error
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{error.filename or 'the crawl folder'}: no room left; free some space and resume")
+    return GossamerError(f"{type(error).__name__}: {error}")

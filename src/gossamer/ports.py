@@ -46,6 +46,10 @@ class Ledger(Protocol):
         """Return up to `count` queued URLs of a host beyond a rank and seq, in order. None: from the first."""
         ...
 
+    def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
+        ...
+
     def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         ...

@@ -110,9 +110,27 @@ def test_a_host_gives_its_urls_in_order_of_rank_and_arrival(ledger: Ledger, step
     assert ledger.refill(host_id("j.test"), None, 10) == []
 
 
+def test_the_end_of_a_queue_last_first(ledger: Ledger, step: object) -> None:
+    for name in ("h.test", "i.test"):
+        ledger.put_host(HostRecord(name, name))
+    for n, (path, rank) in enumerate([("c", 1), ("a", 0), ("e", 3), ("d", 2), ("b", 0)]):
+        ledger.admit([queued(path, rank, n), queued(path, rank, n, host="i.test")])
+        if n in (1, 3):
+            step()
+    assert paths(ledger.last(H, 2)) == ["e", "d"]
+    assert paths(ledger.last(H, 99)) == ["e", "d", "c", "b", "a"]
+    ledger.settle(queued("e", 3, 2), done(queued("e", 3, 2)))
+    assert paths(ledger.last(H, 2)) == ["d", "c"]
+    step()
+    assert paths(ledger.last(H, 2)) == ["d", "c"]
+    assert ledger.last(host_id("j.test"), 5) == []
+
+
 def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: object) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
-    url = queued("a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0)
+    url = queued(
+        "a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0
+    )
     ledger.admit([url])
     step()
     assert ledger.refill(H, None, 1) == [url]

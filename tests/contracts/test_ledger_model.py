@@ -98,6 +98,7 @@ class LedgerModel(RuleBasedStateMachine):
     def refill(self, host: str, rank: int, seq: int, count: int) -> None:
         after = None if rank < 0 else (rank, seq)
         assert self.local.refill(host_id(host), after, count) == self.model.refill(host_id(host), after, count)
+        assert self.local.last(host_id(host), count) == self.model.last(host_id(host), count)
 
     @rule(host=_hosts, pages=_small)
     def keep_host(self, host: str, pages: int) -> None:

@@ -4,7 +4,6 @@ from gossamer.core.first_pass import RESERVES_PER_DOMAIN, FirstPass
 from gossamer.core.url import link_to
 
 
-
 def test_one_url_of_a_domain_is_let_in_at_a_time() -> None:
     first_pass = FirstPass(3)
     assert first_pass.lets_in(link_to("http://a.test/1"), "a.test", 1)

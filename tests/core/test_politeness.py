@@ -21,7 +21,9 @@ def _host() -> HostRecord:
     return HostRecord("h.test", "h.test")
 
 
-def _note(record: HostRecord, outcome: Outcome, now: float = NOW, *, status: int = 0, retry_after_s: float = -1) -> None:
+def _note(
+    record: HostRecord, outcome: Outcome, now: float = NOW, *, status: int = 0, retry_after_s: float = -1
+) -> None:
     note_result(record, Result(1, outcome, status=status, retry_after_s=retry_after_s), now)
 
 

@@ -34,7 +34,9 @@ def _path(url: str) -> str:
 def _is_excluded(case: dict[str, Any], exclusions: list[dict[str, Any]]) -> bool:
     """Tell whether we read a case otherwise on purpose."""
     matches = [exclusion["match"] for exclusion in exclusions]
-    return any(match["test"] == case["test"] and case["line"] in match.get("lines", [case["line"]]) for match in matches)
+    return any(
+        match["test"] == case["test"] and case["line"] in match.get("lines", [case["line"]]) for match in matches
+    )
 
 
 def test_every_case_of_googles_parser(vectors: Vectors) -> None:
@@ -87,7 +89,9 @@ def test_odd_spellings_are_read(body: bytes) -> None:
 
 
 def test_groups_of_one_agent_are_merged() -> None:
-    robots = "User-agent: gossamer\nDisallow: /a\n\nUser-agent: x\nDisallow: /\n\nUser-agent: Gossamer/2.0\nDisallow: /b\n"
+    robots = (
+        "User-agent: gossamer\nDisallow: /a\n\nUser-agent: x\nDisallow: /\n\nUser-agent: Gossamer/2.0\nDisallow: /b\n"
+    )
     assert not _allows(robots, "/a")
     assert not _allows(robots, "/b")
     assert _allows(robots, "/c")

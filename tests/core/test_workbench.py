@@ -15,8 +15,7 @@ def _host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1"
     slot = domain or DomainSlot(name)
     slot.hosts += 1
     record = HostRecord(name, slot.name, addresses=(address,))
-    host = HostSlot(record, name.encode(), slot, lane=lane)
-    return host
+    return HostSlot(record, name.encode(), slot, lane=lane)
 
 
 def _url(host: HostSlot, rank: int, seq: int, not_before: float = 0.0) -> QueuedUrl:

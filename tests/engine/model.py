@@ -97,11 +97,19 @@ class CrawlModel(RuleBasedStateMachine):
         delay_s=st.sampled_from([0.0, 1.0]),
         connections=st.sampled_from([1, 1, 2]),
         order=st.sampled_from(OrderName),
+        max_queued=st.sampled_from([None, None, None, 10]),
         seeds=st.lists(urls, min_size=1, max_size=12),
     )
     def begin(
-        self, limits: FrontierLimits, delay_s: float, connections: int, order: OrderName, seeds: list[str]
+        self,
+        limits: FrontierLimits,
+        delay_s: float,
+        connections: int,
+        order: OrderName,
+        max_queued: int | None,
+        seeds: list[str],
     ) -> None:
+        self.rules = CrawlRules(max_queued=max_queued)
         self.limits, self.delay_s, self.host_connections, self.order = limits, delay_s, connections, order
         self.now = START
         self.ledger = self.new_ledger()
@@ -111,7 +119,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.asked: dict[str, Asked] = {}
         self.held: dict[str, float] = {}
         self.robots: dict[str, tuple[bytes, float]] = {}  # of an origin: the rules, and until when they hold
-        self.errands: dict[str, str] = {}  # URL of a robots.txt: the origin that it is for
+        self.led_to: set[str] = set()  # hosts that robots.txt of another led to
         self.pages: Counter[str] = Counter()
         self.domain_pages: Counter[str] = Counter()
         self.start_crawl(was_clean=True)
@@ -125,7 +133,7 @@ class CrawlModel(RuleBasedStateMachine):
         frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
         intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
         narrator = Narrator(lambda _event: None, self.now)
-        self.crawl = Crawl(CrawlRules(), frontier, intake, self.ledger, narrator)
+        self.crawl = Crawl(self.rules, frontier, intake, self.ledger, narrator)
         self.crawl.restore(self.now, was_clean=was_clean)
 
     # -- what the driver does ---------------------------------------------------------------------
@@ -174,6 +182,7 @@ class CrawlModel(RuleBasedStateMachine):
         result = Result(order.id, outcome, status=200, robots=body if outcome is Outcome.OK else b"")
         if outcome is Outcome.REDIRECT:
             result.redirect_to = target + "/robots.txt"
+            self.led_to.add(host_of(result.redirect_to))
         owner = self.owner_of(order)
         if outcome in (Outcome.OK, Outcome.CLIENT_ERROR) or (outcome is Outcome.REDIRECT and order.hops >= 5):
             self.robots[owner] = (result.robots, self.now + 24 * 3600)
@@ -205,7 +214,9 @@ class CrawlModel(RuleBasedStateMachine):
 
     def pace_of(self, host: str) -> float:
         """Return the least delay of a host by what is known of it now."""
-        known = [body for origin, (body, until) in self.robots.items() if host_of(origin + "/") == host and self.now < until]
+        known = [
+            body for origin, (body, until) in self.robots.items() if host_of(origin + "/") == host and self.now < until
+        ]
         return max(self.delay_s, 5.0 if any(b"Crawl-delay" in body for body in known) else 0.0)
 
     @precondition(lambda self: self.resolving)
@@ -222,6 +233,31 @@ class CrawlModel(RuleBasedStateMachine):
             self.crawl.learn_address(host, (ADDRESSES[host],), self.now + ttl_s + 1.0, self.now)
         else:
             self.crawl.fail_address(host, outcome, "no", self.now)
+
+    @rule(data=st.data(), steps=st.integers(1, 12), links=st.lists(url_lists, min_size=1, max_size=4))
+    def crawl_on(self, data: st.DataObject, steps: int, links: list[list[str]]) -> None:
+        """Let most things go well for a while, so that the odd ones meet a crawl in full swing."""
+        for step in range(steps):
+            self.take_orders(1 << 30)
+            for host in self.resolving:
+                self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 50.0, self.now)
+            self.resolving.clear()
+            for order_id in sorted(self.unsent)[::2]:
+                self.unsent.discard(order_id)
+                self.crawl.mark_sent(order_id, self.now, self.now)
+                self.note_asked(self.out[order_id], self.now)
+            for order in list(self.out.values())[: data.draw(st.integers(0, 4))]:
+                if order.kind is OrderKind.ROBOTS:
+                    self.answer_robots(order, Outcome.OK, ROBOTS[step % 3], "")
+                else:
+                    self.finish_page(order, links[step % len(links)], self.now)
+            self.wait_for_wakeup()
+
+    def finish_page(self, order: Order, links: list[str], sent_at: float) -> None:
+        result = Result(order.id, Outcome.OK, status=200, links=[link_to(link) for link in dict.fromkeys(links)])
+        self.pages[order.host] += 1
+        self.domain_pages[registrable_domain(order.host)] += 1
+        self.end(order, result, sent_at)
 
     @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 3.0, 60.0, 4000.0, 90_000.0]))
     def pass_time(self, seconds: float) -> None:
@@ -246,7 +282,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.out.clear()
         self.unsent.clear()
         self.resolving.clear()
-        self.crawl.keep_tally(0.0, 0.0)
+        self.crawl.keep_tally(0.0, 0.0, self.now)
         self.reopen_ledger()
         self.start_crawl(was_clean=was_clean)
 
@@ -317,8 +353,7 @@ class CrawlModel(RuleBasedStateMachine):
         busy = len(frontier._hosts) - len(frontier._idle)
         assert len(frontier._idle) <= IDLE_HOSTS
         # Beyond the bound only those that have work again, and those that robots.txt of another host led to.
-        errands = sum(1 for host in frontier._hosts.values() if host.errands or host.in_flight or host.is_resolving)
-        assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + errands
+        assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + len(self.led_to)
         for host in frontier._hosts.values():
             assert len(host.head) <= 2 * frontier._head_size() + 8
             seqs = [entry[1] for entry in host.head] + [entry[1] for entry in host.deferred]
@@ -352,9 +387,7 @@ class CrawlModel(RuleBasedStateMachine):
                 if order.kind is OrderKind.ROBOTS:
                     self.answer_robots(order, Outcome.OK, b"", "")
                 else:
-                    self.pages[order.host] += 1
-                    self.domain_pages[registrable_domain(order.host)] += 1
-                    self.end(order, Result(order.id, Outcome.OK, status=200), self.now)
+                    self.finish_page(order, [], self.now)
             for host in self.resolving:
                 self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 3600.0, self.now)
             self.resolving.clear()

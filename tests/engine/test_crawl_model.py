@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ from .model import IDLE_HOSTS, CrawlModel
 class CrawlOnDisk(CrawlModel):
     """The same, with commits at any moment: what was committed is read back as another object."""
 
+    write: Callable[[], None] | None = None
+
     def new_ledger(self) -> Ledger:
         self.folder = tempfile.TemporaryDirectory()
         ledger = LocalLedger(Path(self.folder.name))
@@ -29,31 +31,45 @@ class CrawlOnDisk(CrawlModel):
 
     @rule(is_whole=st.booleans())
     def commit(self, is_whole: bool) -> None:
-        self.crawl.keep_tally(0.0, 0.0)
-        self.ledger.commit()
+        self.finish_writing()
+        self.crawl.keep_tally(0.0, 0.0, self.now)
+        assert isinstance(self.ledger, LocalLedger)
+        self.write = self.ledger.seal()
+        if is_whole:
+            self.finish_writing()
+
+    def finish_writing(self) -> None:
+        if self.write is not None:
+            self.write()
+            self.write = None
 
     def reopen_ledger(self) -> None:
+        self.finish_writing()
         self.ledger.close()
         self.ledger = LocalLedger(Path(self.folder.name))
         self.ledger.open()
 
     def rows(self) -> list[tuple[bytes, object]]:
         assert isinstance(self.ledger, LocalLedger)
-        ids = dict.fromkeys([*self.ledger._pending.urls, *(url_id for url_id, _ in self.ledger.urls())])
+        writing = self.ledger._writing.urls if self.ledger._writing is not None else ()
+        ids = dict.fromkeys([*self.ledger._pending.urls, *writing, *(url_id for url_id, _ in self.ledger.urls())])
         return [(url_id, self.ledger.look_up(url_id)) for url_id in ids]
 
     def teardown(self) -> None:
         super().teardown()
         if hasattr(self, "folder"):
+            self.finish_writing()
             self.ledger.close()
             self.folder.cleanup()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_idle_hosts() -> Iterator[None]:
-    """Let even idle hosts leave memory."""
+def little_memory() -> Iterator[None]:
+    """Let hosts and URLs come and go at the slightest occasion."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontier, "IDLE_HOSTS_KEPT", IDLE_HOSTS)
+        patch.setattr(frontier, "LEAST_HEAD_URLS", 1)
+        patch.setattr(frontier, "LONG_WAIT_S", 3.0)
         yield
 
 

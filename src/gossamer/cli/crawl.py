@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, given, settings_for_known, settings_for_new
 from gossamer.errors import UsageError
-from gossamer.records import Order, Result
+from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv
 from gossamer.telemetry.events import Event, EventName
@@ -66,13 +67,21 @@ def _default_folder(first: Seed) -> Path:
     return Path("crawls") / f"{host}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def start(settings: Settings, folder: CrawlFolder, seeds: list[Seed], arguments: argparse.Namespace) -> int:
+def start(
+    settings: Settings,
+    folder: CrawlFolder,
+    seeds: list[Seed],
+    arguments: argparse.Namespace,
+    *,
+    retries: Callable[[UrlRecord], bool] | None = None,
+) -> int:
     """Run a crawl; print the summary; return the exit status."""
     import uvloop
 
     from gossamer.assembly import Assembly
 
     assembly = Assembly(settings, folder, seeds)
+    assembly.retries = retries
     if arguments.debug:
         assembly.on_page = print_page
     if arguments.verbose:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from gossamer import __version__
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, as_our_error
 
 # verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
 VERBS = {
@@ -23,6 +23,7 @@ VERBS = {
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
     "why": ("gossamer.cli.why", "the whole life of a URL"),
     "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
+    "retry": ("gossamer.cli.retry", "queue the dead letters again and go on, or --list them"),
     "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
     "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt says so"),
     "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
@@ -76,6 +77,10 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:
+        ours = as_our_error(error)
+        print(f"gossamer {verb}: {ours}", file=sys.stderr)
+        return ours.exit_status
     except KeyboardInterrupt:
         return 11
 

@@ -165,7 +165,7 @@ class Frontier:
         self.dormant_hosts = 0
         self.next_dormant_at = float("inf")  # when the first of them is due, by the ledger
         self._is_waking = False
-        self.all_asked_at = float("-inf")  # the moment of restart after an unclean stop: nobody knows who was asked last
+        self.all_asked_at = float("-inf")  # the restart after an unclean stop: nobody knows who was asked last
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -390,7 +390,7 @@ class Frontier:
         return retry
 
     def _reopen(self, domain: DomainSlot, now: float) -> None:
-        """Give hosts back their turn where a page that was counted on failed; let them go where none is left to fail."""
+        """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
         spent, domain.spent = domain.spent, {}
         for host in spent.values():
             if host.place is Place.SPENT:
@@ -725,6 +725,24 @@ class Frontier:
         host.horizon = None
         host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
         self._commands.append(Bury(host.record, outcome, error))
+
+    def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
+        """Drop queued URLs of a host; return those that could be dropped, which are not in flight."""
+        host = self._hosts.get(host_name)
+        if host is None:
+            return []
+        deferred = {seq for _, seq, _ in host.deferred}
+        gone = {url.seq for url in urls if url.seq not in host.out or url.seq in deferred}
+        host.head = [entry for entry in host.head if entry[1] not in gone]
+        host.deferred = [entry for entry in host.deferred if entry[1] not in gone]
+        heapify(host.head)
+        heapify(host.deferred)
+        host.out -= gone & deferred
+        host.record.queued -= len(gone)
+        self.queued -= len(gone)
+        if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+            self._settle(host, now)
+        return [url for url in urls if url.seq in gone]
 
     # -- what is left ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ returns, so whatever a commit holds is whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import nlargest
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +45,7 @@ from gossamer.records import (
     RobotsRecord,
     Source,
     UrlId,
+    UrlRecord,
     UrlState,
 )
 
@@ -101,7 +103,11 @@ class Crawl:
         if not was_clean:
             self.frontier.all_asked_at = now
         waiting = sorted((host for host in self._ledger.hosts() if host.queued), key=lambda host: host.first_seen_at)
+        saved_at = float(self._ledger.get_meta("now") or b"0")
+        turned_back_s = max(0.0, saved_at - now)  # the clock was set back: waits must not grow by that
         for host in waiting:
+            host.next_at -= turned_back_s
+            host.parked_until -= turned_back_s
             self._restore_host(host, now)
         self.frontier.woken(*self._ledger.sleeping())
 
@@ -114,6 +120,26 @@ class Crawl:
             self._load(host, now)
         elif not host.asleep_until:
             self._put_to_sleep(host, now)
+
+    def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
+        """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
+        revived: dict[str, HostRecord] = {}
+        count = 0
+        for url_id, row in self._ledger.urls():
+            if row.state is not UrlState.DEAD or not is_wanted(row):
+                continue
+            name = host_of(row.url)
+            host = revived.get(name) or self._host_record(name, now)
+            revived[name] = host
+            row.attempt, row.not_before, row.hops = 0, 0.0, 0
+            self._ledger.requeue(queued_from(url_id, name, row), row)
+            host.queued += 1
+            count += 1
+        for host in revived.values():
+            host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
+            host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
+            self._ledger.put_host(host)
+        return count
 
     def add_seeds(self, links: Sequence[Link], now: float, *, https_first: frozenset[UrlId] = frozenset()) -> int:
         """Queue seeds; return how many were new."""
@@ -263,6 +289,8 @@ class Crawl:
             self.tally.count_fetch(order.kind, result)
         for record in what.hosts:
             self._ledger.put_host(record)
+        if what.domain is not None:
+            self._ledger.put_domain(what.domain)
         if result.archived is not None:
             self._ledger.put_archive_end(result.archived.file, result.archive_end)
         if what.url is None:
@@ -367,10 +395,7 @@ class Crawl:
         self.tally.count_page(result)
         if what.hosts[0].pages == 1:
             self.tally.unique_hosts += 1
-        if what.domain is None:
-            return
-        self._ledger.put_domain(what.domain)
-        if what.new_domain:
+        if what.domain is not None and what.new_domain:
             self.tally.unique_domains += 1
             self._note_new_domain(what.domain.name)
 
@@ -463,7 +488,30 @@ class Crawl:
         self.tally.urls_seen += len(new)
         self.tally.next_seq = self._intake.next_seq
         self._take_in(new, now)
+        if self._rules.max_queued is not None and self.frontier.queued > self._rules.max_queued:
+            self._evict(self._rules.max_queued, now)
         return new
+
+    def _evict(self, most: int, now: float) -> None:
+        """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
+        over = self.frontier.queued - most + most // 100
+        evicted = 1
+        while over > 0 and evicted:  # what is in flight or asleep stays
+            evicted = 0
+            for record in nlargest(16, self.frontier.records(), key=lambda host: host.queued):
+                evicted += self._evict_last(record, min(over - evicted, max(1, record.queued // 2)), now)
+            over -= evicted
+
+    def _evict_last(self, record: HostRecord, count: int, now: float) -> int:
+        last = self._ledger.last(host_id(record.name), count) if count > 0 else []
+        gone = self.frontier.forget(record.name, last, now)
+        for url in gone:
+            row = record_of(url)
+            row.state, row.outcome, row.fetched_at = UrlState.DEAD, Outcome.EVICTED.value, now
+            self._ledger.settle(url, row)
+        self.tally.dead += len(gone)
+        self._ledger.put_host(record)
+        return len(gone)
 
     def _cooled(self, candidates: Sequence[QueuedUrl], new: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
         """Queue again what was fetched longer ago than its time to live."""
@@ -485,12 +533,13 @@ class Crawl:
         for url in urls:
             if not self.frontier.knows(url.host):
                 self._bring_in(url.host, now)
+        # Read before: taking a URL in can send its host to sleep at once.
+        records = {url.host: self.frontier.record_of(url.host) for url in urls}
         self.frontier.add(urls, now)
-        for host in {url.host: None for url in urls}:
-            record = self.frontier.record_of(host)
+        for record in records.values():
             if record is not None:
                 self._ledger.put_host(record)
-        self._count_asleep([url.host for url in urls if not self.frontier.knows(url.host)], now)
+        self._count_asleep([url.host for url in urls if records[url.host] is None], now)
 
     def _bring_in(self, host: str, now: float) -> None:
         record = self._host_record(host, now)
@@ -521,11 +570,12 @@ class Crawl:
             self._tell.denied(denied, now)
             self._note_first_pass_failure(url.host, now)
 
-    def keep_tally(self, seconds: float, cpu_seconds: float) -> None:
+    def keep_tally(self, seconds: float, cpu_seconds: float, now: float) -> None:
         """Put the totals among the pending changes, ahead of a commit; times are those of this run."""
         self.tally.seconds = self._before[0] + seconds
         self.tally.cpu_seconds = self._before[1] + cpu_seconds
         self._ledger.put_meta("tally", msgspec.msgpack.encode(self.tally))
+        self._ledger.put_meta("now", repr(now).encode())
 
     def give_back(self, order_ids: Sequence[int], now: float) -> None:
         """Return orders that nobody will finish to the queue."""

@@ -2,7 +2,7 @@
 
 The catalog stands in order of host, so one pass meets each host once: its rows are counted,
 its queue is read beside them, and both are held against the host's own counts. Memory: one
-host's counts and a thousand queue entries. Costs: 5 µs a row, 15 µs a queued one.
+host's counts and a thousand queue entries. Costs: 4 µs a row where half of them are queued.
 """
 
 from __future__ import annotations

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gossamer.archive.files import FileStore
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
-from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.worker import Listener, Worker, WorkerRules, archive_folders
+from gossamer.runtime.worker import Listener, Stores, Worker, WorkerRules, archive_folders
 
 FirstCopy = Callable[[bytes], ContentRecord | None]
 
@@ -37,6 +38,7 @@ class WorkerConfig(Struct, frozen=True):
     archive_prefix: str
     save_interval: int
     warcinfo: dict[str, str]
+    stores: tuple[str, ...]
     connections: int
 
 
@@ -45,23 +47,28 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
     """Build a worker; on leaving its requests end and its archive files are finished."""
     archive_folder, index_folder = archive_folders(Path(config.out))
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
-    archive = ArchiveWriter(
-        archive_folder,
-        index_folder,
-        prefix=config.archive_prefix,
-        worker=config.rules.number,
-        warcinfo=config.warcinfo,
-        save_interval=config.save_interval,
-    )
+    stores = Stores()
+    if "warc" in config.stores:
+        stores.archive = ArchiveWriter(
+            archive_folder,
+            index_folder,
+            prefix=config.archive_prefix,
+            worker=config.rules.number,
+            warcinfo=config.warcinfo,
+            save_interval=config.save_interval,
+        )
+    if "files" in config.stores:
+        stores.files = FileStore(Path(config.out) / "files")
+    files = raise_file_limit()
     fetcher = Fetcher(
         config.limits,
         config.identity,
         policy,
         config.time_line.now,
-        kept_connections=max(1024, 8 * config.connections),
+        kept_connections=max(1, min(max(1024, 8 * config.connections), files // 2)),
     )
     async with fetcher:
-        worker = Worker(config.rules, fetcher, archive, first_copy, listener)
+        worker = Worker(config.rules, fetcher, stores, first_copy, listener)
         try:
             yield worker
         finally:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.engine.crawl import Crawl
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.dns import Resolution, Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import Order, Outcome, Result
@@ -137,9 +137,9 @@ class Hub:
         number = self._next_worker
         self._next_worker += 1
         channel = self._open_channel(number, self)
-        self._channels[number] = channel
-        self._load[number] = 0
         await channel.open()
+        self._load[number] = 0
+        self._channels[number] = channel  # only now: orders must not overtake its first message
 
     async def _wind_down(self) -> None:
         """Let requests under way end, for a while; give the rest back to the queue."""
@@ -159,14 +159,18 @@ class Hub:
         if self._timer is not None:
             self._timer.cancel()
         for channel in self._channels.values():
-            report = await channel.close()
+            try:
+                report = await channel.close()
+            except (GossamerError, OSError) as error:
+                self.on_failure(as_our_error(error))
+                continue
             if report is not None:
                 self.stats.worker_cpu_s += report.cpu_seconds
                 self.stats.worker_private_bytes += report.peak_private_bytes
                 self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, report.stall_p99_ms)
         self.keep_tally()
-        self._events.flush()
         if self._failure is None:
+            self._events.flush()
             await asyncio.to_thread(self._ledger.commit)
         self.probe.stop()
         self.probe.note_memory()
@@ -182,7 +186,7 @@ class Hub:
     def _pump(self) -> None:
         """Hand out what may be fetched now; plan the next time to ask."""
         self._is_pump_planned = False
-        if self._stop_reason or self._over is None or self._over.done():
+        if self._stop_reason or self._over is None or self._over.done() or not self._channels:
             return
         now = self._now()
         if self._rules.max_time_s is not None and now - self._started_at >= self._rules.max_time_s:
@@ -258,7 +262,7 @@ class Hub:
     def on_lost(self, number: int) -> None:
         """A worker died: finish what it had stored, give back the rest, start another."""
         self.stats.worker_deaths += 1
-        del self._channels[number]
+        self._channels.pop(number, None)
         for result in self._rescue(number):
             self.on_result(result)
         lost = [order_id for order_id, worker in self._given.items() if worker == number]
@@ -319,6 +323,9 @@ class Hub:
             except GossamerError as error:
                 self.on_failure(error)
                 return
+            except OSError as error:
+                self.on_failure(as_our_error(error))
+                return
 
     async def _commit(self) -> None:
         """Sync the archives, then write the ledger: no row may point to bytes that are not there."""
@@ -336,4 +343,5 @@ class Hub:
 
     def keep_tally(self) -> None:
         """Bring the totals up to date ahead of a commit."""
-        self._crawl.keep_tally(self._now() - self._started_at, vitals.cpu_seconds())
+        now = self._now()
+        self._crawl.keep_tally(now - self._started_at, vitals.cpu_seconds(), now)

@@ -19,6 +19,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer import failpoints
+from gossamer.archive.files import FileStore
 from gossamer.archive.warc import RefersTo
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.url import canonical, links_from
@@ -77,6 +78,27 @@ class WorkerRules(Struct, frozen=True):
     previews: bool = False  # first words of each page, for the debug mode
 
 
+class Stores(Struct):
+    """Where pages go: any of these."""
+
+    archive: ArchiveWriter | None = None
+    files: FileStore | None = None
+
+    def sync(self) -> None:
+        """Make what was written so far durable."""
+        if self.archive is not None:
+            self.archive.sync()
+        if self.files is not None:
+            self.files.sync()
+
+    def close(self) -> None:
+        """Finish all files."""
+        if self.archive is not None:
+            self.archive.close()
+        if self.files is not None:
+            self.files.sync()
+
+
 class Worker:
     """Carries out orders."""
 
@@ -84,13 +106,13 @@ class Worker:
         self,
         rules: WorkerRules,
         fetcher: Fetcher,
-        archive: ArchiveWriter,
+        stores: Stores,
         first_copy: Callable[[bytes], ContentRecord | None],
         listener: Listener,
     ) -> None:
         self._rules = rules
         self._fetcher = fetcher
-        self._archive = archive
+        self._stores = stores
         self._first_copy = first_copy
         self._listener = listener
         more = {PDF} if rules.parses_pdf else set()
@@ -113,15 +135,15 @@ class Worker:
 
     async def sync(self) -> None:
         """Make what is archived durable; finish files that are full."""
-        await asyncio.to_thread(self._archive.sync)
+        await asyncio.to_thread(self._stores.sync)
 
     async def close(self) -> None:
         """Wait for what is being parsed, and finish the archive files."""
         while self._arrivals:
-            await asyncio.sleep(0)
+            self._process(*self._arrivals.popleft())
         if self._threads:
             await asyncio.wait(self._threads)
-        await asyncio.to_thread(self._archive.close)
+        await asyncio.to_thread(self._stores.close)
 
     def _arrived(self, order: Order, exchange: Exchange) -> None:
         """Keep an answer until its turn: many arrive at once, and all together they would hold the loop for long."""
@@ -167,10 +189,15 @@ class Worker:
     def _store(self, order: Order, exchange: Exchange, result: Result) -> None:
         if not self._is_stored(order, exchange, result):
             return
+        if self._stores.files is not None and order.kind is OrderKind.PAGE and exchange.outcome is Outcome.OK:
+            self._stores.files.write(exchange.url, order.host, exchange.content)
+        archive = self._stores.archive
+        if archive is None:
+            return
         date = exchange.sent_at or exchange.finished_at
         first = self._first_copy(result.content_hash) if result.content_hash else None
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
-        archived = self._archive.write(exchange, date=date, duplicate_of=refers, identified_type=result.content_type)
+        archived = archive.write(exchange, date=date, duplicate_of=refers, identified_type=result.content_type)
         result.archived, result.archive_end = archived.span, archived.end
         result.payload_digest = archived.payload_digest
         failpoints.reach("after_archive_write")

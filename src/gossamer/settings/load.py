@@ -114,8 +114,8 @@ def _check(settings: Settings) -> None:
     if settings.dns and not re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d{1,5})?", settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an address; right would be 127.0.0.1:53")
     for store in settings.store:
-        if store != "warc":
-            raise UsageError(f"store = {store!r}: not a store that this program has; right would be 'warc'")
+        if store not in ("warc", "files"):
+            raise UsageError(f"store = {store!r}: not a store that this program has; right would be warc or files")
 
 
 def completed(settings: Settings, *, has_domain_list: bool) -> Settings:

@@ -116,7 +116,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parse_pdf_links: Annotated[bool, _field("harvest links from PDF files")] = True
     follow_duplicates: Annotated[bool, _field("follow the links of pages seen under another URL")] = True
     cooldown_sec: Annotated[_Natural, _field("a URL found again after N seconds is fetched again; 0 = never")] = 0
-    store: Annotated[tuple[str, ...], _field("where pages go: warc", is_fixed=True, metavar="KIND")] = ("warc",)
+    store: Annotated[tuple[str, ...], _field("where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")] = (
+        "warc",
+    )
     accept: Annotated[tuple[str, ...], _field("keep answers of this type too", is_fixed=True, metavar="TYPE")] = ()
     save_interval: Annotated[_Count, _field("pages a WARC file")] = 1000
     dns: Annotated[str, _field("ask this DNS server and no other", metavar="HOST:PORT")] = ""

@@ -54,14 +54,29 @@ def seeds_from(arguments: Iterable[str]) -> list[Seed]:
     """Return the seeds that arguments name: URLs, bare domains, or files of them."""
     seeds: list[Seed] = []
     for argument in arguments:
-        path = Path(argument)
-        if "://" not in argument and (path.is_file() or (not _BARE.fullmatch(argument) and "/" in argument)):
-            seeds += _from_lines(path)
-        elif "://" not in argument and path.suffix in (".txt", ".lst", ".csv", ".list") and "/" in argument:
-            seeds += _from_lines(path)
+        if _names_file(argument):
+            seeds += _from_lines(Path(argument))
         else:
             seeds.append(seed_from(argument, "seed"))
     return seeds
+
+
+def _names_file(argument: str) -> bool:
+    """Tell whether an argument means a file, there or not, rather than a URL or a domain."""
+    if "://" in argument or "\0" in argument:
+        return False
+    path = Path(argument)
+    try:
+        if path.is_file():
+            return True
+    except OSError:  # a name too long for any file
+        return False
+    first, slash, _ = argument.partition("/")
+    if slash and not _BARE.fullmatch(argument):
+        return True
+    # `example.org/robots.txt` is a page; `seeds.txt` and `lists/seeds.txt` are files that are missing.
+    is_host = bool(slash) and first not in (".", "..") and ("." in first or ":" in first)
+    return path.suffix in (".txt", ".lst", ".csv", ".list") and not is_host
 
 
 def _read(path: Path) -> str:

@@ -24,9 +24,13 @@ TOKEN = "gossamer"  # noqa: S105 - the robots token
 START = 1_700_000_000.0
 
 
+def _as_usual(_order: Order, _now: float) -> Result | None:
+    return None
+
+
 @dataclass(slots=True)
 class ImaginedHost:
-    """How one host behaves."""
+    """How one host behaves. `says` is asked first: what it returns is the answer, None means as usual."""
 
     pages: int = 10
     robots: bytes = b""
@@ -37,6 +41,8 @@ class ImaginedHost:
     cross_links: Sequence[str] = ()
     fanout: int = 5
     address: str = "127.0.0.1"
+    sent_after_s: float | None = None  # until a request is on the wire; None: half the latency
+    says: Callable[[Order, float], Result | None] = _as_usual
 
 
 @dataclass(slots=True)
@@ -53,11 +59,13 @@ class ImaginedSites:
     def answer(self, order: Order, now: float) -> Answer:
         """Return what becomes of a request."""
         host = self.hosts[order.host]
-        if order.kind is OrderKind.ROBOTS:
+        result = host.says(order, now)
+        if result is None and order.kind is OrderKind.ROBOTS:
             result = Result(order.id, _outcome(host.robots_status), status=host.robots_status, robots=host.robots)
-        else:
+        elif result is None:
             result = self._page(order, host, now)
-        return Answer(host.latency_s / 2, host.latency_s, result)
+        sent_after_s = host.latency_s / 2 if host.sent_after_s is None else host.sent_after_s
+        return Answer(sent_after_s, host.latency_s, result)
 
     def _page(self, order: Order, host: ImaginedHost, now: float) -> Result:
         status = host.status(order.url, now)
@@ -92,6 +100,9 @@ class Scenario:
     order: OrderName = OrderName.BREADTH
     reach: Reach = Reach.ANY
     target_domains: int | None = None
+    rules: CrawlRules = field(default_factory=CrawlRules)
+    is_https_first: bool = False
+    was_clean: bool = True
     ledger: Ledger = field(default_factory=MemoryLedger)
     events: list[Event] = field(default_factory=list)
     started_at: float = START
@@ -106,11 +117,14 @@ class Scenario:
             max_depth=self.limits.max_depth,
             max_links_per_page=1000,
             first_pass=FirstPass(self.target_domains) if self.target_domains else None,
+            remembers=not self.rules.cooldown_s,
         )
         narrator = Narrator(self.events.append, self.started_at)
-        crawl = Crawl(CrawlRules(), Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, narrator)
-        crawl.restore(self.started_at, was_clean=True)
-        crawl.add_seeds([link_to(seed) for seed in self.seeds], self.started_at)
+        crawl = Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, narrator)
+        crawl.restore(self.started_at, was_clean=self.was_clean)
+        links = [link_to(seed) for seed in self.seeds]
+        guesses = frozenset(link.id for link in links) if self.is_https_first else frozenset()
+        crawl.add_seeds(links, self.started_at, https_first=guesses)
         return crawl, VirtualDriver(crawl, self.web, self.started_at)
 
     def run(self, *, max_wait_s: float = 300.0) -> tuple[str, Crawl, VirtualDriver]:

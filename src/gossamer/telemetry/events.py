@@ -6,6 +6,7 @@ readers count an order once. The file is flushed every second and at the end. 2 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import BinaryIO, TypeAlias
 
 import msgspec
 from msgspec import Struct
+
+from gossamer.errors import DiskFullError
 
 
 class EventName(StrEnum):
@@ -108,9 +111,15 @@ class EventLog:
 
     def flush(self) -> None:
         """Write what was taken since the last flush, in one write."""
-        if self._buffer and self._file is not None:
-            lines, self._buffer = self._buffer, []
-            self._file.write(b"\n".join(lines) + b"\n")
+        if not self._buffer or self._file is None:
+            return
+        try:
+            self._file.write(b"\n".join(self._buffer) + b"\n")
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFullError(f"{self._path}: no room for events; free some space and resume") from error
+            raise
+        self._buffer.clear()
 
     def close(self) -> None:
         """Flush and let go."""

@@ -181,10 +181,7 @@ class LocalLedger:
         """Return up to `count` queued URLs of a host beyond a rank and seq, in order."""
         assert self._env is not None
         bound = host_id + (b"" if after is None or after[0] < -_RANK_OFFSET else _place(*after))
-        changed: dict[bytes, bytes | None] = {}
-        for change in (self._writing, self._pending):
-            if change is not None:
-                changed.update(change.queue.get(host_id, ()))
+        changed = self._changed_queue(host_id)
         entries: list[tuple[bytes, bytes]] = []
         with self._env.begin(self._tables["queue"]) as txn:
             for key, value in _with_prefix(txn.cursor(), host_id, bound):
@@ -195,6 +192,30 @@ class LocalLedger:
         entries += [(key, value) for key, value in changed.items() if value is not None and key > bound]
         entries.sort()
         return [self._queued(host_id, value) for _, value in entries[:count]]
+
+    def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
+        assert self._env is not None
+        changed = self._changed_queue(host_id)
+        entries = [(key, value) for key, value in changed.items() if value is not None]
+        kept = 0
+        with self._env.begin(self._tables["queue"]) as txn:
+            for key, value in _with_prefix_backwards(txn.cursor(), host_id):
+                if key not in changed:
+                    entries.append((key, value))
+                    kept += 1
+                    if kept == count:
+                        break
+        entries.sort(reverse=True)
+        return [self._queued(host_id, value) for _, value in entries[:count]]
+
+    def _changed_queue(self, host_id: HostId) -> dict[bytes, bytes | None]:
+        """Return a host's queue as far as it is not committed."""
+        changed: dict[bytes, bytes | None] = {}
+        for change in (self._writing, self._pending):
+            if change is not None:
+                changed.update(change.queue.get(host_id, ()))
+        return changed
 
     def _queued(self, host: HostId, key_hash: bytes) -> QueuedUrl:
         url_id = host + key_hash
@@ -496,6 +517,16 @@ def _with_prefix(cursor: Any, prefix: bytes, start: bytes) -> Iterator[tuple[byt
         if not key.startswith(prefix):
             return
         yield key, value
+
+
+def _with_prefix_backwards(cursor: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ANN401
+    if not (cursor.set_range(prefix + b"\xff" * 13) or cursor.last()):
+        return
+    for key, value in cursor.iterprev():
+        if key.startswith(prefix):
+            yield key, value
+        elif key < prefix:
+            return
 
 
 def _is_disk_full(error: Exception) -> bool:

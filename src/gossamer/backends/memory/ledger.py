@@ -88,6 +88,13 @@ class MemoryLedger:
             for _, _, url_id in queue[start : start + count]
         ]
 
+    def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
+        return [
+            queued_from(url_id, host_of(self._urls[url_id].url), self._urls[url_id])
+            for _, _, url_id in reversed(self._queue.get(host_id, [])[-count:])
+        ]
+
     def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         queue = self._queue.pop(host_id, [])

@@ -1,0 +1,70 @@
+"""Pages as plain files: `files/{host}/{sha1 of the URL}.html`, for tools that want nothing but files.
+
+Names come from hashes, never from what a server sent, so no page can leave its folder or
+take another's name. A file is there whole or not at all. `sync` makes everything written
+so far durable with one call for the whole file system.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from gossamer.errors import DiskFullError
+
+_UNSAFE = re.compile(r"[^a-z0-9.-]")
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def file_name(url: str) -> str:
+    """Return the name of a page's file within its host's folder."""
+    return hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest() + ".html"
+
+
+def host_folder(host: str) -> str:
+    """Return the folder of a host: its name, with what is not plain replaced, never empty and never dots only."""
+    return _UNSAFE.sub("_", host.lower()).strip(".")[:200] or "_"
+
+
+class FileStore:
+    """Writes pages below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: set[str] = set()
+        self._is_dirty = False
+
+    def write(self, url: str, host: str, content: bytes) -> Path:
+        """Store the decoded body of a page; one stored before under the same URL is replaced."""
+        name = host_folder(host)
+        folder = self._folder / name
+        try:
+            if name not in self._known:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._known.add(name)
+            path = folder / file_name(url)
+            unfinished = path.with_suffix(".tmp")
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise DiskFullError(f"{folder}: no room for the page; free some space and resume") from error
+            raise
+        self._is_dirty = True
+        return path
+
+    def sync(self) -> None:
+        """Make what was written so far durable."""
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
+                os.sync()
+        finally:
+            os.close(fd)

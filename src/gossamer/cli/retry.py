@@ -1,0 +1,59 @@
+"""`gossamer retry DIR`: look at the dead letters, or queue them again and go on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.cli.crawl import add_output_options, start
+from gossamer.cli.options import add_options, given, settings_for_known
+from gossamer.core.url import host_of
+from gossamer.records import UrlRecord, UrlState
+from gossamer.telemetry.text import printable
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("--list", action="store_true", help="only list the dead letters")
+    parser.add_argument("--outcome", action="append", metavar="WORD", help="only those that ended so (timeout, …)")
+    parser.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
+    add_output_options(parser)
+    add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    folder = CrawlFolder(arguments.dir)
+    folder.require_crawl()
+    if arguments.list:
+        return _list(folder, arguments)
+    settings = settings_for_known(folder.settings_path, given(arguments))
+    return start(settings, folder, [], arguments, retries=lambda row: _is_wanted(row, arguments))
+
+
+def _is_wanted(row: UrlRecord, arguments: argparse.Namespace) -> bool:
+    if arguments.outcome and row.outcome not in arguments.outcome:
+        return False
+    return not arguments.host or host_of(row.url) in arguments.host
+
+
+def _list(folder: CrawlFolder, arguments: argparse.Namespace) -> int:
+    ledger = LocalLedger(folder.state, is_readonly=True)
+    ledger.open()
+    outcomes: Counter[str] = Counter()
+    try:
+        for _, row in ledger.urls():
+            if row.state is UrlState.DEAD and _is_wanted(row, arguments):
+                outcomes[row.outcome] += 1
+                status = f" {row.status}" if row.status else ""
+                print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
+    finally:
+        ledger.close()
+    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    print(f"{outcomes.total()} dead letters: {told}" if outcomes else "no dead letters", file=sys.stderr)
+    return 0

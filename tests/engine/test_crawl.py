@@ -1,0 +1,337 @@
+"""Single facts and what follows from them, where a whole crawl would hide the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core import frontier as core
+from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.intake import Intake
+from gossamer.core.politeness import Pace
+from gossamer.core.priority import OrderName, ordering
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.url import link_to
+from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.narrator import Narrator
+from gossamer.ports import Ledger
+from gossamer.records import (
+    SITEMAP_INDEX,
+    ArchiveSpan,
+    Order,
+    OrderKind,
+    Outcome,
+    Result,
+    UrlState,
+)
+from gossamer.telemetry.events import Event, EventName
+
+NOW = 1_700_000_000.0
+
+
+class Bench:
+    """A crawl with its ledger and events, and the steps of a driver."""
+
+    def __init__(
+        self,
+        *seeds: str,
+        ledger: Ledger | None = None,
+        limits: FrontierLimits | None = None,
+        rules: CrawlRules | None = None,
+        host_connections: int = 1,
+        now: float = NOW,
+        was_clean: bool = True,
+    ) -> None:
+        how = ordering(OrderName.BREADTH)
+        limits = limits or FrontierLimits()
+        self.ledger = ledger or MemoryLedger()
+        self.events: list[Event] = []
+        self.crawl = Crawl(
+            rules or CrawlRules(),
+            Frontier(limits, Pace(1.0, host_connections), how, "gossamer"),
+            Intake(Scope(Reach.ANY, excludes=()), how, max_depth=limits.max_depth, max_links_per_page=1000),
+            self.ledger,
+            Narrator(self.events.append, now),
+        )
+        self.now = now
+        self.crawl.restore(now, was_clean=was_clean)
+        self.crawl.add_seeds([link_to(seed) for seed in seeds], now)
+
+    def orders(self, after_s: float = 0.0) -> list[Order]:
+        """Return the orders after a while; names resolve at once."""
+        self.now += after_s
+        orders = self.crawl.orders(self.now)
+        while names := self.crawl.take_resolves():
+            for name in names:
+                self.crawl.learn_address(name, ("10.0.0.1",), self.now + 3600.0, self.now)
+            orders += self.crawl.orders(self.now)
+        return orders
+
+    def end(self, order: Order, outcome: Outcome = Outcome.OK, **fields: object) -> None:
+        """End an order."""
+        result = Result(order.id, outcome, status=200, sent_at=self.now, finished_at=self.now, **fields)  # type: ignore[arg-type]
+        self.crawl.complete(result, self.now)
+
+    def past_robots(self, body: bytes = b"") -> list[Order]:
+        """Answer robots.txt of all hosts; return the orders that follow."""
+        for order in self.orders():
+            assert order.kind is OrderKind.ROBOTS
+            self.end(order, robots=body)
+        return self.orders(after_s=1.0)
+
+    def told(self, name: EventName) -> list[Event]:
+        """Return the events of a kind."""
+        return [event for event in self.events if event.event is name]
+
+    def state_of(self, url: str) -> tuple[UrlState, str]:
+        """Return state and outcome of a URL in the catalog."""
+        record = self.ledger.look_up(link_to(url).id)
+        assert record is not None
+        return record.state, record.outcome
+
+
+def test_the_order_before_must_be_on_the_wire_even_when_an_earlier_one_ends() -> None:
+    bench = Bench(*(f"http://a.test/{n}" for n in range(5)), host_connections=2)
+    (first,) = bench.past_robots()
+    assert first.report_sent
+    bench.crawl.mark_sent(first.id, bench.now, bench.now)
+    (second,) = bench.orders(after_s=1.2)
+    bench.end(first)
+    assert bench.orders(after_s=5.0) == [], "the second is not on the wire yet"
+    bench.crawl.mark_sent(second.id, bench.now, bench.now)
+    assert bench.orders(after_s=0.9) == []
+    assert len(bench.orders(after_s=0.3)) == 1
+
+
+def test_links_to_a_host_with_a_free_connection_are_ordered_at_once() -> None:
+    bench = Bench("http://a.test/0", "http://b.test/0", host_connections=2)
+    first, other = bench.past_robots()
+    bench.crawl.mark_sent(first.id, bench.now, bench.now)
+    bench.now += 2.0
+    bench.end(other, links=[link_to("http://a.test/1")])
+    assert [order.url for order in bench.orders()] == ["http://a.test/1"]
+
+
+def test_a_host_that_was_buried_and_is_found_again_starts_anew() -> None:
+    bench = Bench("http://a.test/0")
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.REDIRECT, redirect_to="http://a.test/robots2.txt")
+    bench.now += 7200.0  # the address is forgotten
+    assert bench.crawl.orders(bench.now) == []
+    assert bench.crawl.take_resolves() == ["a.test"]
+    bench.crawl.fail_address("a.test", Outcome.DNS_NOT_FOUND, "gone", bench.now)
+    assert bench.state_of("http://a.test/0") == (UrlState.DEAD, "dns_not_found")
+    assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
+    bench.crawl.add_seeds([link_to("http://a.test/1")], bench.now)
+    (again,) = bench.orders(after_s=5.0)
+    assert again.url == "http://a.test/robots.txt"
+
+
+def test_a_name_is_not_looked_up_again_while_a_request_is_out() -> None:
+    bench = Bench(*(f"http://a.test/{n}" for n in range(5)), host_connections=2)
+    (first,) = bench.past_robots()
+    bench.crawl.mark_sent(first.id, bench.now, bench.now)
+    bench.now += 7200.0
+    assert bench.crawl.orders(bench.now) == []
+    assert bench.crawl.take_resolves() == []
+    bench.end(first)
+    bench.now += 2.0
+    assert bench.crawl.orders(bench.now) == []
+    assert bench.crawl.take_resolves() == ["a.test"]
+    bench.crawl.fail_address("a.test", Outcome.DNS_NOT_FOUND, "gone", bench.now)
+    assert bench.crawl.frontier.queued == 0
+    assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
+
+
+def test_a_domain_budget_is_kept_by_all_its_hosts_together() -> None:
+    bench = Bench("http://x.a.test/", "http://y.a.test/", limits=FrontierLimits(max_pages_per_domain=1))
+    (page,) = bench.past_robots()
+    bench.end(page, Outcome.CLIENT_ERROR)
+    (other,) = bench.orders(after_s=1.0)
+    bench.end(other)
+    assert bench.crawl.tally.pages == 1
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_host_that_woke_up_is_not_lost_by_a_crash(tmp_path: Path, restarts: int) -> None:
+    limits = FrontierLimits(max_hosts_in_memory=1)
+    ledger = LocalLedger(tmp_path / "state")
+    ledger.open()
+    bench = Bench("http://a.test/0", "http://b.test/0", ledger=ledger, limits=limits)
+    ledger.commit()
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.RATE_LIMITED, retry_after_s=900.0)
+    (other,) = bench.orders()
+    assert other.host == "b.test"
+    for _ in range(restarts):
+        bench.crawl.keep_tally(0.0, 0.0, bench.now)
+        ledger.close()
+        ledger = LocalLedger(tmp_path / "state")
+        ledger.open()
+        bench = Bench(ledger=ledger, limits=limits, now=bench.now + 1.0, was_clean=False)
+        bench.orders(after_s=2.0)
+    for _ in range(10):
+        for order_id in bench.crawl.orders_out():
+            bench.crawl.complete(Result(order_id, Outcome.OK, status=200), bench.now)
+        bench.orders(after_s=500.0)
+    assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
+    assert bench.crawl.tally.pages == 2
+    ledger.close()
+
+
+def test_a_link_to_a_host_on_its_way_to_sleep_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "LONG_WAIT_S", 3.0)
+    bench = Bench("http://a.test/0", "http://b.test/0", limits=FrontierLimits(max_hosts_in_memory=2))
+    pages = bench.past_robots(b"User-agent: *\nCrawl-delay: 9\n")
+    pages += bench.orders(after_s=20.0)
+    for page in pages:
+        bench.end(page)
+    bench.crawl.add_seeds([link_to("http://a.test/1")], bench.now)
+    record = bench.ledger.host("a.test")
+    assert record is not None
+    assert (record.queued, bench.crawl.frontier.queued) == (1, 1)
+
+
+def test_arrival_goes_on_after_a_redirect_to_another_spelling() -> None:
+    bench = Bench("http://a.test/0?utm_source=x")
+    (page,) = bench.past_robots()
+    bench.end(page, Outcome.REDIRECT, redirect_to="http://a.test/0")
+    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    again = Bench("http://a.test/1", ledger=bench.ledger, now=bench.now)
+    places = [(url.rank, url.seq) for url in again.ledger.refill(link_to("http://a.test/").id[:8], None, 9)]
+    assert len(places) == len(set(places)) == 2
+
+
+def test_denied_urls_are_done_with_the_line_that_forbids_them() -> None:
+    bench = Bench("http://a.test/x", "http://a.test/y")
+    (page,) = bench.past_robots(b"User-agent: *\nDisallow: /x\n")
+    assert page.url == "http://a.test/y"
+    assert bench.state_of("http://a.test/x") == (UrlState.DONE, "robots_denied")
+    record = bench.ledger.host("a.test")
+    assert record is not None
+    assert record.queued == 1
+    assert [event.rule for event in bench.told(EventName.ROBOTS_DISALLOW)] == ["Disallow: /x"]
+
+
+def test_sitemaps_that_robots_list_are_read_and_their_pages_followed() -> None:
+    bench = Bench("http://a.test/")
+    orders = bench.past_robots(b"Sitemap: http://a.test/index.xml\nSitemap: /rel.xml\n")
+    urls = []
+    while orders:
+        for order in orders:
+            urls.append((order.url, order.kind))
+            if order.url.endswith("/index.xml"):
+                links = [link_to("http://a.test/one.xml")]
+                bench.end(order, links=links, content_type=SITEMAP_INDEX)
+            elif order.url.endswith(".xml"):
+                bench.end(order, links=[link_to("http://a.test" + order.url[13:-4] + "/page")])
+            else:
+                bench.end(order)
+        orders = bench.orders(after_s=1.0)
+    assert set(urls[:3]) == {
+        ("http://a.test/", OrderKind.PAGE),
+        ("http://a.test/index.xml", OrderKind.SITEMAP),
+        ("http://a.test/rel.xml", OrderKind.SITEMAP),
+    }
+    assert set(urls[3:]) == {
+        ("http://a.test/one.xml", OrderKind.SITEMAP),
+        ("http://a.test/one/page", OrderKind.PAGE),
+        ("http://a.test/rel/page", OrderKind.PAGE),
+    }
+    assert bench.crawl.tally.pages == 3, "a sitemap is no page"
+
+
+def test_the_second_page_with_a_content_points_to_the_first() -> None:
+    bench = Bench("http://a.test/0", "http://b.test/0")
+    first, second = bench.past_robots()
+    bench.end(first, content_hash=b"h" * 16)
+    bench.end(second, content_hash=b"h" * 16, links=[link_to("http://c.test/")])
+    record = bench.ledger.look_up(second.url_id)
+    assert record is not None
+    assert record.duplicate_of == first.url_id
+    assert bench.crawl.tally.duplicates == 1
+    assert bench.ledger.is_seen(link_to("http://c.test/").id), "its links are followed all the same"
+
+
+def test_links_of_copies_are_left_alone_where_asked() -> None:
+    bench = Bench("http://a.test/0", "http://b.test/0", rules=CrawlRules(follows_duplicates=False))
+    first, second = bench.past_robots()
+    bench.end(first, content_hash=b"h" * 16)
+    bench.end(second, content_hash=b"h" * 16, links=[link_to("http://c.test/")])
+    assert not bench.ledger.is_seen(link_to("http://c.test/").id)
+
+
+def test_a_full_queue_evicts_its_last_urls() -> None:
+    bench = Bench("http://a.test/", rules=CrawlRules(max_queued=50))
+    (page,) = bench.past_robots()
+    bench.end(page, links=[link_to(f"http://a.test/{n}") for n in range(200)])
+    assert bench.crawl.frontier.queued <= 50
+    assert bench.state_of("http://a.test/0") == (UrlState.QUEUED, "")
+    assert bench.state_of("http://a.test/199") == (UrlState.DEAD, "evicted")
+    record = bench.ledger.host("a.test")
+    assert record is not None
+    assert record.queued == bench.crawl.frontier.queued
+    fetched = 0
+    while orders := bench.orders(after_s=1.0):
+        for order in orders:
+            bench.end(order)
+            fetched += 1
+    assert fetched == record.pages - 1
+    assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
+
+
+def test_dead_letters_can_be_queued_again() -> None:
+    bench = Bench("http://a.test/0", "http://a.test/1")
+    (page,) = bench.past_robots()
+    bench.end(page, Outcome.CLIENT_ERROR)
+    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    second = Bench(ledger=bench.ledger, now=bench.now + 10.0)
+    fresh = Crawl(
+        CrawlRules(),
+        Frontier(FrontierLimits(), Pace(1.0, 1), ordering(OrderName.BREADTH), "gossamer"),
+        second.crawl._intake,
+        bench.ledger,
+        Narrator(second.events.append, second.now),
+    )
+    assert fresh.retry_dead(lambda row: row.outcome == "timeout", second.now) == 0
+    assert fresh.retry_dead(lambda row: row.outcome == "client_error", second.now) == 1
+    fresh.restore(second.now, was_clean=True)
+    second.crawl = fresh
+    urls = []
+    for _ in range(5):
+        for order in second.orders(after_s=1.0):
+            urls.append(order.url)
+            second.end(order)
+    assert sorted(urls) == ["http://a.test/0", "http://a.test/1"]
+
+
+def test_an_answer_read_back_from_the_archive_counts_like_one_that_just_came() -> None:
+    bench = Bench("http://a.test/0", "http://a.test/1")
+    again = Bench(ledger=bench.ledger, was_clean=False, now=NOW + 5.0)
+    order = again.crawl.adopt(link_to("http://a.test/0"), again.now)
+    assert order is not None
+    again.end(order, archived=ArchiveSpan("x.warc.gz", 0, 10), archive_end=10, links=[link_to("http://a.test/2")])
+    assert again.state_of("http://a.test/0") == (UrlState.DONE, "ok")
+    assert again.ledger.archive_ends() == {"x.warc.gz": 10}
+    assert again.crawl.adopt(link_to("http://a.test/0"), again.now) is None, "done is done"
+    assert again.crawl.adopt(link_to("http://other.test/"), again.now) is None
+    for _ in range(5):
+        for request in again.orders(after_s=1.0):
+            again.end(request)
+    assert again.crawl.why_over(again.now, 300.0) == "exhausted"
+    assert again.crawl.tally.pages == 3
+
+
+def test_orders_that_nobody_will_finish_go_back_to_the_queue() -> None:
+    bench = Bench("http://a.test/0")
+    (page,) = bench.past_robots()
+    bench.crawl.give_back(bench.crawl.orders_out(), bench.now)
+    assert bench.crawl.orders_out() == []
+    assert bench.state_of(page.url) == (UrlState.QUEUED, "")
+    (again,) = bench.orders(after_s=1.0)
+    assert (again.url, again.attempt) == (page.url, 0)
+    bench.crawl.complete(Result(page.id, Outcome.OK, status=200), bench.now)
+    assert bench.crawl.tally.pages == 0, "a late answer to an order that was given back counts for nothing"

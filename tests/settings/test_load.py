@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.core.priority import OrderName
+from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
+from gossamer.errors import UsageError
+from gossamer.settings.load import (
+    changed_fixed_option,
+    completed,
+    from_environment,
+    from_file,
+    merged,
+    to_toml,
+)
+from gossamer.settings.model import PaceSetting, Settings, options
+
+
+def _file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "crawl.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def _complaint(what: pytest.ExceptionInfo[UsageError]) -> str:
+    message = str(what.value)
+    assert "\n" not in message
+    assert what.value.exit_status == 2
+    return message
+
+
+def test_defaults_stand_without_any_source() -> None:
+    settings = merged()
+    assert (settings.politeness_ms, settings.host_connections, settings.connections) == (1000, 1, 256)
+    assert settings.exclude_pattern == DEFAULT_EXCLUDES
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    path = _file(tmp_path, "max-pages = 1\nmax-depth = 1\npoliteness_ms = 1\ntimeout = 2.5\n")
+    environment = from_environment({"GOSSAMER_MAX_PAGES": "2", "GOSSAMER_MAX_DEPTH": "2", "PATH": "/bin"})
+    settings = merged((str(path), from_file(path)), ("environment", environment), ("flags", {"max_pages": 3}))
+    assert (settings.max_pages, settings.max_depth, settings.politeness_ms, settings.timeout) == (3, 2, 1, 2.5)
+
+
+def test_every_kind_of_value_from_a_file(tmp_path: Path) -> None:
+    text = """
+order = "score"
+scope = "prefix"
+parse-pdf-links = false
+include-pattern = ["/a", "/b"]
+allow-network = ["10.0.0.0/8"]
+dns = "127.0.0.1:5353"
+max-time = 60
+[[pace]]
+host = "*.example.org"
+delay = 0.5
+connections = 4
+"""
+    settings = merged(("file", from_file(_file(tmp_path, text))))
+    assert (settings.order, settings.scope, settings.parse_pdf_links) == (OrderName.SCORE, Reach.PREFIX, False)
+    assert settings.include_pattern == ("/a", "/b")
+    assert settings.max_time == 60.0
+    assert settings.pace == (PaceSetting("*.example.org", 0.5, 4),)
+
+
+def test_every_kind_of_value_from_the_environment() -> None:
+    values = from_environment(
+        {
+            "GOSSAMER_ORDER": "random",
+            "GOSSAMER_BLOCK_HOST": "a.test,b.test",
+            "GOSSAMER_MASK_QUERIES": "true",
+            "GOSSAMER_FOLLOW_DUPLICATES": "0",
+            "GOSSAMER_RETRY_WAIT": "0.5",
+            "GOSSAMER_CONFIG": "x.toml",
+            "GOSSAMER_REQUIRE_ENGINES": "redis",
+        }
+    )
+    settings = merged(("environment", values))
+    assert (settings.order, settings.block_host) == (OrderName.RANDOM, ("a.test", "b.test"))
+    assert (settings.mask_queries, settings.follow_duplicates, settings.retry_wait) == (True, False, 0.5)
+
+
+def test_an_unknown_key_is_named_with_what_was_meant(tmp_path: Path) -> None:
+    path = _file(tmp_path, "max-pagez = 1\n")
+    with pytest.raises(UsageError) as what:
+        from_file(path)
+    message = _complaint(what)
+    assert str(path) in message
+    assert "'max-pagez'" in message
+    assert "did you mean 'max-pages'" in message
+
+
+def test_an_unknown_variable_is_named() -> None:
+    with pytest.raises(UsageError) as what:
+        from_environment({"GOSSAMER_MAX_PAGE": "1"})
+    assert "GOSSAMER_MAX_PAGE is no setting; did you mean 'max-pages'?" in _complaint(what)
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        ({"max_pages": "many"}, ["flags", "max-pages", "'many'"]),
+        ({"max_pages": 0}, ["flags", "max-pages", "0", ">= 1"]),
+        ({"politeness_ms": -1}, ["politeness-ms", "-1"]),
+        ({"order": "best"}, ["order", "'best'"]),
+        ({"timeout": 0}, ["timeout", "0"]),
+        ({"scope": "world"}, ["scope", "'world'"]),
+        ({"include_pattern": ["(a"]}, ["include-pattern", "'(a'", "regular expression"]),
+        ({"exclude_pattern": ["["]}, ["exclude-pattern", "'['", "regular expression"]),
+        ({"allow_network": ["10.0.0.0/99"]}, ["allow-network", "10.0.0.0/8"]),
+        ({"dns": "not an address"}, ["dns", "127.0.0.1:53"]),
+        ({"store": ["tape"]}, ["store", "'tape'"]),
+        ({"pace": [{"host": "a", "speed": 1}]}, ["pace", "speed"]),
+    ],
+)
+def test_a_bad_value_is_told_in_one_line(values: dict[str, object], parts: list[str]) -> None:
+    with pytest.raises(UsageError) as what:
+        merged(("flags", values))
+    message = _complaint(what)
+    for part in parts:
+        assert part in message, message
+
+
+def test_the_source_of_a_bad_value_is_the_one_that_won() -> None:
+    with pytest.raises(UsageError) as what:
+        merged(("a.toml", {"max_pages": "x"}), ("environment", {"max_pages": "y"}))
+    assert _complaint(what).startswith("environment: max-pages = 'y'")
+
+
+@pytest.mark.parametrize("text", ["max-pages = ", "= 1", "a = 'b"])
+def test_a_file_that_is_no_toml(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="not valid TOML") as what:
+        from_file(_file(tmp_path, text))
+    _complaint(what)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read the configuration") as what:
+        from_file(tmp_path / "none.toml")
+    _complaint(what)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="not valid TOML") as what:
+        from_file(tmp_path / "binary.toml")
+    _complaint(what)
+
+
+def test_workers_may_be_left_to_us() -> None:
+    assert merged(("flags", {"workers": "auto"})).workers >= 1
+
+
+def test_defaults_that_depend_on_other_settings() -> None:
+    plain = completed(Settings(), has_domain_list=False)
+    assert (plain.max_pages, plain.scope) == (10_000, Reach.DOMAIN)
+    assert completed(Settings(), has_domain_list=True).scope is Reach.ANY
+    first_pass = completed(Settings(target_unique_domains=5), has_domain_list=False)
+    assert (first_pass.max_pages, first_pass.scope) == (None, Reach.ANY)
+    assert completed(Settings(max_pages=3, scope=Reach.HOST), has_domain_list=True) == Settings(
+        max_pages=3, scope=Reach.HOST
+    )
+
+
+def test_settings_written_to_a_folder_are_read_back_the_same(tmp_path: Path) -> None:
+    settings = Settings(
+        max_pages=5,
+        order=OrderName.TIERS,
+        scope=Reach.HOST,
+        exclude_pattern=('a"b\\d\n\x7f\u00e4', "c"),
+        include_pattern=(),
+        user_agent="X \u2028 Y",
+        pace=(PaceSetting("*.a.test", delay=0.5), PaceSetting("b.test", connections=2)),
+        parse_pdf_links=False,
+        timeout=1e-3,
+    )
+    assert merged(("folder", from_file(_file(tmp_path, to_toml(settings))))) == settings
+    assert merged(("folder", from_file(_file(tmp_path, to_toml(Settings()))))) == Settings()
+
+
+def test_a_crawl_that_has_begun_keeps_its_order_but_may_change_its_limits() -> None:
+    before = Settings(max_pages=5, order=OrderName.BREADTH)
+    given = {"order": "score", "max_pages": 9}
+    changed = changed_fixed_option(before, given, merged(("flags", given)))
+    assert changed is not None
+    assert changed.key == "order"
+    same = {"order": "breadth", "max_pages": 9}
+    assert changed_fixed_option(before, same, merged(("flags", same))) is None
+
+
+def test_every_setting_is_told_to_the_user() -> None:
+    for option in options():
+        assert option.help
+        assert option.key == option.name.replace("_", "-")
+    by_name = {option.name: option for option in options()}
+    assert by_name["order"].choices == ["breadth", "score", "random", "tiers"]
+    assert by_name["scope"].choices == ["page", "prefix", "host", "domain", "any"]
+    assert by_name["store"].is_repeatable
+    assert not by_name["order"].is_repeatable
+    assert by_name["mask_queries"].is_switch
