@@ -45,6 +45,17 @@ layers: .venv/dev  ## nothing imports upwards
 
 check: lint types layers test  ## everything that CI runs
 
+bench: .venv/dev  ## measure: a crawl at full speed, a first pass of 10,000 domains, resuming with 1,000,000 URLs
+	@$(BIN)/python benchmarks/crawl.py
+	@$(BIN)/python benchmarks/first_pass.py
+	@$(BIN)/python benchmarks/resume.py 1000000
+
+chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and compare the books
+	@$(BIN)/gossamer chaos $(ARGS)
+
+engines:  ## install the servers that benchmarks compare with (Debian; needs root)
+	@command -v nginx >/dev/null && command -v wrk >/dev/null || (apt-get update -qq && apt-get install -y -qq nginx-light wrk)
+
 lock: .venv/dev  ## write the lock files anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/runtime.txt pyproject.toml requirements/build.in

@@ -55,6 +55,7 @@ from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
 from gossamer.telemetry.report import write_report
 from gossamer.telemetry.summary import Summary
+from gossamer.telemetry.text import printable
 
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 HEARTBEAT_PAGES = 50
@@ -141,6 +142,7 @@ class Assembly:
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
+        self._first_failure = ""
         self._hub: Hub | None = None
         self.on_page: Callable[[Order, Result], None] | None = None
         self.retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
@@ -153,8 +155,14 @@ class Assembly:
 
     def _emit(self, event: Event) -> None:
         self._events.emit(event)
+        if not self._first_failure and event.event in (EventName.HOST_DEAD, EventName.ERROR):
+            self._first_failure = f"{event.url or event.host}: {event.reason}"
         if self.on_event is not None:
             self.on_event(event)
+
+    def first_failure(self) -> str:
+        """Return what went wrong first, in one line."""
+        return printable(self._first_failure, 300)
 
     # -- start ------------------------------------------------------------------------------------
 

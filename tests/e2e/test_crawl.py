@@ -33,7 +33,7 @@ def audit_rules(pace_ms: int, **changes: object) -> AuditRules:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_3000_pages_on_50_hosts_are_all_fetched_once_and_politely(tmp_path: Path, workers: int) -> None:
-    with RunningWeb(preset("polite50")) as web:
+    with RunningWeb(preset("polite50", crawl_delay_s=0.05)) as web:
         summary = crawl(web, tmp_path / "out", 30, "--workers", str(workers))
         report = web.audit(audit_rules(30))
     assert report.is_clean, report.render()

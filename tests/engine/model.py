@@ -26,6 +26,7 @@ IDLE_HOSTS = 1
 ADDRESSES = {
     "a.test": "10.0.0.1",
     "www.a.test": "10.0.0.2",
+    "x.a.test": "10.0.0.3",
     "b.test": "10.0.0.1",
     "c.test": "10.0.0.3",
     "d.test": "10.0.0.2",
@@ -102,6 +103,7 @@ class CrawlModel(RuleBasedStateMachine):
     )
     def begin(
         self,
+        *,
         limits: FrontierLimits,
         delay_s: float,
         connections: int,
@@ -242,11 +244,15 @@ class CrawlModel(RuleBasedStateMachine):
             for host in self.resolving:
                 self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 50.0, self.now)
             self.resolving.clear()
-            for order_id in sorted(self.unsent)[::2]:
+            for order_id in sorted(self.unsent):
+                if not data.draw(st.booleans()):
+                    continue
                 self.unsent.discard(order_id)
                 self.crawl.mark_sent(order_id, self.now, self.now)
                 self.note_asked(self.out[order_id], self.now)
-            for order in list(self.out.values())[: data.draw(st.integers(0, 4))]:
+            flying = list(self.out.values())
+            first = data.draw(st.integers(0, 1))
+            for order in flying[first : first + data.draw(st.integers(0, 4))]:
                 if order.kind is OrderKind.ROBOTS:
                     self.answer_robots(order, Outcome.OK, ROBOTS[step % 3], "")
                 else:

@@ -205,6 +205,29 @@ def test_arrival_goes_on_after_a_redirect_to_another_spelling() -> None:
     assert len(places) == len(set(places)) == 2
 
 
+def test_a_url_given_back_while_the_queue_is_being_read_stands_in_it_once() -> None:
+    bench = Bench("http://a.test/", host_connections=2, limits=FrontierLimits(max_urls_in_memory=1))
+    (start,) = bench.past_robots()
+    bench.end(start, links=[link_to("http://a.test/u"), link_to("http://a.test/w")])
+    (kept,) = bench.orders(after_s=1.2)
+    bench.crawl.mark_sent(kept.id, bench.now, bench.now)
+    bench.crawl.add_seeds([link_to(f"http://a.test/{n}") for n in range(9)], bench.now)
+    for n in range(8):
+        bench.now += 2.0
+        (order,) = bench.crawl.orders(bench.now, 1)
+        assert order.url == f"http://a.test/{n}", "what is nearer to a seed goes first"
+        if n < 7:
+            bench.end(order)
+    bench.crawl.give_back([kept.id], bench.now)
+    bench.end(order)
+    urls = []
+    while orders := bench.orders(after_s=2.0):
+        urls += [order.url for order in orders]
+        for order in orders:
+            bench.end(order)
+    assert urls == ["http://a.test/8", "http://a.test/u", "http://a.test/w"]
+
+
 def test_denied_urls_are_done_with_the_line_that_forbids_them() -> None:
     bench = Bench("http://a.test/x", "http://a.test/y")
     (page,) = bench.past_robots(b"User-agent: *\nDisallow: /x\n")

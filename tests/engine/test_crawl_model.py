@@ -56,11 +56,13 @@ class CrawlOnDisk(CrawlModel):
         return [(url_id, self.ledger.look_up(url_id)) for url_id in ids]
 
     def teardown(self) -> None:
-        super().teardown()
-        if hasattr(self, "folder"):
-            self.finish_writing()
-            self.ledger.close()
-            self.folder.cleanup()
+        try:
+            super().teardown()
+        finally:
+            if hasattr(self, "folder"):
+                self.finish_writing()
+                self.ledger.close()
+                self.folder.cleanup()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -73,7 +75,7 @@ def little_memory() -> Iterator[None]:
         yield
 
 
-CrawlModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+CrawlModel.TestCase.settings = settings(max_examples=250, stateful_step_count=40)
 TestCrawlModel = CrawlModel.TestCase
-CrawlOnDisk.TestCase.settings = settings(max_examples=50, stateful_step_count=40)
+CrawlOnDisk.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
 TestCrawlOnDisk = CrawlOnDisk.TestCase

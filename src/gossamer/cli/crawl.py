@@ -90,6 +90,8 @@ def start(
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
     summary = uvloop.run(assembly.run(shows_progress=shows_progress and not arguments.debug))
     _print_end(summary, folder, as_json=arguments.json)
+    if summary.finished == "exhausted" and not summary.pages and summary.dead:
+        print(f"gossamer crawl: no page could be fetched: {assembly.first_failure()}", file=sys.stderr)
     return exit_status(summary)
 
 
@@ -111,8 +113,6 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
     print(f"  report    {folder.path / 'report.html'}")
     if summary.finished in ("signal", "parked"):
         print(f"  go on     gossamer resume {folder.path}")
-    if not summary.pages and summary.dead:
-        print(f"gossamer: no page could be fetched; 'gossamer report {folder.path}' tells why", file=sys.stderr)
 
 
 def print_page(order: Order, result: Result) -> None:

@@ -301,7 +301,7 @@ class Crawl:
             self._tell.parked(what.hosts[0], what.parked_s, now)
 
     def adopt(self, link: Link, now: float) -> Order | None:
-        """Return an order for a queued URL whose answer was read back from the archive, or None where it is not queued."""
+        """Return an order for a queued URL whose answer was read back from the archive; None where it is not queued."""
         record = self._ledger.look_up(link.id)
         if record is None or record.state is not UrlState.QUEUED:
             return None
