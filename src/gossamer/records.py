@@ -211,6 +211,7 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
+    is_kept: bool = True  # false where it was read for its links only, and not stored
 
 
 class HostRecord(Struct, array_like=True):

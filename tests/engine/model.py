@@ -164,6 +164,7 @@ class CrawlModel(RuleBasedStateMachine):
     def end_page(self, data: st.DataObject, outcome: Outcome, links: list[str], wait_s: float) -> None:
         pages = sorted(order.id for order in self.out.values() if order.kind is not OrderKind.ROBOTS)
         order = self.out[data.draw(st.sampled_from(pages))]
+        sent_at = data.draw(st.floats(order.ordered_at, self.now))
         result = Result(order.id, outcome, status=200, retry_after_s=wait_s)
         if outcome is Outcome.REDIRECT:
             result.redirect_to = data.draw(urls)
@@ -172,7 +173,7 @@ class CrawlModel(RuleBasedStateMachine):
         if outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
             self.pages[order.host] += 1
             self.domain_pages[registrable_domain(order.host)] += 1
-        self.end(order, result, data.draw(st.floats(order.ordered_at, self.now)))
+        self.end(order, result, sent_at)
 
     @precondition(lambda self: any(order.kind is OrderKind.ROBOTS for order in self.out.values()))
     @rule(data=st.data(), outcome=robots_outcomes, body=st.sampled_from(ROBOTS), leads_to=origins)

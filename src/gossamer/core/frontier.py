@@ -370,7 +370,8 @@ class Frontier:
         self.queued -= 1
         host.record.queued -= 1
         what.state = UrlState.DEAD if result.outcome in _FAILED else UrlState.DONE
-        what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
+        is_answer = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and result.is_kept
+        what.is_page = is_answer and url.kind is OrderKind.PAGE
         if what.is_page:
             self._count_page(host, what)
         if not what.is_page or (self._is_crowded() and not host.domain.pages_in_flight):

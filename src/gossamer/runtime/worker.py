@@ -206,7 +206,7 @@ class Worker:
         """Whole answers are archived; PDF files only where they were asked for."""
         if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
             return False
-        return order.kind is not OrderKind.PAGE or result.content_type != PDF or PDF in self._rules.accepts
+        return result.is_kept
 
 
 def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
@@ -275,6 +275,7 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
     document = parse_exchange(exchange, want_text=True, want_pdf_links=rules.parses_pdf)
     result.content_type = document.content_type
+    result.is_kept = document.content_type != PDF or PDF in rules.accepts
     result.charset, result.language, result.title = document.charset, document.language, document.title
     result.is_noindex, result.is_nofollow = document.is_noindex, document.is_nofollow
     result.etag = _valid_etag(exchange.header("etag"))
