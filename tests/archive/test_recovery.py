@@ -26,7 +26,7 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]
     return path.read_bytes(), ends
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(200))
 def test_a_file_cut_anywhere_is_recovered_to_its_last_whole_order(
     seed: int, archived: tuple[bytes, list[int]], tmp_path: Path
 ) -> None:

@@ -241,7 +241,9 @@ def test_n16_dripping_interim_answers() -> None:
 
 def test_n17_switching_protocols_unasked() -> None:
     page = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nbytes"
-    assert fetched(says(page)).outcome is Outcome.BAD_STATUS
+    exchange = fetched(says(page))
+    assert exchange.outcome is Outcome.PROTOCOL_ERROR
+    assert exchange.content == b""
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from gossamer.fetch.limits import FetchLimits
-
 Header: TypeAlias = tuple[str, str]
 
 # Servers repeat themselves: "Content-Type: text/html" is parsed once (0.05 µs instead of 0.33).
@@ -61,23 +59,6 @@ def read_head(lines: list[bytes]) -> Head:
     ]
     raw = b"".join(lines) if end - start == len(lines) else b"".join(lines[start:end])
     return Head(status, version, raw, headers, is_whole)
-
-
-def head_excess(lines: list[bytes], limits: FetchLimits) -> str:
-    """Return which limit these header lines are beyond, or the empty string."""
-    if len(lines) > limits.max_headers + 2 * limits.max_interim_answers:
-        return f"more than {limits.max_headers} headers"
-    size = sum(map(len, lines))
-    if size > limits.max_header_bytes:
-        return f"more than {limits.max_header_bytes} bytes of headers"
-    if size > limits.max_header_line_bytes and max(map(len, lines)) > limits.max_header_line_bytes:
-        return f"a header line of more than {limits.max_header_line_bytes} bytes"
-    return ""
-
-
-def interim_answers(lines: list[bytes]) -> int:
-    """Return how many 1xx heads came before the final one."""
-    return sum(line.startswith(b"HTTP/") for line in lines[: _final_span(lines)[0]])
 
 
 def _final_span(lines: list[bytes]) -> tuple[int, int]:

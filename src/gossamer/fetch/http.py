@@ -130,8 +130,8 @@ class Fetcher:
     def start(self, request: FetchRequest, on_done: OnDone, on_sent: OnSent | None = None) -> FetchTicket:
         """Begin a request. `on_done` is called once, later, from the loop.
 
-        `on_sent` is called with the time whenever the request is about to be written
-        (again, if libcurl has to repeat it), from within libcurl: it may cancel, but not start.
+        `on_sent` is called with the time when the request is about to be written, from within
+        libcurl: it may cancel, but not start.
         """
         ticket = FetchTicket(self)
         addresses = [address for address in request.addresses if self._policy.refusal(address) is None]

@@ -31,6 +31,7 @@ _BY_STATUS: Final[Mapping[int, Outcome]] = {
     429: Outcome.RATE_LIMITED,
 }
 _BY_CLASS: Final[Mapping[int, Outcome]] = {
+    1: Outcome.PROTOCOL_ERROR,  # 101 to a plain GET: what follows is another protocol
     2: Outcome.OK,
     4: Outcome.CLIENT_ERROR,
     5: Outcome.SERVER_ERROR,

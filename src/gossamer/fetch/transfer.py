@@ -6,12 +6,11 @@ callbacks only note facts (bytes, times, the peer) and stop what is over a cap;
 nothing is decided about the crawl here.
 
 Invariants
-- `lines` and `chunks` are the same objects for the life of the handle: libcurl appends to the first directly.
-- `requests_sent` counts every request written, also one that libcurl repeats on
-  a new connection: PREREQFUNCTION is called before each.
+- a transfer writes one request. libcurl would repeat it by itself where a kept connection turns out to
+  be dead; PREREQFUNCTION refuses that, so that the repeat is an order of its own, at the host's pace.
 - the body kept never exceeds `limit`.
-- header lines are judged at the first byte of the body or at the end; until then libcurl's own caps
-  (300 KiB in all, about 100 KiB a line) bound them.
+- header lines are judged as they come: no more is kept than the caps and one line, which libcurl
+  itself cuts at about 100 KiB. 0.15 µs a line.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.head import NO_HEAD, Head, head_excess, interim_answers, read_head
+from gossamer.fetch.head import NO_HEAD, Head, read_head
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.libcurl import Curl, SocketAddress, pycurl
 from gossamer.fetch.limits import FetchLimits
@@ -70,6 +69,8 @@ class Transfer:
         "_clock",
         "_connect_to",
         "_has_extra_headers",
+        "_head_bytes",
+        "_interims",
         "_limits",
         "_on_socket_made",
         "_opened",
@@ -119,7 +120,7 @@ class Transfer:
         self.chunks: list[bytes] = []
         self.curl = _new_curl(identity, limits, ca_file)
         self.curl.setopt(pycurl.HTTPHEADER, self._base_headers)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._on_request)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_open_socket)
@@ -144,7 +145,7 @@ class Transfer:
         self.lines.clear()
         self.chunks.clear()
         self.head: Head | None = None
-        self.size = self._seen_bytes = 0
+        self.size = self._seen_bytes = self._head_bytes = self._interims = 0
         self.requests_sent = 0
         self.sent_at = 0.0
         self.verdict: Outcome | None = None
@@ -194,14 +195,6 @@ class Transfer:
             self.head = read_head(self.lines) if self.lines else NO_HEAD
         return self.head
 
-    def judge_head(self) -> None:
-        """Set the verdict where the head is too large, or came after too many interim ones."""
-        limits, most = self._limits, self._limits.max_interim_answers
-        if len(self.lines) > 2 * most and interim_answers(self.lines) > most:
-            self._stop(Outcome.PROTOCOL_ERROR, f"more than {most} interim answers")
-        elif excess := head_excess(self.lines, limits):
-            self._stop(Outcome.HEADER_TOO_LARGE, excess)
-
     def refuses_type(self) -> bool:
         """Whether this is a whole answer of a type that was not asked for."""
         wanted = self.request.wanted_types
@@ -238,21 +231,41 @@ class Transfer:
         if refusal is not None:
             self._stop(Outcome.BLOCKED_ADDRESS, refusal)
             return int(pycurl.PREREQFUNC_ABORT)
+        if self.requests_sent:
+            self._stop(Outcome.DISCONNECTED, "the kept connection was dead; not repeated at once")
+            return int(pycurl.PREREQFUNC_ABORT)
         self.address = address
-        self.requests_sent += 1
+        self.requests_sent = 1
         self.sent_at = self._clock()
         if self.on_sent is not None:
             self.on_sent(self.sent_at)
         return int(pycurl.PREREQFUNC_OK)
 
+    def _on_header(self, line: bytes) -> int | None:
+        size, limits = len(line), self._limits
+        self._head_bytes += size
+        if self._head_bytes > limits.max_header_bytes:
+            return self._stop(Outcome.HEADER_TOO_LARGE, f"more than {limits.max_header_bytes} bytes of headers")
+        if size > limits.max_header_line_bytes:
+            return self._stop(
+                Outcome.HEADER_TOO_LARGE, f"a header line of more than {limits.max_header_line_bytes} bytes"
+            )
+        self.lines.append(line)
+        if len(self.lines) > limits.max_headers + 2 * (1 + self._interims):  # two lines of a head are no headers
+            return self._stop(Outcome.HEADER_TOO_LARGE, f"more than {limits.max_headers} headers")
+        if line[:5] == b"HTTP/" and b" 1" in line[:12]:
+            return self._on_interim()
+        return None
+
+    def _on_interim(self) -> int | None:
+        self._interims += 1
+        most = self._limits.max_interim_answers
+        return self._stop(Outcome.PROTOCOL_ERROR, f"more than {most} interim answers") if self._interims > most else None
+
     def _on_body(self, chunk: bytes) -> int | None:
         size = self.size + len(chunk)
-        if not self.chunks:
-            self.judge_head()
-            if self.verdict is not None:
-                return _ABORT
-            if self.refuses_type():
-                return self._stop(Outcome.TYPE_REFUSED, "")
+        if not self.chunks and self.refuses_type():
+            return self._stop(Outcome.TYPE_REFUSED, "")
         if size > self.limit:
             self.chunks.append(chunk[: self.limit - self.size])
             self.size = self.limit

@@ -162,7 +162,7 @@ def _cut_power(out: Path, rng: random.Random) -> None:
 
 def _check(web: RunningWeb, out: Path, most_refetches: int, report: ChaosReport) -> None:
     """Compare what the servers saw with ledger, archive and index."""
-    problems = [*_ledger_problems(web, out), *_archive_problems(out)]
+    problems = [*_ledger_problems(web, out), *_archive_problems(out), *_verify_problems(out)]
     audit = web.audit(AuditRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002))
     report.pages += audit.pages_fetched
     if not audit.is_polite:
@@ -193,6 +193,12 @@ def _ledger_problems(web: RunningWeb, out: Path) -> list[str]:
     stored = Counter(row.archived for row in rows.values() if row.archived is not None)
     problems += [f"{span.file}:{span.offset}: two URLs point to it" for span, count in stored.items() if count > 1]
     return problems[:5]
+
+
+def _verify_problems(out: Path) -> list[str]:
+    command = [sys.executable, "-m", "gossamer.cli.main", "verify", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    return [] if done.returncode == 0 else [f"verify says: {done.stdout[-300:]} {done.stderr[-300:]}"]
 
 
 def _archive_problems(out: Path) -> list[str]:
