@@ -41,16 +41,17 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import Order, Result, UrlRecord
-from gossamer.runtime import recovery, vitals
+from gossamer.runtime import opt_out, recovery, vitals
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crew import WorkerConfig
 from gossamer.runtime.hub import Hub, HubRules
+from gossamer.runtime.opt_out import OptOutList
 from gossamer.runtime.worker import WorkerRules
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.telemetry.events import Event, EventLog, EventName
+from gossamer.telemetry.events import Event, EventLog, EventName, PacePromise, Promises
 from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
 from gossamer.telemetry.report import write_report
@@ -87,6 +88,8 @@ def frontier_limits(settings: Settings) -> FrontierLimits:
         max_pages_per_domain=settings.max_pages_per_domain,
         address_connections=settings.address_connections,
         domain_connections=settings.domain_connections,
+        address_delay_s=settings.address_politeness_ms / 1000,
+        domain_delay_s=settings.domain_politeness_ms / 1000,
         retry_wait_s=settings.retry_wait,
         max_depth=settings.max_depth,
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
@@ -97,6 +100,19 @@ def pace_of(settings: Settings) -> Pace:
     """Return the pace of every host."""
     rules = [PaceRule(rule.host, rule.delay, rule.connections) for rule in settings.pace]
     return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
+
+
+def promises_of(settings: Settings) -> Promises:
+    """Return what the audit will hold a run to."""
+    return Promises(
+        delay_s=settings.politeness_ms / 1000,
+        host_connections=settings.host_connections,
+        domain_delay_s=settings.domain_politeness_ms / 1000,
+        address_delay_s=settings.address_politeness_ms / 1000,
+        allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+        longest_request_s=3 * settings.timeout,
+        pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
+    )
 
 
 def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> Crawl:
@@ -118,6 +134,8 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
         cooldown_s=settings.cooldown_sec,
         max_queued=settings.max_queued,
         continues_after_target=settings.after_target is AfterTarget.CONTINUE,
+        max_hosts_per_domain=settings.max_hosts_per_domain,
+        watches_traps=settings.traps,
     )
     frontier = Frontier(frontier_limits(settings), pace_of(settings), how, ROBOTS_TOKEN)
     return Crawl(rules, frontier, intake, ledger, narrator)
@@ -200,7 +218,9 @@ class Assembly:
         self._crawl.ranks = lambda host: ranks.get(host, 0.5)
         guesses = frozenset(seed.link.id for seed in self._seeds if seed.is_guess)
         new = self._crawl.add_seeds([seed.link for seed in self._seeds], now, https_first=guesses)
-        self._narrator.tell(EventName.STARTED, now, reason=f"{new} new seeds", links=new)
+        self._narrator.tell(
+            EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises_of(self._settings)
+        )
 
     def _recover(self, now: float) -> None:
         """Finish the pages that were archived but not committed, and close the files of dead processes."""
@@ -297,6 +317,7 @@ class Assembly:
             now=self._time_line.now,
         )
         hub.watch = self.on_page
+        hub.opt_outs = OptOutList(self._folder.path / opt_out.FILE_NAME, settings.block_host)
         return hub
 
     def _open_channel(self, number: int, listener: HubListener) -> Channel:

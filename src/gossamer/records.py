@@ -15,6 +15,7 @@ from msgspec import Struct
 
 UrlId: TypeAlias = bytes
 HostId: TypeAlias = bytes  # the first 8 bytes of a UrlId
+TextHash: TypeAlias = bytes  # 8 bytes for what a page says
 
 
 class OrderKind(IntEnum):
@@ -33,6 +34,7 @@ class Source(IntEnum):
     REDIRECT = 2
     SITEMAP = 3
     NOTICE = 4
+    PROBE = 5  # our own: a page that cannot exist, to learn how a host says "not found"
 
 
 class Outcome(StrEnum):
@@ -41,6 +43,7 @@ class Outcome(StrEnum):
     OK = "ok"  # 2xx of a kept type
     NOT_MODIFIED = "not_modified"  # 304 to a conditional request
     REDIRECT = "redirect"  # 3xx with a usable Location
+    LINKS_ONLY = "links_only"  # 2xx, read for its links and not kept: a PDF
     TYPE_REFUSED = "type_refused"  # 2xx of a type that is not kept: cut off after the header
     CLIENT_ERROR = "client_error"  # 4xx but 429
     RATE_LIMITED = "rate_limited"  # 429
@@ -61,7 +64,13 @@ class Outcome(StrEnum):
     TOO_MANY_REDIRECTS = "too_many_redirects"
     ROBOTS_DENIED = "robots_denied"
     EVICTED = "evicted"
+    OPTED_OUT = "opted_out"  # its host does not want to be crawled
     WORKER_LOST = "worker_lost"  # the process that had the order died
+    QUARANTINED = "quarantined"  # of a pattern that brought nothing new: held, see `gossamer traps`
+
+
+# Everything else is an error, or a decision of ours not to fetch.
+ANSWERED = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
 
 
 class Truncation(StrEnum):
@@ -139,7 +148,7 @@ class Exchange(Struct):
     is_decoded: bool = True  # false where the coding is unknown or broken: content is the raw body
     truncated: Truncation = Truncation.NONE
     sent_at: float = 0.0
-    requests_sent: int = 0  # 2 where libcurl had to repeat the request on a new connection
+    requests_sent: int = 0  # 1 once it was written: a transfer writes one request and never repeats it
     first_byte_at: float = 0.0
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
@@ -211,7 +220,7 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
-    is_kept: bool = True  # false where it was read for its links only, and not stored
+    text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
 
 
 class HostRecord(Struct, array_like=True):
@@ -240,6 +249,12 @@ class HostRecord(Struct, array_like=True):
     addresses_until: float = 0.0
     robots_tries: int = 0
     asleep_until: float = 0.0  # out of memory until then; 0: not asleep
+    oversize: int = 0  # answers that were over the cap
+    soft_404: TextHash = b""  # what its "not found" with status 200 says; empty where it has none
+    best_latency_s: float = 0.0  # what its answers take when it is well
+    slow_steps: int = 0  # times the delay was doubled because its answers take longer
+    slowed_at: float = 0.0  # when the delay was doubled last
+    answers: int = 0  # since the pace was last looked at
 
 
 class UrlState(IntEnum):
@@ -295,6 +310,8 @@ class RobotsRecord(Struct, array_like=True):
     body: bytes
     fetched_at: float
     expires_at: float
+    etag: str = ""
+    last_modified: str = ""
 
 
 class DomainRecord(Struct, array_like=True):

@@ -174,7 +174,7 @@ def test_a_queue_entry_of_a_settled_url_is_found(folder: Path, capsys: pytest.Ca
         queued = queued_from(url_id, link_to(row.url).host, row)
         ledger.requeue(queued)
         row.state = UrlState.DONE
-        ledger._pending.urls[url_id] = msgspec.msgpack.encode(row)
+        ledger._store.put("urls", url_id, msgspec.msgpack.encode(row))
     assert any("is in the queue, but not queued" in problem for problem in _problems(capsys, folder))
 
 

@@ -188,7 +188,9 @@ class CrawlModel(RuleBasedStateMachine):
             self.led_to.add(host_of(result.redirect_to))
         owner = self.owner_of(order)
         if outcome in (Outcome.OK, Outcome.CLIENT_ERROR) or (outcome is Outcome.REDIRECT and order.hops >= 5):
-            self.robots[owner] = (result.robots, self.now + 24 * 3600)
+            # A file that was had may stand in for another day, where it cannot be renewed.
+            days = 2 if outcome is Outcome.OK else 1
+            self.robots[owner] = (result.robots, self.now + days * 24 * 3600)
         self.end(order, result, self.now)
 
     def owner_of(self, order: Order) -> str:
@@ -311,8 +313,10 @@ class CrawlModel(RuleBasedStateMachine):
             assert len(beside) < self.limits.address_connections, "too many at an address"
         assert order.addresses == (ADDRESSES[order.host],)
         last = self.asked.get(order.host)
-        # A nanosecond of a large number is lost in rounding.
-        assert last is None or self.now >= last.at + last.delay_s - 1e-6, "too early"
+        if last is not None:
+            # What robots.txt no longer asks for may be forgotten. A nanosecond of a large number is lost in rounding.
+            due_at = last.at + min(last.delay_s, self.pace_of(order.host)) - 1e-6
+            assert self.now >= due_at, f"too early: {order.url} at {self.now}, {last}"
         assert self.now >= self.held.get(order.host, 0.0) - 1e-6, "held by a refusal"
         assert host_of(order.url) == order.host
         if order.kind is not OrderKind.ROBOTS:

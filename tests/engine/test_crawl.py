@@ -195,6 +195,68 @@ def test_a_link_to_a_host_on_its_way_to_sleep_counts_once(monkeypatch: pytest.Mo
     assert (record.queued, bench.crawl.frontier.queued) == (1, 1)
 
 
+def _reopened(ledger: LocalLedger, folder: Path) -> LocalLedger:
+    ledger.close()
+    again = LocalLedger(folder)
+    again.open()
+    return again
+
+
+def test_a_sleeping_host_that_robots_of_another_lead_to_is_awake_for_good(tmp_path: Path) -> None:
+    ledger = LocalLedger(tmp_path)
+    ledger.open()
+    bench = Bench("http://a.test/0", "http://b.test/0", ledger=ledger, limits=FrontierLimits(max_hosts_in_memory=1))
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.REDIRECT, redirect_to="http://b.test/robots.txt")
+    (moved,) = bench.orders(after_s=1.0)
+    assert (moved.url, ledger.sleeping()[0]) == ("http://b.test/robots.txt", 1)
+    bench.end(moved, robots=b"User-agent: *\nDisallow: /\n")
+    (own,) = bench.orders(after_s=1.0)
+    bench.end(own)
+    (page,) = bench.orders(after_s=1.0)
+    assert page.url == "http://b.test/0"
+    bench.end(page)
+    ledger.commit()
+    bench.orders(after_s=1.0)
+    awake = bench.crawl.frontier.record_of("b.test")
+    assert awake is not None
+    assert (awake.asleep_until, ledger.sleeping()[0]) == (0.0, 0)
+    ledger.close()
+
+
+def test_a_host_that_is_needed_again_before_it_sleeps_stays_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "LONG_WAIT_S", 3.0)
+    bench = Bench("http://a.test/0", "http://a.test/1", limits=FrontierLimits(max_hosts_in_memory=1))
+    for order in bench.orders():
+        bench.end(order, robots=b"User-agent: *\nCrawl-delay: 9\n")
+    (page,) = bench.orders(after_s=20.0)
+    bench.end(page, links=[link_to("http://a.test/2")])
+    bench.crawl.orders(bench.now)
+    is_resident = bench.crawl.frontier.knows("a.test")
+    assert is_resident is (bench.ledger.sleeping()[0] == 0), "in one place or the other"
+    urls = []
+    while orders := bench.orders(after_s=20.0):
+        urls += [order.url for order in orders]
+        for order in orders:
+            bench.end(order)
+    assert urls == ["http://a.test/1", "http://a.test/2"]
+
+
+def test_a_commit_before_urls_are_denied_does_not_keep_them_queued(tmp_path: Path) -> None:
+    ledger = LocalLedger(tmp_path)
+    ledger.open()
+    bench = Bench("http://a.test/0", "http://a.test/1", ledger=ledger)
+    (robots,) = bench.orders()
+    bench.end(robots, robots=b"User-agent: *\nDisallow: /\n")
+    ledger.commit()
+    assert bench.orders(after_s=2.0) == []
+    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    again = Bench(ledger=_reopened(ledger, tmp_path), now=bench.now)
+    assert again.crawl.frontier.queued == 0
+    assert again.crawl.why_over(again.now, 300.0) == "exhausted"
+    again.ledger.close()
+
+
 def test_arrival_goes_on_after_a_redirect_to_another_spelling() -> None:
     bench = Bench("http://a.test/0?utm_source=x")
     (page,) = bench.past_robots()

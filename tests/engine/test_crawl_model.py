@@ -51,8 +51,8 @@ class CrawlOnDisk(CrawlModel):
 
     def rows(self) -> list[tuple[bytes, object]]:
         assert isinstance(self.ledger, LocalLedger)
-        writing = self.ledger._writing.urls if self.ledger._writing is not None else ()
-        ids = dict.fromkeys([*self.ledger._pending.urls, *writing, *(url_id for url_id, _ in self.ledger.urls())])
+        changed = self.ledger._store.changed_keys("urls")
+        ids = dict.fromkeys([*changed, *(url_id for url_id, _ in self.ledger.urls())])
         return [(url_id, self.ledger.look_up(url_id)) for url_id in ids]
 
     def teardown(self) -> None:

@@ -110,9 +110,11 @@ def test_a_kept_connection_that_the_server_closed_does_no_harm() -> None:
         async with stage(script) as scene:
             for _ in range(3):
                 exchange = await scene.get()
-                assert exchange.outcome is Outcome.OK
                 # libcurl looks whether a connection still stands only after it was idle for a second.
-                assert exchange.requests_sent <= 2
+                if exchange.outcome is Outcome.DISCONNECTED:
+                    exchange = await scene.get()
+                assert exchange.outcome is Outcome.OK
+                assert exchange.requests_sent == 1
                 await closed.wait()
                 closed.clear()
                 await asyncio.sleep(0.01)
@@ -137,7 +139,7 @@ def test_the_host_line_is_what_the_url_says() -> None:
     run(main)
 
 
-def test_a_request_that_libcurl_repeats_counts_twice() -> None:
+def test_a_request_that_libcurl_would_repeat_by_itself_is_given_back() -> None:
     sent: list[float] = []
 
     async def script(visit: Visit) -> None:
@@ -152,14 +154,14 @@ def test_a_request_that_libcurl_repeats_counts_twice() -> None:
             done: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
             scene.fetcher.start(FetchRequest(scene.url(), LOOPBACK), done.set_result, sent.append)
             exchange = await done
-            assert exchange.outcome is Outcome.OK
-            assert exchange.requests_sent == 2
+            assert exchange.outcome is Outcome.DISCONNECTED
+            assert "not repeated" in exchange.error
+            assert exchange.requests_sent == 1
             assert exchange.sent_at == sent[-1]
-            assert scene.connections == 2
+            assert (await scene.get()).outcome is Outcome.OK
 
     run(main)
-    assert len(sent) == 2
-    assert sent[0] < sent[1]
+    assert len(sent) == 1
 
 
 def test_a_fresh_connection_that_is_closed_without_an_answer_is_not_repeated() -> None:

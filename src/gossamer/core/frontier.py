@@ -28,6 +28,7 @@ from gossamer.core.robots import ALLOW_ALL, RobotsDecision, RobotsRules
 from gossamer.core.url import host_id, host_of, origin_of, path_of
 from gossamer.core.workbench import DomainSlot, HostSlot, OriginRules, Place, RobotsErrand, Workbench
 from gossamer.records import (
+    ANSWERED,
     DomainRecord,
     HostRecord,
     Order,
@@ -47,7 +48,6 @@ BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 
 # Answers that make a bare domain fall back from https to http at once.
 _HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
-_FAILED = frozenset(Outcome) - {Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.TYPE_REFUSED}
 
 
 class Resolve(Struct, frozen=True):
@@ -103,6 +103,8 @@ class FrontierLimits(Struct, frozen=True):
     max_pages_per_domain: int | None = None
     address_connections: int = 20
     domain_connections: int = 0
+    address_delay_s: float = 0.0
+    domain_delay_s: float = 0.0
     retry_wait_s: float = 2.0
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
@@ -127,7 +129,7 @@ class Consequence(Struct):
     domain: DomainRecord | None = None
     is_page: bool = False
     new_domain: bool = False
-    robots_origin: str = ""  # whose robots.txt is known now
+    robots_origin: str = ""  # whose robots.txt was asked for
     robots: OriginRules | None = None
     sitemaps: list[str] = []
     fallbacks: list[QueuedUrl] = []  # bare domains whose https cannot be had: to be tried over http
@@ -139,6 +141,7 @@ class _Running(Struct):
     host: HostSlot
     url: QueuedUrl | None
     errand: RobotsErrand | None
+    is_sent: bool = False
 
 
 class Frontier:
@@ -149,7 +152,13 @@ class Frontier:
         self._pace = pace
         self._ordering = ordering
         self._token = token
-        self._bench = Workbench(ordering, limits.address_connections, limits.domain_connections)
+        self._bench = Workbench(
+            ordering,
+            limits.address_connections,
+            limits.domain_connections,
+            address_delay_s=limits.address_delay_s,
+            domain_delay_s=limits.domain_delay_s,
+        )
         self._hosts: dict[str, HostSlot] = {}
         self._domains: dict[str, DomainSlot] = {}
         self._idle: OrderedDict[str, HostSlot] = OrderedDict()
@@ -189,11 +198,12 @@ class Frontier:
         slot = self._domains.get(record.domain)
         if slot is None:
             slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
+            slot.next_at = self._bench.gates.domain_next_at(record.domain)
         slot.hosts += 1
         host = HostSlot(record, host_id(record.name), slot, connections=self._pace.connections(record.name))
         host.lane = self._ordering.lane(record.rank)
         host.origins = robots
-        host.crawl_delay_s = max((o.rules.crawl_delay_s or 0.0 for o in robots.values() if o.rules), default=0.0)
+        host.crawl_delay_s = _crawl_delay_s(robots)
         if record.queued:
             host.horizon = BEFORE_ALL
         self._renew_promises(host, now)
@@ -209,6 +219,11 @@ class Frontier:
         record = host.record
         record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + delay_s)
         record.parked_until = min(record.parked_until, now + MAX_RETRY_AFTER_S)
+        record.slowed_at = min(record.slowed_at, now)
+
+    def take_up(self, now: float) -> None:
+        """Take note that a crawl goes on that was begun before: any address or domain may have been asked just now."""
+        self._bench.gates.begun_at = now
 
     def woken(self, still_asleep: int, next_at: float) -> None:
         """Take note that `Wake` was carried out."""
@@ -289,7 +304,7 @@ class Frontier:
         for errand in host.errands:
             owner = self._hosts.get(host_of(errand.origin + "/"))
             if owner is not None and owner is not host:
-                ban = self._learn_robots(owner, errand.origin, None, outcome, now)
+                ban = self._learn_robots(owner, errand.origin, None, Result(0, outcome), now)
                 self._park_for_robots(owner, ban)
                 self._settle(owner, now)
 
@@ -307,18 +322,25 @@ class Frontier:
         host = running.host
         if host.unsent == order_id:
             host.unsent = 0
-        self._hold_pace(host, max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S)
+        arrived_at = max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S
+        self._hold_gates(running, arrived_at)
+        self._hold_pace(host, arrived_at)
         self._settle(host, now)
+
+    def _hold_gates(self, running: _Running, arrived_at: float) -> None:
+        is_first_word, running.is_sent = not running.is_sent, True
+        self._bench.gates.hold(running.host, running.order.addresses[0], arrived_at, is_first_word=is_first_word)
 
     def complete(self, result: Result, now: float) -> Consequence:
         """Take note that an order has ended; return what follows from it."""
         running = self._running.pop(result.order_id)
         host, order = running.host, running.order
+        # Of a worker that died nobody knows what it sent last: it counts as sent now.
+        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, _arrived_at(result))
+        self._hold_gates(running, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
             host.unsent = 0
-        # Of a worker that died nobody knows what it sent last: it counts as sent now.
-        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, _arrived_at(result))
         before = host.record.parked_until
         self._count(host, result, now)
         what = Consequence(hosts=[host.record])
@@ -340,11 +362,10 @@ class Frontier:
         record.fetches += 1
         record.last_fetch_at = now
         record.bytes += result.wire_bytes
-        if result.outcome in _FAILED:
+        if result.outcome not in ANSWERED:
             record.errors += 1
         if result.first_byte_at > result.sent_at > 0:
-            latency_s = result.first_byte_at - result.sent_at
-            record.latency_s = latency_s if not record.latency_s else 0.8 * record.latency_s + 0.2 * latency_s
+            politeness.note_latency(record, result.first_byte_at - result.sent_at)
         politeness.note_result(record, result, now)
 
     # -- the end of a page -----------------------------------------------------------------------
@@ -369,9 +390,8 @@ class Frontier:
             return
         self.queued -= 1
         host.record.queued -= 1
-        what.state = UrlState.DEAD if result.outcome in _FAILED else UrlState.DONE
-        is_answer = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and result.is_kept
-        what.is_page = is_answer and url.kind is OrderKind.PAGE
+        what.state = UrlState.DEAD if result.outcome not in ANSWERED else UrlState.DONE
+        what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
         if what.is_page:
             self._count_page(host, what)
         if not what.is_page or (self._is_crowded() and not host.domain.pages_in_flight):
@@ -403,6 +423,7 @@ class Frontier:
     # -- robots.txt ------------------------------------------------------------------------------
 
     def _end_robots(self, host: HostSlot, errand: RobotsErrand, result: Result, what: Consequence, now: float) -> None:
+        what.robots_origin = errand.origin
         if result.outcome is Outcome.WORKER_LOST:
             host.errands.append(errand)
             return
@@ -412,32 +433,38 @@ class Frontier:
         owner = self._hosts.get(host_of(errand.origin + "/"))
         if owner is None:
             return
+        last = owner.origins.get(errand.origin)
         rules = robots_book.rules_from(result, self._token)
         what.fallbacks = self._https_fallbacks(owner, errand, result)
-        what.robots_origin = errand.origin
-        what.robots = self._learn_robots(owner, errand.origin, rules, result.outcome, now)
+        if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
+            what.robots = owner.origins[errand.origin] = robots_book.renewed(last, now)
+        else:
+            what.robots = self._learn_robots(owner, errand.origin, rules, result, now)
         if what.robots.is_unreachable and not what.fallbacks:
             self._park_for_robots(owner, what.robots)
         what.sitemaps = list(rules.sitemaps) if rules else []
         if owner is not host:
+            if owner.crawl_delay_s:  # it may have been asked just before, when nobody knew how slow it wants us to be
+                self._hold_pace(owner, owner.record.last_fetch_at)
             what.hosts.append(owner.record)
             self._settle(owner, now)
 
     def _learn_robots(
-        self, owner: HostSlot, origin: str, rules: RobotsRules | None, outcome: Outcome, now: float
+        self, owner: HostSlot, origin: str, rules: RobotsRules | None, result: Result, now: float
     ) -> OriginRules:
         if rules is not None:
             owner.record.robots_tries = 0
-            state = robots_book.known(rules, now)
+            state = robots_book.known(rules, result, now)
         elif self.limits.is_unreachable_robots_allowed:
             state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_book.UNREACHABLE_TTL_S)
         else:
             owner.record.robots_tries += 1
-            state = robots_book.unreachable(owner.record.robots_tries, self._first_wait(owner), now)
-            owner.record.park_reason = f"robots.txt unreachable: {outcome}"
+            tries, wait_s = owner.record.robots_tries, self._first_wait(owner)
+            ban = robots_book.unreachable(tries, wait_s, now, result.retry_after_s)
+            state = robots_book.stand_in(owner.origins.get(origin), ban, now) or ban
+            owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
         owner.origins[origin] = state
-        if rules is not None and rules.crawl_delay_s:
-            owner.crawl_delay_s = max(owner.crawl_delay_s, rules.crawl_delay_s)
+        owner.crawl_delay_s = _crawl_delay_s(owner.origins)
         return state
 
     @staticmethod
@@ -477,7 +504,7 @@ class Frontier:
         for host in self._bench.due(now):
             self._settle(host, now)
         while self.in_flight < self.limits.connections and not self._is_quota_out():
-            ready = self._bench.take()
+            ready = self._bench.take(now)
             if ready is None:
                 return None
             order = self._order_for(ready, now)
@@ -513,8 +540,9 @@ class Frontier:
         origin = origin_of(url.url)
         robots = host.origins.get(origin)
         if robots is None or robots.expires_at <= now:
-            host.origins[origin] = OriginRules(is_pending=True, expires_at=float("inf"))
-            return self._order_robots(host, RobotsErrand(origin, origin + "/robots.txt", 0), now)
+            asked = host.origins[origin] = robots_book.asked_again(robots)
+            errand = RobotsErrand(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
+            return self._order_robots(host, errand, now)
         if robots.is_pending:
             self._settle(host, now)
             return None
@@ -580,9 +608,9 @@ class Frontier:
             hops=url.hops if url else errand.hops if errand else 0,
             attempt=url.attempt if url else 0,
             ordered_at=now,
-            etag=url.etag if url else "",
-            last_modified=url.last_modified if url else "",
-            report_sent=host.connections > 1,
+            etag=url.etag if url else errand.etag if errand else "",
+            last_modified=url.last_modified if url else errand.last_modified if errand else "",
+            report_sent=host.connections > 1 or self._bench.gates.has_pace,
             needs_links=url is not None and url.depth < self.limits.max_depth,
         )
         self._next_order_id += 1
@@ -656,6 +684,8 @@ class Frontier:
         """Return a host's place; a time where it has to wait."""
         if host.is_resolving or host.is_refilling:
             return Place.BUSY
+        if host.record.is_blocked:
+            return Place.BUSY if host.in_flight else Place.SPENT
         host.recall(now)
         if not host.errands:
             if not host.head and not host.deferred and host.horizon is None:
@@ -727,6 +757,14 @@ class Frontier:
         host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
         self._commands.append(Bury(host.record, outcome, error))
 
+    def block(self, host_name: str, is_blocked: bool, now: float) -> None:
+        """Never ask a host again, or do so again; requests that are out are let to end."""
+        host = self._hosts.get(host_name)
+        if host is not None and host.record.is_blocked is not is_blocked:
+            host.record.is_blocked = is_blocked
+            if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+                self._settle(host, now)
+
     def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
         """Drop queued URLs of a host; return those that could be dropped, which are not in flight."""
         host = self._hosts.get(host_name)
@@ -792,6 +830,10 @@ class Frontier:
         """Return a host's URLs in memory in order, for inspection."""
         host = self._hosts.get(host_name)
         return [entry[2] for entry in sorted(host.head)] if host else []
+
+
+def _crawl_delay_s(origins: dict[str, OriginRules]) -> float:
+    return max((origin.rules.crawl_delay_s or 0.0 for origin in origins.values() if origin.rules), default=0.0)
 
 
 def _arrived_at(result: Result) -> float:

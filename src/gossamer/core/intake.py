@@ -13,12 +13,15 @@ from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
+from gossamer.core.novelty import Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
 from gossamer.core.traps import DateBudget, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 
 MEMO_URLS = 200_000
+DEEP = 2  # beyond this depth a host that sends over-size answers is not followed
+_NOT_REMEMBERED = frozenset({"first_pass", "oversize_host"})  # depends on more than the URL
 
 
 class Refused(Struct, frozen=True):
@@ -67,6 +70,8 @@ class Intake:
         self._max_links = max_links_per_page
         self._remembers = remembers
         self._dates = DateBudget()
+        self.novelty = Novelty()
+        self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
         self.next_seq = 1
 
@@ -81,8 +86,9 @@ class Intake:
                 continue
             rule = self._refusal(link, finding)
             if rule is not None:
-                if rule != "first_pass":
+                if rule not in _NOT_REMEMBERED:
                     self._remember(link.id)
+                if rule != "first_pass":
                     screened.refused.append(Refused(link, rule))
                 continue
             if len(screened.candidates) >= self._max_links and finding.source is not Source.SITEMAP:
@@ -96,10 +102,16 @@ class Intake:
         if finding.source is Source.SEED:
             return None
         if finding.kind is OrderKind.SITEMAP:
-            return None
+            rule = self.scope.refusal(link.url, link.host)
+            return None if rule == "extension" else rule  # sitemap.xml.gz
         rule = (
-            self.scope.refusal(link.url, link.host) or shape_trap(link.url) or self._dates.refusal(link.url, link.host)
+            self.scope.refusal(link.url, link.host)
+            or shape_trap(link.url)
+            or self._dates.refusal(link.url, link.host)
+            or self.novelty.refusal(link.url, link.host)
         )
+        if rule is None and link.host in self.heavy_hosts and finding.depth > DEEP:
+            rule = "oversize_host"
         if rule is not None:
             return rule
         if self.first_pass is not None and finding.source is not Source.REDIRECT:

@@ -1,13 +1,16 @@
 """How long is a host left alone? Pace, refusals and parking; all of it durable in `HostRecord`.
 
 The delay in force is the larger of the configured delay and the host's Crawl-delay,
-doubled once for each step of back-off. It never falls below that floor. A refusal (429,
-or 503 with Retry-After) holds the whole host; five failures in a row park it.
+doubled once for each step of back-off and of slowness. It never falls below that floor. A
+refusal (429, or 503 with Retry-After) holds the whole host; five failures in a row park it.
+Rising latency doubles the delay each time that it has doubled itself, and halves it step by
+step as it falls. What was on its way when the delay was doubled does not double it again.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -23,6 +26,10 @@ MAX_PARK_S = 3600.0
 MAX_BACKOFF = 8  # 256 times the delay
 MAX_DELAY_S = 3600.0
 FIRST_REFUSAL_S = 5.0
+LEAST_REFUSAL_S = 2.0  # a commit is begun at once, and over by then: a refusal is durable before the next request
+LATENCY_NOTICED_S = 0.25  # below this the network and our own work are as large
+MAX_SLOW_STEPS = 6
+ANSWERS_A_STEP = 5
 
 
 class PaceRule(Struct, frozen=True):
@@ -58,18 +65,42 @@ class Pace:
 
 
 def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
-    """Return the host's delay with its back-off."""
-    if not record.backoff:
+    """Return the host's delay with its back-off and its slowness."""
+    if not record.backoff and not record.slow_steps:
         return floor_s
-    return max(floor_s, min(MAX_DELAY_S, max(floor_s, 0.5) * float(1 << record.backoff)))
+    # Who asked for no delay at all gets one after failures, but not because answers take long.
+    least_s = max(floor_s, 0.5) if record.backoff else floor_s
+    return max(floor_s, min(MAX_DELAY_S, least_s * float(1 << (record.backoff + record.slow_steps))))
+
+
+def note_latency(record: HostRecord, latency_s: float) -> None:
+    """Let the pace follow how long answers take: a step at a time, after a few answers each."""
+    smooth_s = latency_s if not record.latency_s else 0.8 * record.latency_s + 0.2 * latency_s
+    record.latency_s = smooth_s
+    # The best drifts towards what is usual: a site that became slower for good is not left behind for ever.
+    best_s = record.best_latency_s
+    record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.002 * (smooth_s - best_s)
+    record.answers += 1
+    if record.answers < ANSWERS_A_STEP:
+        return
+    wanted = int(math.log2(max(1.0, smooth_s / max(record.best_latency_s, LATENCY_NOTICED_S))))
+    if wanted != record.slow_steps:
+        record.slow_steps = min(MAX_SLOW_STEPS, record.slow_steps + (1 if wanted > record.slow_steps else -1))
+        record.answers = 0
+
+
+def is_refusal(result: Result) -> bool:
+    """Tell whether a host asked to be left alone."""
+    is_busy = result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0
+    return is_busy or result.outcome is Outcome.RATE_LIMITED
 
 
 def note_result(record: HostRecord, result: Result, now: float) -> None:
     """Let a host's promises follow from how a fetch ended."""
-    if result.outcome is Outcome.RATE_LIMITED or (result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0):
+    if is_refusal(result):
         _hold_after_refusal(record, result, now)
     elif result.outcome in HOST_FAILURES:
-        _note_failure(record, result.outcome, now)
+        _note_failure(record, result, now)
     elif result.outcome is not Outcome.WORKER_LOST:
         record.failures_in_a_row = 0
         record.backoff = max(0, record.backoff - 1)
@@ -79,17 +110,24 @@ def note_result(record: HostRecord, result: Result, now: float) -> None:
 def _hold_after_refusal(record: HostRecord, result: Result, now: float) -> None:
     # A burst counts once: refusals that arrive while the host is held already change nothing but the later time.
     if record.parked_until <= now:
-        record.backoff = min(MAX_BACKOFF, record.backoff + 1)
-    wait_s = result.retry_after_s if result.retry_after_s > 0 else FIRST_REFUSAL_S * 2 ** (record.backoff - 1)
-    record.parked_until = max(record.parked_until, now + min(wait_s, MAX_RETRY_AFTER_S))
+        _double(record, result, now)
+    wait_s = result.retry_after_s if result.retry_after_s > 0 else FIRST_REFUSAL_S * 2 ** max(0, record.backoff - 1)
+    record.parked_until = max(record.parked_until, now + min(max(wait_s, LEAST_REFUSAL_S), MAX_RETRY_AFTER_S))
     record.park_reason = f"{result.status} Retry-After" if result.retry_after_s > 0 else str(result.status)
 
 
-def _note_failure(record: HostRecord, outcome: Outcome, now: float) -> None:
+def _double(record: HostRecord, result: Result, now: float) -> None:
+    """Double the delay, unless the request was on its way when it was doubled last: a burst counts once."""
+    if (result.sent_at or now) >= record.slowed_at:
+        record.backoff = min(MAX_BACKOFF, record.backoff + 1)
+        record.slowed_at = now
+
+
+def _note_failure(record: HostRecord, result: Result, now: float) -> None:
     record.failures_in_a_row += 1
     if record.failures_in_a_row >= FAILURES_BEFORE_BACKOFF:
-        record.backoff = min(MAX_BACKOFF, record.backoff + 1)
+        _double(record, result, now)
     if record.failures_in_a_row >= FAILURES_BEFORE_PARKING:
         doublings = min(10, record.failures_in_a_row - FAILURES_BEFORE_PARKING)  # beyond MAX_PARK_S
         record.parked_until = max(record.parked_until, now + min(MAX_PARK_S, FIRST_PARK_S * 2**doublings))
-        record.park_reason = f"{record.failures_in_a_row} failures in a row, last {outcome}"
+        record.park_reason = f"{record.failures_in_a_row} failures in a row, last {result.outcome}"

@@ -2,17 +2,22 @@
 
 2xx: the rules in the body. 3xx: followed up to five times, for the first authority; then
 as if there were none. 4xx: no rules, everything is allowed; but 429, 5xx and no answer at
-all mean that nothing may be fetched until it is asked again.
+all mean that nothing may be fetched until it is asked again. Where a file was had before
+and only its renewal fails, that copy stands in for another day. 304: the rules hold on.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots import ALLOW_ALL, RobotsRules, parse_robots
 from gossamer.core.workbench import OriginRules
 from gossamer.records import Outcome, Result
 
 ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
+LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and a day more while it cannot be renewed
 MAX_ROBOTS_HOPS = 5
 QUICK_TRIES = 3
 
@@ -21,21 +26,52 @@ _ABSENT = frozenset(
 )
 
 
+def is_absent(outcome: str) -> bool:
+    """Tell whether an answer means that there is no robots.txt."""
+    return outcome in _ABSENT or outcome == Outcome.REDIRECT
+
+
 def rules_from(result: Result, token: str) -> RobotsRules | None:
     """Return the rules that an answer lays down, or None where robots.txt could not be reached."""
     if result.outcome is Outcome.OK:
         return parse_robots(result.robots, token)
-    if result.outcome in _ABSENT or result.outcome is Outcome.REDIRECT:
-        return ALLOW_ALL
-    return None
+    return ALLOW_ALL if is_absent(result.outcome) else None
 
 
-def known(rules: RobotsRules, now: float) -> OriginRules:
-    """Return rules that hold for a day."""
-    return OriginRules(rules=rules, expires_at=now + ROBOTS_TTL_S)
+def known(rules: RobotsRules, result: Result, now: float) -> OriginRules:
+    """Return rules that hold for a day; those of a file that was had may stand in for longer."""
+    is_file = result.outcome is Outcome.OK
+    return OriginRules(
+        rules=rules,
+        expires_at=now + ROBOTS_TTL_S,
+        good_until=now + LAST_GOOD_S if is_file else 0.0,
+        etag=result.etag if is_file else "",
+        last_modified=result.last_modified if is_file else "",
+    )
 
 
-def unreachable(tries: int, first_wait_s: float, now: float) -> OriginRules:
-    """Return a ban until robots.txt is asked for again: soon at first, then every hour."""
+def renewed(last: OriginRules, now: float) -> OriginRules:
+    """Return rules that hold for another day: the file is the same as before."""
+    until, good_until = now + ROBOTS_TTL_S, now + LAST_GOOD_S
+    return replace(last, is_pending=False, is_stand_in=False, expires_at=until, good_until=good_until)
+
+
+def asked_again(last: OriginRules | None) -> OriginRules:
+    """Return the state of an origin whose robots.txt is being asked for; what was known is kept for its answer."""
+    if last is None or last.rules is None:
+        return OriginRules(is_pending=True, expires_at=float("inf"))
+    return replace(last, is_pending=True, expires_at=float("inf"))
+
+
+def unreachable(tries: int, first_wait_s: float, now: float, retry_after_s: float = 0.0) -> OriginRules:
+    """Return a ban until robots.txt is asked for again: soon at first, then every hour, or when the server says."""
     wait_s = first_wait_s * 4 ** (tries - 1) if tries <= QUICK_TRIES else UNREACHABLE_TTL_S
-    return OriginRules(expires_at=now + wait_s, is_unreachable=True)
+    return OriginRules(expires_at=now + max(wait_s, min(retry_after_s, MAX_RETRY_AFTER_S)), is_unreachable=True)
+
+
+def stand_in(last: OriginRules | None, ban: OriginRules, now: float) -> OriginRules | None:
+    """Return the last good copy in place of a ban, until robots.txt is asked for again; None where there is none."""
+    if last is None or last.rules is None or last.good_until <= now:
+        return None
+    until = min(ban.expires_at, last.good_until)
+    return replace(last, is_pending=False, expires_at=until, is_stand_in=True)

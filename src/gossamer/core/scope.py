@@ -70,6 +70,10 @@ class Scope:
         self._blocked = frozenset(host.lower() for host in blocked_hosts)
         self._places: set[str] = set()
 
+    def block(self, hosts: Iterable[str]) -> None:
+        """Refuse these hosts and domains from now on, and no others."""
+        self._blocked = frozenset(host.lower() for host in hosts)
+
     def join(self, url: str, host: str) -> bool:
         """Let a seed, or the target of a seed's redirect, open its surroundings; tell whether they were closed."""
         place = self._place_of(url, host)

@@ -20,10 +20,11 @@ _DATED_PATH = re.compile(
     r"/(?:19|20)\d\d(?:[/_-](?:0?[1-9]|1[0-2])(?![\d])(?:[/_-](?:0?[1-9]|[12]\d|3[01])(?![\d]))?)/?(?:$|\?)"
 )
 _DATED_QUERY = re.compile(
-    r"[?&](?:date|month|day|ym|cal|calendar|start|from)=(?:19|20)\d\d-?(?:0[1-9]|1[0-2])"
-    r"|[?&]y(?:ear)?=(?:19|20)\d\d.*[?&]m(?:onth)?=|[?&]m(?:onth)?=\d.*[?&]y(?:ear)?=(?:19|20)\d\d",
-    re.IGNORECASE,
+    r"[?&](?:date|month|day|ym|cal|calendar|start|from)=(?:19|20)\d\d-?(?:0[1-9]|1[0-2])", re.IGNORECASE
 )
+# Searched for one by one: a pattern with both would take quadratic time on a query full of years.
+_YEAR_QUERY = re.compile(r"[?&]y(?:ear)?=(?:19|20)\d\d", re.IGNORECASE)
+_MONTH_QUERY = re.compile(r"[?&]m(?:onth)?=", re.IGNORECASE)
 
 
 def shape_trap(url: str) -> str | None:
@@ -41,7 +42,13 @@ def shape_trap(url: str) -> str | None:
 def is_dated(url: str) -> bool:
     """Tell whether a URL ends in a date (year and month): the shape of a calendar without end."""
     path = path_of(url)
-    return _DATED_PATH.search(path) is not None or ("?" in path and _DATED_QUERY.search(path) is not None)
+    return _DATED_PATH.search(path) is not None or ("?" in path and _is_dated_query(path))
+
+
+def _is_dated_query(path: str) -> bool:
+    if _DATED_QUERY.search(path) is not None:
+        return True
+    return _YEAR_QUERY.search(path) is not None and _MONTH_QUERY.search(path) is not None
 
 
 class DateBudget:

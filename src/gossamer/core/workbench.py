@@ -2,8 +2,8 @@
 
 A host is in exactly one place: idle (no work), waiting (one valid entry in the heap of due
 times), ready (one valid entry in a lane, by standing), busy (as many orders out as it may
-have, or its name or robots.txt is being looked up), blocked (its address or domain is at
-its limit), spent (its budget is used up). Entries carry the host's ticket; an entry whose
+have, or its name or robots.txt is being looked up), blocked (in line at the gate of its
+address or domain), spent (its budget is used up). Entries carry the host's ticket; an entry whose
 ticket is old is skipped when it comes up. `take` costs O(log hosts). `now` is passed in.
 """
 
@@ -15,6 +15,7 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from gossamer.core.gates import GateRule, Gates
 from gossamer.core.priority import Ordering, Standing
 from gossamer.core.robots import RobotsRules
 from gossamer.records import HostId, HostRecord, QueuedUrl
@@ -44,14 +45,9 @@ class DomainSlot:
     pages_in_flight: int = 0
     blocked: deque[HostSlot] = field(default_factory=deque)
     spent: dict[str, HostSlot] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class AddressSlot:
-    """An IP address that has requests in flight or hosts that wait for it."""
-
-    in_flight: int = 0
-    blocked: deque[HostSlot] = field(default_factory=deque)
+    next_at: float = 0.0
+    unsent: int = 0
+    is_timed: bool = False
 
 
 @dataclass(slots=True)
@@ -62,6 +58,10 @@ class OriginRules:
     expires_at: float = 0.0
     is_pending: bool = False
     is_unreachable: bool = False  # rules is None and nothing may be fetched before `expires_at`
+    good_until: float = 0.0  # where it cannot be renewed, the rules may stand in until then
+    is_stand_in: bool = False  # they do so now
+    etag: str = ""
+    last_modified: str = ""
 
 
 @dataclass(slots=True)
@@ -71,6 +71,8 @@ class RobotsErrand:
     origin: str
     url: str
     hops: int
+    etag: str = ""  # of the copy at hand
+    last_modified: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -134,14 +136,20 @@ class HostSlot:
 class Workbench:
     """The places of all hosts in memory."""
 
-    def __init__(self, ordering: Ordering, address_connections: int, domain_connections: int) -> None:
+    def __init__(
+        self,
+        ordering: Ordering,
+        address_connections: int,
+        domain_connections: int,
+        *,
+        address_delay_s: float = 0.0,
+        domain_delay_s: float = 0.0,
+    ) -> None:
         self._ordering = ordering
-        self._address_connections = address_connections
-        self._domain_connections = domain_connections
+        self.gates = Gates(GateRule(address_connections, address_delay_s), GateRule(domain_connections, domain_delay_s))
         self._due: list[tuple[float, int, HostSlot]] = []
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
-        self._addresses: dict[str, AddressSlot] = {}
         self._tickets = 0
         self.count = dict.fromkeys(Place, 0)
 
@@ -183,7 +191,7 @@ class Workbench:
 
     def due(self, now: float) -> list[HostSlot]:
         """Return the hosts whose waiting is over; the caller gives each a new place."""
-        over: list[HostSlot] = []
+        over = [host for host in self.gates.open_due(now) if host.place is Place.BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):
             entry = heappop(self._due)
             if not self._is_stale(entry):
@@ -194,23 +202,26 @@ class Workbench:
         """Return when the next wait is over."""
         while self._due and self._is_stale(self._due[0]):
             heappop(self._due)
-        return self._due[0][0] if self._due else None
+        gate_at = self.gates.next_time()
+        if not self._due:
+            return gate_at
+        return self._due[0][0] if gate_at is None else min(self._due[0][0], gate_at)
 
     @staticmethod
     def _is_stale(entry: tuple[object, int, HostSlot]) -> bool:
         return entry[1] != entry[2].ticket
 
-    def take(self) -> HostSlot | None:
+    def take(self, now: float = float("inf")) -> HostSlot | None:
         """Return the ready host whose turn it is, and that its address and domain have room for."""
         while True:
             host = self._first()
             if host is None:
                 return None
-            blockers = self._blockers(host)
-            if blockers is None:
+            gate = self.gates.closed(host, now)
+            if gate is None:
                 return host
             self.move(host, Place.BLOCKED)
-            blockers.append(host)
+            gate.blocked.append(host)
 
     def _first(self) -> HostSlot | None:
         lane = self._next_lane()
@@ -245,41 +256,17 @@ class Workbench:
         self._credit[best] -= sum(self._ordering.lane_weights[number] for number in filled)
         return best
 
-    def _blockers(self, host: HostSlot) -> deque[HostSlot] | None:
-        """Return the line of those who wait for the same limit, or None where there is room."""
-        if self._domain_connections and host.domain.in_flight >= self._domain_connections:
-            return host.domain.blocked
-        if self._address_connections and host.record.addresses:
-            slot = self._addresses.get(host.record.addresses[0])
-            if slot is not None and slot.in_flight >= self._address_connections:
-                return slot.blocked
-        return None
-
     def occupy(self, host: HostSlot, address: str) -> None:
         """Count a request that goes out."""
         host.in_flight += 1
-        host.domain.in_flight += 1
-        self._addresses.setdefault(address, AddressSlot()).in_flight += 1
+        self.gates.occupy(host, address)
 
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
         """Count a request that ended; return the hosts that it held up, for the caller to place."""
         host.in_flight -= 1
-        host.domain.in_flight -= 1
-        freed = _let_go(host.domain.blocked, host.domain.in_flight, self._domain_connections)
-        slot = self._addresses[address]
-        slot.in_flight -= 1
-        freed += _let_go(slot.blocked, slot.in_flight, self._address_connections)
-        if not slot.in_flight:
-            del self._addresses[address]
-        return [slot for slot in freed if slot.place is Place.BLOCKED]
+        return [other for other in self.gates.vacate(host, address) if other.place is Place.BLOCKED]
 
     @property
     def ready(self) -> int:
         """How many hosts could be asked now."""
         return self.count[Place.READY]
-
-
-def _let_go(blocked: deque[HostSlot], in_flight: int, limit: int) -> list[HostSlot]:
-    """Take as many hosts from the line as there is room; all, where nothing is left in flight to free the rest."""
-    count = len(blocked) if not in_flight else min(len(blocked), limit - in_flight)
-    return [blocked.popleft() for _ in range(count)]

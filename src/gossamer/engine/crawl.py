@@ -24,10 +24,12 @@ from gossamer.core import frontier as core
 from gossamer.core.catalog import queued_from, record_of, settled_record
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Consequence, Frontier
-from gossamer.core.intake import Finding, Intake
-from gossamer.core.robots import parse_robots
+from gossamer.core.intake import Finding, Intake, Refused
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
+from gossamer.core.robots_book import LAST_GOOD_S
 from gossamer.core.url import canonical, host_id, host_of, link_to
 from gossamer.core.workbench import OriginRules
+from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.narrator import Narrator
 from gossamer.engine.tally import Tally
 from gossamer.ports import Ledger
@@ -48,8 +50,12 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
+from gossamer.telemetry.events import EventName
 
 MAX_HOPS = 5
+MAX_CROSS_SUBMITS = 10_000
+FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it changed
+MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
 
 
 class CrawlRules(Struct, frozen=True):
@@ -61,6 +67,8 @@ class CrawlRules(Struct, frozen=True):
     cooldown_s: float = 0.0
     max_queued: int | None = None
     continues_after_target: bool = False
+    max_hosts_per_domain: int = 1000
+    watches_traps: bool = True
 
 
 class Crawl:
@@ -74,12 +82,17 @@ class Crawl:
         self._intake = intake
         self._ledger = ledger
         self._tell = narrator
+        self._evidence = Evidence(intake, frontier, ledger, narrator, is_on=rules.watches_traps)
         self.tally = Tally()
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._places: list[str] = []  # what opened the scope
+        self._cross_submits: dict[
+            UrlId, set[str]
+        ] = {}  # sitemaps, and the domains elsewhere whose robots.txt lists them
         self._before = 0.0, 0.0  # seconds and CPU of the runs before
         self.is_target_reached = False
+        self._opted_out: frozenset[str] = frozenset()
         self.ranks: Callable[[str], float] = lambda _host: 0.5
 
     # -- starting ---------------------------------------------------------------------------------
@@ -88,6 +101,7 @@ class Crawl:
         """Take up the crawl that the ledger holds."""
         value = self._ledger.get_meta("tally")
         if value is not None:
+            self.frontier.take_up(now)
             self.tally = msgspec.msgpack.decode(value, type=Tally)
         self._before = self.tally.seconds, self.tally.cpu_seconds
         self._intake.next_seq = self.tally.next_seq
@@ -95,6 +109,7 @@ class Crawl:
         self._places = msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str])
         for place in self._places:
             self._intake.scope.join(place, host_of(place))
+        self._evidence.restore()
         if self._intake.first_pass is not None:
             for domain in self._ledger.domains():
                 if domain.pages:
@@ -113,6 +128,7 @@ class Crawl:
 
     def _restore_host(self, host: HostRecord, now: float) -> None:
         self.frontier.queued += host.queued
+        self._evidence.note_host(host)
         if self._intake.first_pass is not None:
             for _ in range(host.queued):
                 self._intake.first_pass.queue(host.domain)
@@ -234,21 +250,34 @@ class Crawl:
 
     def _load(self, record: HostRecord, now: float) -> None:
         origins = {
-            robots.origin: OriginRules(
-                rules=parse_robots(robots.body, self._rules.robots_token), expires_at=robots.expires_at
-            )
+            robots.origin: self._rules_kept(robots)
             for robots in self._ledger.robots(host_id(record.name))
-            if robots.expires_at > now
+            if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }
         domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
+        record.is_blocked = self._has_opted_out(record)
         self.frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with its promises renewed
+
+    def _rules_kept(self, robots: RobotsRecord) -> OriginRules:
+        """Return the rules of a robots.txt that the ledger holds; a file whose day is over waits to be renewed."""
+        is_file = robots.outcome == Outcome.OK.value
+        return OriginRules(
+            rules=parse_robots(robots.body, self._rules.robots_token),
+            expires_at=robots.expires_at,
+            good_until=robots.fetched_at + LAST_GOOD_S if is_file else 0.0,
+            etag=robots.etag,
+            last_modified=robots.last_modified,
+        )
 
     def _host_record(self, name: str, now: float) -> HostRecord:
         record = self._ledger.host(name)
         if record is None:
             record = HostRecord(name, registrable_domain(name), rank=self.ranks(name), first_seen_at=now)
             self._ledger.put_host(record)
+            domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
+            domain.hosts += 1
+            self._ledger.put_domain(domain)
         return record
 
     def _put_to_sleep(self, record: HostRecord, until: float) -> None:
@@ -287,9 +316,13 @@ class Crawl:
         what = self.frontier.complete(result, now)
         if result.outcome is not Outcome.WORKER_LOST:
             self.tally.count_fetch(order.kind, result)
+        if order.kind is OrderKind.PAGE:
+            self._evidence.note_size(what.hosts[0], result)
         for record in what.hosts:
             self._ledger.put_host(record)
         if what.domain is not None:
+            known = self._ledger.domain(what.domain.name)
+            what.domain.hosts = known.hosts if known is not None else 1
             self._ledger.put_domain(what.domain)
         if result.archived is not None:
             self._ledger.put_archive_end(result.archived.file, result.archive_end)
@@ -332,22 +365,42 @@ class Crawl:
     # -- robots.txt -------------------------------------------------------------------------------
 
     def _end_robots(self, order: Order, result: Result, what: Consequence, now: float) -> None:
-        self._tell.robots(order, result, now)
-        if what.robots is not None and not what.robots.is_unreachable:
-            self._ledger.put_robots(
-                RobotsRecord(
-                    origin=what.robots_origin,
-                    status=result.status,
-                    outcome=result.outcome.value,
-                    body=result.robots if result.outcome is Outcome.OK else b"",
-                    fetched_at=now,
-                    expires_at=what.robots.expires_at,
-                )
-            )
+        self._tell.robots(order, result, what.robots_origin, now)
+        if what.robots is not None and not what.robots.is_unreachable and not what.robots.is_stand_in:
+            self._keep_robots(what.robots_origin, what.robots, result, now)
+        self._warn_of_robots(order, result, what, now)
         for url in what.fallbacks:
             self._fall_back(url, result, now)
         if self._rules.follows_sitemaps and what.sitemaps and self._intake.first_pass is None:
             self._offer_sitemaps(what.sitemaps, what.robots_origin, now)
+
+    def _warn_of_robots(self, order: Order, result: Result, what: Consequence, now: float) -> None:
+        """Say where robots.txt is absurd: a redirect loop counts as none, a delay over an hour as an hour."""
+        if what.robots is None:
+            return
+        rules = what.robots.rules
+        reason = "robots_loop" if result.outcome is Outcome.REDIRECT else ""
+        if rules is not None and rules.crawl_delay_s == MAX_CRAWL_DELAY_S:
+            reason = "crawl_delay_capped"
+        if reason:
+            self._tell.tell(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
+
+    def _keep_robots(self, origin: str, rules: OriginRules, result: Result, now: float) -> None:
+        record = RobotsRecord(
+            origin=origin,
+            status=result.status,
+            outcome=result.outcome.value,
+            body=result.robots if result.outcome is Outcome.OK else b"",
+            fetched_at=now,
+            expires_at=rules.expires_at,
+            etag=rules.etag,
+            last_modified=rules.last_modified,
+        )
+        if result.outcome is Outcome.NOT_MODIFIED:
+            kept = (known for known in self._ledger.robots(host_id(host_of(origin + "/"))) if known.origin == origin)
+            for known in kept:
+                record.status, record.outcome, record.body = known.status, known.outcome, known.body
+        self._ledger.put_robots(record)
 
     def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
         """A bare domain has no https: try it over http."""
@@ -363,7 +416,11 @@ class Crawl:
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
         urls = [url for text in sitemaps[:100] if (url := canonical(text, origin + "/")) is not None]
-        links = [link for url in urls if self._intake.scope.refusal((link := link_to(url)).url, link.host) is None]
+        links = [link_to(url) for url in urls]
+        host = host_of(origin + "/")
+        for link in links:
+            if link.host != host and len(self._cross_submits) < MAX_CROSS_SUBMITS:
+                self._cross_submits.setdefault(link.id, set()).add(registrable_domain(host))
         self._offer(links, Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
 
     # -- pages ------------------------------------------------------------------------------------
@@ -379,7 +436,11 @@ class Crawl:
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
         state = what.state or UrlState.DONE
         self._ledger.settle(url, settled_record(url, state, result, before))
-        new = self._follow(url, result, is_duplicate, now)
+        shown = self._evidence.note_page(url, result, what.hosts[0], now) if what.is_page else NOTHING
+        new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate, now)
+        self._evidence.note_novelty(url, result, what.hosts[0], self.tally, is_copy=is_duplicate, now=now)
+        if shown.probe is not None:
+            self._offer([shown.probe], Finding(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
         if what.is_page:
             self._count_page(what, result)
         elif state is UrlState.DEAD:
@@ -447,10 +508,22 @@ class Crawl:
             return 0
         source = Source.SITEMAP if url.kind is OrderKind.SITEMAP else Source.LINK
         if source is Source.SITEMAP and result.content_type == SITEMAP_INDEX:
+            if url.depth >= MAX_SITEMAP_DEPTH:
+                return 0
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=OrderKind.SITEMAP)
         else:
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id)
-        return len(self._offer(result.links, finding, now))
+        links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
+        return len(self._offer(links, finding, now))
+
+    def _spoken_for(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
+        """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
+        domains = {registrable_domain(sitemap.host), *self._cross_submits.get(sitemap.id, ())}
+        foreign = [link for link in links if registrable_domain(link.host) not in domains]
+        for link in foreign:
+            self._tell.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)
+        self.tally.excluded += len(foreign)
+        return [link for link in links if registrable_domain(link.host) in domains] if foreign else list(links)
 
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
         link = link_to(target)
@@ -479,6 +552,8 @@ class Crawl:
             self._tell.excluded(refused, finding.depth, now)
         if screened.capped:
             self._tell.capped(finding.parent, links[0].host, screened.capped, now)
+        if finding.source is not Source.SEED:
+            self._leave_out_crowds(screened.candidates, finding.depth, now)
         if not screened.candidates:
             return []
         new = self._ledger.admit(screened.candidates)
@@ -492,6 +567,50 @@ class Crawl:
             self._evict(self._rules.max_queued, now)
         return new
 
+    def _leave_out_crowds(self, candidates: list[QueuedUrl], depth: int, now: float) -> None:
+        """Leave out new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
+        added: dict[str, set[str]] = {}
+        crowded = [url for url in candidates if not self.frontier.knows(url.host) and self._is_one_too_many(url, added)]
+        for url in crowded:
+            candidates.remove(url)
+            self._tell.excluded(Refused(Link(url.url, url.id, url.host), "hosts_per_domain"), depth, now)
+        self.tally.excluded += len(crowded)
+
+    def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
+        name = registrable_domain(url.host)
+        if name == url.host or self._ledger.host(url.host) is not None:
+            return False
+        domain = self._ledger.domain(name)
+        names = added.setdefault(name, set())
+        if url.host in names or (domain.hosts if domain else 0) + len(names) < self._rules.max_hosts_per_domain:
+            names.add(url.host)
+            return False
+        return True
+
+    def opt_out(self, names: frozenset[str], now: float) -> None:
+        """Leave these hosts and domains alone from now on: what is queued there goes to the dead letters."""
+        for name in sorted(names ^ self._opted_out):
+            self._tell.opted_out(name, name not in names, now)
+        self._opted_out = names
+        self._intake.scope.block(names)
+        for record in list(self._ledger.hosts()):
+            is_blocked = self._has_opted_out(record)
+            if record.is_blocked is not is_blocked or (is_blocked and record.queued):
+                self._block(self.frontier.record_of(record.name) or record, is_blocked, now)
+
+    def _has_opted_out(self, record: HostRecord) -> bool:
+        return record.name in self._opted_out or record.domain in self._opted_out
+
+    def _block(self, record: HostRecord, is_blocked: bool, now: float) -> None:
+        if self.frontier.knows(record.name):
+            self.frontier.block(record.name, is_blocked, now)
+        else:
+            record.is_blocked = is_blocked
+        gone = 1
+        while is_blocked and gone:
+            gone = self._evict_last(record, 1000, now, Outcome.OPTED_OUT)
+        self._ledger.put_host(record)
+
     def _evict(self, most: int, now: float) -> None:
         """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
         over = self.frontier.queued - most + most // 100
@@ -502,12 +621,17 @@ class Crawl:
                 evicted += self._evict_last(record, min(over - evicted, max(1, record.queued // 2)), now)
             over -= evicted
 
-    def _evict_last(self, record: HostRecord, count: int, now: float) -> int:
+    def _evict_last(self, record: HostRecord, count: int, now: float, outcome: Outcome = Outcome.EVICTED) -> int:
         last = self._ledger.last(host_id(record.name), count) if count > 0 else []
-        gone = self.frontier.forget(record.name, last, now)
+        if self.frontier.knows(record.name):
+            gone = self.frontier.forget(record.name, last, now)
+        else:
+            gone = last
+            record.queued -= len(gone)
+            self.frontier.queued -= len(gone)
         for url in gone:
             row = record_of(url)
-            row.state, row.outcome, row.fetched_at = UrlState.DEAD, Outcome.EVICTED.value, now
+            row.state, row.outcome, row.fetched_at = UrlState.DEAD, outcome.value, now
             self._ledger.settle(url, row)
         self.tally.dead += len(gone)
         self._ledger.put_host(record)
@@ -524,7 +648,9 @@ class Crawl:
             if now - record.fetched_at < self._rules.cooldown_s:
                 self._tell.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
                 continue
-            retried = replace(url, etag=record.etag, last_modified=record.last_modified)
+            retried = url
+            if (record.visits + 1) % FULL_FETCH_EVERY:
+                retried = replace(url, etag=record.etag, last_modified=record.last_modified)
             self._ledger.requeue(retried, record)
             again.append(retried)
         return again

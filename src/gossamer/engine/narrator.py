@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer.core.frontier import Denied
 from gossamer.core.intake import Refused
+from gossamer.core.novelty import Quarantine
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
 from gossamer.telemetry.events import Emit, Event, EventName
 
@@ -15,6 +16,7 @@ _PAGE_EVENTS = {
     Outcome.NOT_MODIFIED: EventName.NOT_MODIFIED,
     Outcome.REDIRECT: EventName.REDIRECT,
     Outcome.TYPE_REFUSED: EventName.TYPE_REFUSED,
+    Outcome.LINKS_ONLY: EventName.PDF_LINKS_EXTRACTED,
 }
 _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
 
@@ -68,14 +70,23 @@ class Narrator:
             total_ms=_ms(result.finished_at - order.ordered_at),
             address=result.address,
             attempt=order.attempt,
+            retry_after_s=max(0.0, result.retry_after_s),
             **fields,
         )
 
-    def robots(self, order: Order, result: Result, now: float) -> None:
-        """robots.txt was asked for."""
+    def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
+        """robots.txt of an origin was asked for, perhaps of another host, where it had been moved to."""
         answered = result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED)
         event = EventName.ROBOTS_FETCHED if answered else EventName.ROBOTS_UNREACHABLE
-        self._fetched(event, order, result, now, reason=result.outcome.value)
+        self._fetched(
+            event,
+            order,
+            result,
+            now,
+            reason=result.outcome.value,
+            origin=origin if order.hops else "",
+            target=result.redirect_to,
+        )
 
     def page(self, order: Order, url: QueuedUrl, result: Result, new_links: int, now: float) -> None:
         """A page, a sitemap or an error came back, for good."""
@@ -93,15 +104,6 @@ class Narrator:
             links=result.links_found,
             new_links=new_links,
         )
-        if result.content_type == "application/pdf" and result.links_found:
-            self.tell(
-                EventName.PDF_LINKS_EXTRACTED,
-                now,
-                url=order.url,
-                host=order.host,
-                depth=order.depth,
-                links=result.links_found,
-            )
 
     def retry(self, order: Order, url: QueuedUrl, result: Result, wait_s: float, now: float) -> None:
         """A fetch failed and will be tried again."""
@@ -159,6 +161,22 @@ class Narrator:
             order=result.order_id,
         )
 
+    def soft_404(self, url: QueuedUrl, now: float) -> None:
+        """A page says "not found" with status 200."""
+        self.tell(EventName.SOFT_404, now, url=url.url, host=url.host, depth=url.depth, reason="soft_404")
+
+    def quarantined(self, quarantine: Quarantine, now: float) -> None:
+        """A pattern of URLs brings nothing new."""
+        self.tell(
+            EventName.TRAP_QUARANTINED,
+            now,
+            url=quarantine.samples[0] if quarantine.samples else "",
+            host=quarantine.host,
+            rule=quarantine.name,
+            links=quarantine.held,
+            reason=f"{quarantine.new} of {quarantine.fetched} pages said something new",
+        )
+
     def fallback(self, url: QueuedUrl, link: Link, now: float) -> None:
         """A bare domain is tried over http."""
         self.tell(EventName.HTTP_FALLBACK, now, url=url.url, host=url.host, target=link.url, reason="no https")
@@ -166,6 +184,11 @@ class Narrator:
     def parked(self, host: HostRecord, wait_s: float, now: float) -> None:
         """A host is left alone for a while."""
         self.tell(EventName.HOST_PARKED, now, host=host.name, wait_s=round(wait_s, 3), reason=host.park_reason)
+
+    def opted_out(self, name: str, is_over: bool, now: float) -> None:
+        """A host or domain does not want to be crawled, or has changed its mind."""
+        event = EventName.OPT_OUT_ENDED if is_over else EventName.OPTED_OUT
+        self.tell(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
 
     def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
         """Nothing at a host can be fetched."""

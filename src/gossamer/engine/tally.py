@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.records import OrderKind, Outcome, Result
-
-_NO_ERROR = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.TYPE_REFUSED})
+from gossamer.records import ANSWERED, OrderKind, Result
 
 
 class Tally(Struct):
@@ -46,7 +44,7 @@ class Tally(Struct):
         self.links += result.links_found
         if kind is OrderKind.ROBOTS:
             self.robots_fetches += 1
-        elif result.outcome not in _NO_ERROR:
+        elif result.outcome not in ANSWERED:
             self.errors += 1
         _add(self.outcomes, result.outcome.value)
         if result.status:

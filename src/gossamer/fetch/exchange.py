@@ -35,6 +35,9 @@ def settled(transfer: Transfer, code: int, message: str) -> tuple[Outcome, str]:
     if not transfer.chunks and transfer.refuses_type():
         return Outcome.TYPE_REFUSED, ""
     head = transfer.final_head()
+    # RFC 9112 6.3: one value, however often and however odd, is no contradiction; two are.
+    if transfer.is_length_ignored and len({text.strip() for text in head.values("content-length").split(",")}) > 1:
+        return Outcome.PROTOCOL_ERROR, "Content-Length contradicts itself"
     outcome = status_outcome(
         head.status, has_location=bool(head.value("location")), is_conditional=transfer.request.is_conditional
     )

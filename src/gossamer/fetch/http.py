@@ -35,6 +35,8 @@ from gossamer.records import Exchange, Outcome
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
 _SWEEP_S: Final = 0.25
+_LENGTH_REFUSED: Final = "Content-Length"
+_MOST_LENGTHLESS: Final = 10_000
 _STOPPED: Final = "stopped by the crawler"
 _BUILT_IN_CA_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # Debian's, in pycurl's wheel
 _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT))
@@ -92,6 +94,7 @@ class Fetcher:
         self._active: dict[Curl, Transfer] = {}
         self._idle: list[Transfer] = []
         self._cancelled: list[FetchTicket] = []
+        self._lengthless: set[str] = set()  # origins whose Content-Length libcurl refuses
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_open = False
 
@@ -142,6 +145,7 @@ class Fetcher:
         transfer.ticket = ticket
         ticket.transfer = transfer
         transfer.prepare(request, addresses, on_done, on_sent)
+        transfer.ignore_length(transfer.origin in self._lengthless)
         self._add(transfer)
         if self._sweeping is None:
             self._plan_sweep()
@@ -220,6 +224,12 @@ class Fetcher:
         """Libcurl is through with a transfer."""
         self._drop(transfer)
         outcome, error = settled(transfer, code, message)
+        if code == pycurl.E_FTP_WEIRD_SERVER_REPLY and _LENGTH_REFUSED in message:
+            # Browsers read on to the end of the connection. So do we, when the core lets us ask again.
+            if len(self._lengthless) >= _MOST_LENGTHLESS:
+                self._lengthless.clear()
+            outcome = Outcome.PROTOCOL_ERROR if transfer.origin in self._lengthless else Outcome.DISCONNECTED
+            self._lengthless.add(transfer.origin)
         self._end(transfer, outcome, error)
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:

@@ -22,6 +22,7 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from gossamer.core.url import origin_of
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.head import NO_HEAD, Head, read_head
 from gossamer.fetch.identity import Identity
@@ -37,6 +38,7 @@ _CONDITIONS: Final = frozenset(("if-none-match", "if-modified-since"))
 _ABORT: Final = 0  # bytes taken: fewer than given stops the transfer
 _RECEIVE_BYTES: Final = 128 * 1024
 _KEPT_IDLE_S: Final = 30
+_IGNORE_CONTENT_LENGTH: Final = 136
 _DISALLOW_USERNAME_IN_URL: Final = 278  # curl.h; pycurl has no name for it
 
 
@@ -86,6 +88,7 @@ class Transfer:
         "cut",
         "error",
         "head",
+        "is_length_ignored",
         "limit",
         "lines",
         "on_done",
@@ -114,6 +117,7 @@ class Transfer:
         self._on_socket_made = on_socket_made
         self._base_headers = list(identity.headers())
         self._has_extra_headers = False
+        self.is_length_ignored = False
         self._connect_to = ""
         self.ticket: Ticket | None = None
         self.lines: list[bytes] = []
@@ -139,6 +143,17 @@ class Transfer:
             self.curl.setopt(pycurl.HTTPHEADER, self._base_headers + extra)
             self._has_extra_headers = bool(extra)
         self.next_attempt()
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port of the request."""
+        return origin_of(self.request.url)
+
+    def ignore_length(self, is_ignored: bool) -> None:
+        """Read to the end of the connection, whatever Content-Length says."""
+        if is_ignored != self.is_length_ignored:
+            self.is_length_ignored = is_ignored
+            self.curl.setopt(_IGNORE_CONTENT_LENGTH, int(is_ignored))
 
     def next_attempt(self) -> None:
         """Forget the attempt before and aim at the next address."""
@@ -260,7 +275,9 @@ class Transfer:
     def _on_interim(self) -> int | None:
         self._interims += 1
         most = self._limits.max_interim_answers
-        return self._stop(Outcome.PROTOCOL_ERROR, f"more than {most} interim answers") if self._interims > most else None
+        return (
+            self._stop(Outcome.PROTOCOL_ERROR, f"more than {most} interim answers") if self._interims > most else None
+        )
 
     def _on_body(self, chunk: bytes) -> int | None:
         size = self.size + len(chunk)

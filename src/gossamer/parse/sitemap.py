@@ -31,6 +31,8 @@ MAX_LOC_CHARS = 16_384
 _MAX_MEMBERS = 1000  # each copies what follows it
 _GZIP = b"\x1f\x8b"
 _CHUNK_CHARS = 1 << 20
+_STEP_BYTES = 1 << 20
+_MAX_TEXT_PIECES = 64
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:\-]{1,40})[\"']")
 _URL_LINE = re.compile(r"(?:https?://\S+|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+(?::\d+)?/\S*)", re.IGNORECASE)
 # An entry's tag depends on the root: <url> within an RSS <image> is a picture.
@@ -71,7 +73,8 @@ def parse_sitemap(content: bytes, *, allow_dtd: bool = False) -> SitemapContents
         data = data[:MAX_DECODED_BYTES]
         contents.is_complete, contents.error = False, f"longer than {MAX_DECODED_BYTES} bytes"
     declared = _XML_DECLARED.search(data, 0, 512)
-    text = decode_text(data, declared[1].decode("ascii") if declared else "")[0].lstrip("\ufeff \t\r\n")
+    text = decode_text(bytes(data), declared[1].decode("ascii") if declared else "")[0].lstrip("\ufeff \t\r\n")
+    del data
     if text.startswith("<"):
         _SitemapReader(contents, allow_dtd=allow_dtd).read(text)
     else:
@@ -100,9 +103,9 @@ def is_under(sitemap_url: str, loc: str) -> bool:
     return origin_of(sitemap_url) == origin_of(loc) and path_of(loc).startswith(folder)
 
 
-def _gunzip(content: bytes, contents: SitemapContents) -> bytes:
+def _gunzip(content: bytes, contents: SitemapContents) -> bytes | bytearray:
     """Undo gzip, member by member, up to the cap; a broken end is kept as far as it goes."""
-    out: list[bytes] = []
+    out = bytearray()  # joining pieces would hold the 50 MB twice
     left = MAX_DECODED_BYTES + 1
     rest = content
     for _ in range(_MAX_MEMBERS):
@@ -110,17 +113,19 @@ def _gunzip(content: bytes, contents: SitemapContents) -> bytes:
             break
         member = isal_zlib.decompressobj(31)
         try:
-            out.append(member.decompress(rest, left))
+            out += member.decompress(rest, min(left, _STEP_BYTES))
+            while not member.eof and len(out) <= MAX_DECODED_BYTES and member.unconsumed_tail:
+                out += member.decompress(member.unconsumed_tail, _STEP_BYTES)
         except IsalError as error:  # type: ignore[misc]  # the stub declares the class as an instance
             contents.is_complete, contents.error = False, f"broken gzip: {error}"
             break
-        left -= len(out[-1])
+        left = MAX_DECODED_BYTES + 1 - len(out)
         if not member.eof:
             if left > 0:
                 contents.is_complete, contents.error = False, "gzip is cut off"
             break
         rest = member.unused_data
-    return b"".join(out)
+    return out
 
 
 def _read_lines(text: str, contents: SitemapContents) -> None:
@@ -161,7 +166,7 @@ class _SitemapReader:
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text.append
+        parser.CharacterDataHandler = self._characters
         parser.StartDoctypeDeclHandler = self._doctype
         parser.EntityDeclHandler = self._entity
         parser.DefaultHandler = _ignore  # with a default handler expat leaves entities in content unexpanded
@@ -175,13 +180,18 @@ class _SitemapReader:
             self._fail(f"not well-formed XML: {error}")
             self._keep_cut_entry(text, parser.ErrorByteIndex)
 
+    def _characters(self, text: str) -> None:
+        if len(self._text) < _MAX_TEXT_PIECES:  # what is longer is no URL and no date
+            self._text.append(text)
+
     def _fail(self, reason: str) -> None:
         self._contents.is_complete = False
         self._contents.error = self._contents.error or reason
 
     def _keep_cut_entry(self, text: str, at_byte: int) -> None:
         """Keep the entry in which the file breaks off, unless it breaks off within the URL."""
-        if self._field in _LOC_TAGS and text.encode()[at_byte : at_byte + 2] == b"</":
+        follows = text[at_byte : at_byte + 2] if text.isascii() else text.encode()[at_byte : at_byte + 2].decode("latin-1")
+        if self._field in _LOC_TAGS and follows == "</":
             self._close_field()
         if self._entry_tag:
             self._text.clear()

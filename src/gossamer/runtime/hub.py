@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.politeness import is_refusal
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.dns import Resolution, Resolver
@@ -25,6 +26,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.channel import Channel, OpenChannel
+from gossamer.runtime.opt_out import OptOutList
 from gossamer.telemetry.events import EventLog
 
 COMMIT_INTERVAL_S = 1.0
@@ -98,6 +100,7 @@ class Hub:
         self.probe = vitals.StallProbe()
         self.stats = HubStats()
         self._is_closing = False
+        self.opt_outs: OptOutList | None = None
         self.watch: Callable[[Order, Result], None] | None = None  # sees every result, for the debug mode
 
     # -- the run ----------------------------------------------------------------------------------
@@ -192,6 +195,7 @@ class Hub:
         if self._rules.max_time_s is not None and now - self._started_at >= self._rules.max_time_s:
             self.stop("max_time")
             return
+        self._look_for_opt_outs(now)
         orders = self._crawl.orders(now, ORDERS_A_TURN)
         self._hand_out(orders)
         for host in self._crawl.take_resolves():
@@ -204,6 +208,11 @@ class Hub:
             self._end(why)
             return
         self._plan_wakeup(now)
+
+    def _look_for_opt_outs(self, now: float) -> None:
+        names = self.opt_outs.changed(now) if self.opt_outs is not None else None
+        if names is not None:
+            self._crawl.opt_out(names, now)
 
     def _plan_wakeup(self, now: float) -> None:
         if self._timer is not None:
@@ -244,7 +253,8 @@ class Hub:
         if self.watch is not None:
             self.watch(self._crawl.order(result.order_id), result)
         self._crawl.complete(result, self._now())
-        if self._crawl.tally.pages - self._pages_at_commit >= COMMIT_PAGES:
+        is_window_full = self._crawl.tally.pages - self._pages_at_commit >= COMMIT_PAGES
+        if is_window_full or is_refusal(result):  # a refusal outlives us before its host is asked again
             self._wants_commit.set()
         self._plan_pump()
 

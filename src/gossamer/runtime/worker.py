@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -27,6 +28,7 @@ from gossamer.errors import GossamerError
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import (
     SITEMAP_INDEX,
@@ -38,8 +40,10 @@ from gossamer.records import (
     Outcome,
     Result,
 )
+from gossamer.runtime import vitals
 
 BIG_BYTES = 400_000
+TRIM_BYTES = 2_000_000
 SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
 MAX_SITEMAP_BYTES = 50_000_000
@@ -49,7 +53,14 @@ KEPT_TYPES = frozenset(
 )
 PDF = "application/pdf"
 _NOT_WHOLE = frozenset(
-    {Outcome.TYPE_REFUSED, Outcome.WORKER_LOST, Outcome.TIMEOUT, Outcome.DISCONNECTED, Outcome.PROTOCOL_ERROR}
+    {
+        Outcome.TYPE_REFUSED,
+        Outcome.WORKER_LOST,
+        Outcome.TIMEOUT,
+        Outcome.DISCONNECTED,
+        Outcome.PROTOCOL_ERROR,
+        Outcome.HEADER_TOO_LARGE,
+    }
 )
 
 
@@ -118,6 +129,8 @@ class Worker:
         more = {PDF} if rules.parses_pdf else set()
         self._wanted = KEPT_TYPES | more | frozenset(rules.accepts)
         self._threads: set[asyncio.Task[None]] = set()
+        # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that uses its memory again.
+        self._big = ThreadPoolExecutor(1, "big")
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
 
@@ -143,6 +156,7 @@ class Worker:
             self._process(*self._arrivals.popleft())
         if self._threads:
             await asyncio.wait(self._threads)
+        self._big.shutdown()
         await asyncio.to_thread(self._stores.close)
 
     def _arrived(self, order: Order, exchange: Exchange) -> None:
@@ -173,7 +187,8 @@ class Worker:
             self._finish(order, exchange, read_answer(order, exchange, self._rules))
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
-        reading = await asyncio.to_thread(read_answer, order, exchange, self._rules)
+        loop = asyncio.get_running_loop()
+        reading = await loop.run_in_executor(self._big, _read_big, order, exchange, self._rules)
         self._finish(order, exchange, reading)
 
     def _finish(self, order: Order, exchange: Exchange, result: Result) -> None:
@@ -206,7 +221,7 @@ class Worker:
         """Whole answers are archived; PDF files only where they were asked for."""
         if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
             return False
-        return result.is_kept
+        return result.outcome is not Outcome.LINKS_ONLY
 
 
 def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
@@ -217,6 +232,15 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
 
 def _most_bytes(kind: OrderKind) -> int:
     return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
+
+
+def _read_big(order: Order, exchange: Exchange, rules: WorkerRules) -> Result:
+    """Read an answer whose parts take much memory, and let go of that."""
+    try:
+        return read_answer(order, exchange, rules)
+    finally:
+        if len(exchange.content) > TRIM_BYTES or order.kind is OrderKind.SITEMAP:
+            vitals.trim_memory()
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules) -> Result:
@@ -241,6 +265,7 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules) -> Result:
     elif exchange.outcome is Outcome.OK:
         if order.kind is OrderKind.ROBOTS:
             result.robots = exchange.content[:MAX_ROBOTS_BYTES]
+            _read_validators(exchange, result)
         elif order.kind is OrderKind.SITEMAP:
             _read_sitemap(order, exchange, result)
         else:
@@ -275,20 +300,29 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
     document = parse_exchange(exchange, want_text=True, want_pdf_links=rules.parses_pdf)
     result.content_type = document.content_type
-    result.is_kept = document.content_type != PDF or PDF in rules.accepts
+    if document.content_type == PDF and PDF not in rules.accepts:
+        result.outcome = Outcome.LINKS_ONLY
     result.charset, result.language, result.title = document.charset, document.language, document.title
     result.is_noindex, result.is_nofollow = document.is_noindex, document.is_nofollow
-    result.etag = _valid_etag(exchange.header("etag"))
-    result.last_modified = exchange.header("last-modified")[:64]
+    _read_validators(exchange, result)
+    if not exchange.is_decoded:
+        result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
     if exchange.content:
         result.content_hash = hashlib.sha256(exchange.content).digest()[:16]
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         result.links = links_from(_base_of(document, order.url), document.hrefs)
+    result.text_hash = text_fingerprint(document.text, order.url)
     # Splitting to count the words exactly takes 50 µs a page; blanks between them, 2.
     result.words = document.text.count(" ") + document.text.count("\n") + bool(document.text)
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _read_validators(exchange: Exchange, result: Result) -> None:
+    result.etag = _valid_etag(exchange.header("etag"))
+    date = exchange.header("last-modified")
+    result.last_modified = date if len(date) <= 64 and date.isascii() and date.isprintable() else ""
 
 
 def _base_of(document: Document, url: str) -> str:

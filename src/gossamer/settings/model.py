@@ -74,6 +74,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_time: Annotated[_Seconds | None, _field("stop cleanly after SECONDS", metavar="SECONDS")] = None
     max_pages_per_host: Annotated[_Count | None, _field("at most N pages of a host")] = None
     max_pages_per_domain: Annotated[_Count | None, _field("at most N pages of a registrable domain")] = None
+    max_hosts_per_domain: Annotated[_Count, _field("at most N hosts of a registrable domain: wildcards in the DNS")] = (
+        1000
+    )
     target_unique_domains: Annotated[
         _Count | None, _field("first pass for breadth: stop at N registrable domains", is_fixed=True)
     ] = None
@@ -96,6 +99,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host_connections: Annotated[_Count, _field("requests in flight to one host name")] = 1
     domain_connections: Annotated[
         _Natural, _field("requests in flight to one registrable domain, 0 = no limit", flags=("--domain-concurrency",))
+    ] = 0
+    domain_politeness_ms: Annotated[
+        _Natural, _field("least time between two requests to one registrable domain, 0 = by host only")
+    ] = 0
+    address_politeness_ms: Annotated[
+        _Natural, _field("least time between two requests to one IP address, 0 = by host only")
     ] = 0
     address_connections: Annotated[_Natural, _field("requests in flight to one IP address, 0 = no limit")] = 20
     connections: Annotated[_Count, _field("requests in flight in all, a worker process", flags=("-c",))] = 256
@@ -122,6 +131,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     accept: Annotated[tuple[str, ...], _field("keep answers of this type too", is_fixed=True, metavar="TYPE")] = ()
     save_interval: Annotated[_Count, _field("pages a WARC file")] = 1000
     dns: Annotated[str, _field("ask this DNS server and no other", metavar="HOST:PORT")] = ""
+    traps: Annotated[bool, _field("hold URL patterns that bring nothing new, probe for soft 404")] = True
     allow_network: Annotated[
         tuple[str, ...], _field("private or loopback range that links may lead to", metavar="CIDR")
     ] = ()

@@ -44,8 +44,32 @@ class EventName(StrEnum):
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
     WORKER_LOST = "worker_lost"
+    OPTED_OUT = "opted_out"  # a host or domain is not to be asked any more
+    OPT_OUT_ENDED = "opt_out_ended"
+    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs that brings nothing new is held
+    SOFT_404 = "soft_404"  # "not found" with status 200
     RECOVERED = "recovered"
     STOPPED = "stopped"
+
+
+class PacePromise(Struct, frozen=True, omit_defaults=True):
+    """Delay and connections that a run grants the hosts of a pattern."""
+
+    host: str
+    delay_s: float | None = None
+    connections: int | None = None
+
+
+class Promises(Struct, frozen=True, omit_defaults=True):
+    """What a run means to keep to; told when it starts, so that it can be held to it later."""
+
+    delay_s: float = 1.0
+    host_connections: int = 1
+    domain_delay_s: float = 0.0
+    address_delay_s: float = 0.0
+    allows_unreachable_robots: bool = False
+    longest_request_s: float = 30.0
+    pace: tuple[PacePromise, ...] = ()
 
 
 class Event(Struct, frozen=True, omit_defaults=True):
@@ -78,6 +102,11 @@ class Event(Struct, frozen=True, omit_defaults=True):
     title: str = ""
     new_links: int = 0
     links: int = 0
+    origin: str = ""  # whose robots.txt this is, where another host was asked for it
+    retry_after_s: float = 0.0  # as the server said
+    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
+    usage: str = ""  # preferences for the use of the content, as written
+    promises: Promises | None = None  # of the run that starts
     # heartbeat
     fetched: int = 0
     enqueued: int = 0

@@ -256,6 +256,8 @@ def _read_events(life: Life, url: str, source: LifeSource) -> None:
 
 
 def _take_event(life: Life, event: Event) -> None:
+    if event.event is EventName.PDF_LINKS_EXTRACTED:
+        life.notes.append(f"{event.links} links were found in the PDF file")
     if event.event in REQUEST_EVENTS or event.event is EventName.WORKER_LOST:
         life.attempts.append(_attempt(event))
     elif event.event is EventName.EXCLUDED_BY_RULE:
@@ -266,8 +268,6 @@ def _take_event(life: Life, event: Event) -> None:
         life.notes.append(f"found again too early; may be fetched again in {event.wait_s:g} s")
     elif event.event is EventName.HTTP_FALLBACK:
         life.notes.append(f"there was no https: tried as {event.target}")
-    elif event.event is EventName.PDF_LINKS_EXTRACTED:
-        life.notes.append(f"{event.links} links were found in the PDF file")
 
 
 def _attempt(event: Event) -> Attempt:
@@ -309,4 +309,5 @@ FOUND_AS = {
     Source.REDIRECT.name.lower(): "a redirect from",
     Source.SITEMAP.name.lower(): "a sitemap",
     Source.NOTICE.name.lower(): "a notice",
+    Source.PROBE.name.lower(): 'a probe for how the host says "not found", after',
 }

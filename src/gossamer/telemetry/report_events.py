@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.records import Outcome
+from gossamer.records import ANSWERED, Outcome
 from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.report_record import FetchFigures, Point
 from gossamer.telemetry.report_tools import Frequent, Spread, TimeLine
@@ -32,9 +32,9 @@ REQUEST_EVENTS = frozenset(
         EventName.ROBOTS_FETCHED,
         EventName.ROBOTS_UNREACHABLE,
         EventName.SITEMAP_READ,
+        EventName.PDF_LINKS_EXTRACTED,
     }
 )
-_NO_ERROR = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.TYPE_REFUSED})
 _TOLD_LAST = 20_000  # more than any commit window holds
 _SAME_MOMENT_S = 0.001
 
@@ -162,7 +162,7 @@ class EventFigures:
             self.rate_limited.add(event.host)
         if event.kind == "robots":
             self._take_robots(event)
-        elif outcome not in _NO_ERROR:
+        elif outcome not in ANSWERED:
             self.errors.add(f"{outcome} {event.status}" if event.status else outcome)
             part.errors += 1
         if name is EventName.FETCH_OK or name is EventName.NOT_MODIFIED:

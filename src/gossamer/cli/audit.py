@@ -1,0 +1,56 @@
+"""`gossamer audit DIR`: were robots.txt and the pace kept?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from gossamer.runtime.audit import audit_crawl
+from gossamer.runtime.inspection import Inspection
+from gossamer.telemetry.audit import AuditReport
+from gossamer.telemetry.report_terminal import moment
+from gossamer.telemetry.text import count, printable
+
+_SHOWN = 50
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 1: they were not kept, or it cannot be shown."""
+    from gossamer.assembly import ROBOTS_TOKEN
+
+    with Inspection(arguments.dir) as crawl:
+        report = audit_crawl(crawl, ROBOTS_TOKEN)
+    if arguments.json:
+        print(msgspec.json.encode({"kept": report.is_kept, **msgspec.to_builtins(report)}).decode())
+    else:
+        _tell(report)
+    return 0 if report.is_kept else 1
+
+
+def _tell(report: AuditReport) -> None:
+    gap = "" if report.least_gap_s is None else f"; least gap at a host {report.least_gap_s * 1000:,.1f} ms"
+    print(
+        f"{count(report.requests)} requests to {count(report.hosts)} hosts in {count(report.runs)} runs, "
+        f"{count(report.robots_requests)} of them for robots.txt{gap}"
+    )
+    for note in report.notes:
+        print(f"note: {note}")
+    for violation in report.violations[:_SHOWN]:
+        at = f"{moment(violation.at)}.{int(violation.at % 1 * 1000):03d}"
+        print(f"{at} {violation.breach:<18} {printable(violation.url, 200)}: {printable(violation.detail, 200)}")
+    found = sum(report.breaches.values())
+    if found > _SHOWN:
+        print(f"and {count(found - _SHOWN)} more; --json shows the first {count(len(report.violations))}")
+    if report.is_kept:
+        print("robots.txt and pace were kept")
+    else:
+        kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))
+        print(f"NOT KEPT: {kinds}")

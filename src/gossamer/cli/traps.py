@@ -1,0 +1,75 @@
+"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` lets one go."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.novelty import Quarantine
+from gossamer.engine.evidence import read_quarantines, release
+from gossamer.errors import UsageError
+from gossamer.telemetry.text import count, printable
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("--release", metavar="PATTERN", help="queue what this pattern held; it is not held again")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a pattern")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    folder = CrawlFolder(arguments.dir)
+    folder.require_crawl()
+    if arguments.release is not None:
+        return _release(folder, arguments.release)
+    ledger = LocalLedger(folder.state, is_readonly=True)
+    ledger.open()
+    try:
+        quarantines = read_quarantines(ledger)
+    finally:
+        ledger.close()
+    for quarantine in sorted(quarantines, key=lambda each: -each.held):
+        _show(quarantine, as_json=arguments.json)
+    held = sum(not each.is_released for each in quarantines)
+    print(f"{held} patterns in quarantine" if held else "no pattern is in quarantine", file=sys.stderr)
+    return 0
+
+
+def _show(quarantine: Quarantine, *, as_json: bool) -> None:
+    if as_json:
+        fields = {name: getattr(quarantine, name) for name in quarantine.__struct_fields__}
+        print(msgspec.json.encode({"name": quarantine.name, **fields}).decode())
+        return
+    state = "released" if quarantine.is_released else f"{count(quarantine.held)} URLs held"
+    print(
+        f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {quarantine.fetched} pages said anything new"
+    )
+    for sample in quarantine.samples:
+        print(f"    {printable(sample, 500)}")
+
+
+def _release(folder: CrawlFolder, name: str) -> int:
+    folder.take()
+    try:
+        ledger = LocalLedger(folder.state)
+        ledger.open()
+        try:
+            released = release(ledger, name)
+            ledger.commit()
+        finally:
+            ledger.close()
+    finally:
+        folder.release()
+    if released is None:
+        raise UsageError(
+            f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
+        )
+    print(f"{count(released)} URLs queued again; 'gossamer resume {folder.path}' goes on")
+    return 0

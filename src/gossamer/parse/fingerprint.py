@@ -1,0 +1,41 @@
+"""What does a page say, but for its numbers and the echo of its own address?
+
+Two pages with one fingerprint tell a reader the same: counters, dates and the repeated name
+of the page that was asked for make no difference. Used as evidence of traps, never to drop a page.
+About 6 µs for 5 KB of text.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from xxhash import xxh3_64_digest
+
+from gossamer.core.url import path_of
+
+LEAST_CHARS = 20  # less says nothing: a page made by scripts
+LEAST_ECHO_CHARS = 4
+MOST_ECHOES = 8
+MOST_CHARS = 100_000
+_DIGITS = b"0123456789"
+
+
+def text_fingerprint(text: str, url: str) -> bytes:
+    """Return 8 bytes that stand for what a page says; empty where it says nothing."""
+    if len(text) < LEAST_CHARS:
+        return b""
+    text = text[:MOST_CHARS]
+    for echo in _echoes(url):
+        text = text.replace(echo, "")
+    return xxh3_64_digest(text.encode("utf-8", "replace").translate(None, _DIGITS))
+
+
+def _echoes(url: str) -> list[str]:
+    """Return the parts of its address that a page may repeat, longest first."""
+    path = path_of(url)
+    if "%" in path:
+        path = unquote(path)
+    bare, _, query = path.partition("?")
+    values = [part.partition("=")[2] for part in query.split("&")] if query else []
+    parts = {part for part in (path, bare, *bare.split("/"), *values) if len(part) >= LEAST_ECHO_CHARS}
+    return sorted(parts, key=lambda part: (-len(part), part))[:MOST_ECHOES]

@@ -1,0 +1,231 @@
+"""A good crawl passes; each kind of rudeness, planted into a copy of its records, is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from tests.telemetry.folders import Crawled, crawl, event, ledger_of, said
+
+from gossamer.core.url import host_id
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from gossamer.telemetry.events import Event, EventName, Promises, read_events
+
+CRAWL_DELAY_S = 0.2
+Doctor = Callable[[list[Event]], list[Event]]
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[RunningWeb]:
+    plan = preset("small", pages=120, slow=0.0, robots_rules=0.5, crawl_delays=0.3, crawl_delay_s=CRAWL_DELAY_S)
+    with RunningWeb(plan) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def good(web: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    return crawl(web, tmp_path_factory.mktemp("good") / "crawl")
+
+
+def _doctored(folder: Path, doctor: Doctor) -> Path:
+    path = next((folder / "events").glob("*.jsonl"))
+    changed = doctor(list(read_events(folder / "events")))
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in changed))
+    return folder
+
+
+def _breaches(capsys: pytest.CaptureFixture[str], folder: Path) -> dict[str, int]:
+    status, out, err = said(capsys, "audit", folder, "--json")
+    assert err == ""
+    found: dict[str, int] = json.loads(out)["breaches"]
+    assert status == bool(found)
+    return found
+
+
+def _pages(events: list[Event], host: str) -> list[Event]:
+    return [one for one in events if one.event is EventName.FETCH_OK and one.host == host and not one.kind]
+
+
+def _robots(events: list[Event], host: str) -> Event:
+    return next(one for one in events if one.kind == "robots" and one.host == host)
+
+
+def _busy_host(events: list[Event], web: RunningWeb, *, has_delay: bool = False, has_rules: bool = False) -> str:
+    """Return a host with at least four pages that has, or has not, a Crawl-delay."""
+    for one in events:
+        site = web.web.site(one.host)
+        if site is None or (site.crawl_delay_s > 0) is not has_delay or (site.robots == "rules") < has_rules:
+            continue
+        if len(_pages(events, one.host)) >= 4:
+            return one.host
+    raise AssertionError("no such host in this crawl")
+
+
+def _changed(events: list[Event], old: Event, **fields: object) -> list[Event]:
+    return [replace(one, **fields) if one is old else one for one in events]
+
+
+def test_a_good_crawl_passes(good: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "audit", good.path)
+    assert status == 0
+    assert "robots.txt and pace were kept" in out
+    assert f"{good.summary.fetches:,} requests" in out
+
+
+def _before_robots(events: list[Event], web: RunningWeb) -> list[Event]:
+    host = _busy_host(events, web)
+    page, asked = _pages(events, host)[0], _robots(events, host).sent_at
+    return _changed(events, page, sent_at=asked - 5, ts=asked - 4.9)
+
+
+def _disallowed(events: list[Event], web: RunningWeb) -> list[Event]:
+    page = _pages(events, _busy_host(events, web, has_rules=True))[1]
+    return _changed(events, page, url="http://" + page.url.split("/")[2] + "/private/secret")
+
+
+def _too_soon(events: list[Event], web: RunningWeb) -> list[Event]:
+    first, second = _pages(events, _busy_host(events, web))[1:3]
+    return _changed(events, second, sent_at=first.sent_at + 0.012)
+
+
+def _faster_than_crawl_delay(events: list[Event], web: RunningWeb) -> list[Event]:
+    first, second = _pages(events, _busy_host(events, web, has_delay=True))[1:3]
+    return _changed(events, second, sent_at=first.sent_at + CRAWL_DELAY_S / 2)
+
+
+def _two_at_once(events: list[Event], web: RunningWeb) -> list[Event]:
+    first, second = _pages(events, _busy_host(events, web))[1:3]
+    return _changed(events, first, ts=second.sent_at + 1)
+
+
+def _deaf_to_retry_after(events: list[Event], web: RunningWeb) -> list[Event]:
+    page = _pages(events, _busy_host(events, web))[1]
+    return _changed(
+        events, page, event=EventName.RETRY, status=429, reason="rate_limited", retry_after_s=600.0, wait_s=600.0
+    )
+
+
+def _deaf_to_robots_retry_after(events: list[Event], web: RunningWeb) -> list[Event]:
+    host = _busy_host(events, web)
+    asked = _robots(events, host)
+    refused = replace(
+        asked,
+        event=EventName.ROBOTS_UNREACHABLE,
+        status=503,
+        reason="server_error",
+        retry_after_s=60.0,
+        sent_at=asked.sent_at - 5,
+        ts=asked.ts - 5,
+        order=1_000_000,
+    )
+    return [*events, refused]
+
+
+def _repeated(events: list[Event], web: RunningWeb) -> list[Event]:
+    return _changed(events, _pages(events, _busy_host(events, web))[1], requests=2)
+
+
+def _old_robots(events: list[Event], web: RunningWeb) -> list[Event]:
+    page = _pages(events, _busy_host(events, web))[-1]
+    return _changed(events, page, sent_at=page.sent_at + 25 * 3600, ts=page.ts + 25 * 3600)
+
+
+def _opted_out(events: list[Event], web: RunningWeb) -> list[Event]:
+    host = _busy_host(events, web)
+    second = _pages(events, host)[1]
+    return [event(EventName.OPTED_OUT, ts=second.sent_at - 0.001 - second.total_ms / 1000, host=host), *events]
+
+
+def _robots_down(events: list[Event], web: RunningWeb) -> list[Event]:
+    asked = _robots(events, _busy_host(events, web))
+    return _changed(events, asked, event=EventName.ROBOTS_UNREACHABLE, status=503, reason="server_error")
+
+
+def _robots_without_connection(events: list[Event], web: RunningWeb) -> list[Event]:
+    asked = _robots(events, _busy_host(events, web))
+    return _changed(events, asked, event=EventName.ROBOTS_UNREACHABLE, status=0, reason="timeout")
+
+
+def _promise(events: list[Event], promises: Promises) -> list[Event]:
+    start = next(one for one in events if one.event is EventName.STARTED)
+    return _changed(events, start, promises=promises)
+
+
+def _domain_too_fast(events: list[Event], _web: RunningWeb) -> list[Event]:
+    return _promise(events, Promises(delay_s=0.02, domain_delay_s=5.0))
+
+
+def _address_too_fast(events: list[Event], _web: RunningWeb) -> list[Event]:
+    return _promise(events, Promises(delay_s=0.02, address_delay_s=5.0))
+
+
+@pytest.mark.parametrize(
+    ("plant", "breach"),
+    [
+        (_before_robots, "robots_not_fetched"),
+        (_disallowed, "robots_disallowed"),
+        (_too_soon, "too_soon"),
+        (_faster_than_crawl_delay, "crawl_delay"),
+        (_two_at_once, "too_many_at_once"),
+        (_deaf_to_retry_after, "retry_after"),
+        (_deaf_to_robots_retry_after, "retry_after"),
+        (_repeated, "repeated"),
+        (_old_robots, "robots_expired"),
+        (_opted_out, "opted_out"),
+        (_robots_down, "robots_unreachable"),
+        (_robots_without_connection, "robots_unreachable"),
+        (_domain_too_fast, "domain_pace"),
+        (_address_too_fast, "address_pace"),
+    ],
+)
+def test_rudeness_is_found(  # noqa: PLR0917 - fixtures
+    plant: Callable[[list[Event], RunningWeb], list[Event]],
+    breach: str,
+    good: Crawled,
+    web: RunningWeb,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = _doctored(good.copied(tmp_path / "rude"), lambda events: plant(events, web))
+    assert breach in _breaches(capsys, folder)
+
+
+def test_the_offending_fetch_is_named(
+    good: Crawled, web: RunningWeb, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _doctored(good.copied(tmp_path / "rude"), lambda events: _disallowed(events, web))
+    status, out, _ = said(capsys, "audit", folder)
+    assert status == 1
+    assert "/private/secret: line " in out
+    assert "NOT KEPT: robots_disallowed 1" in out
+
+
+def test_robots_whose_text_is_nowhere_prove_nothing(
+    good: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = good.copied(tmp_path / "burnt")
+    for path in (folder / "archive").iterdir():
+        path.unlink()
+    assert _breaches(capsys, folder) == {}, "the ledger has the last texts"
+    with ledger_of(folder) as ledger:
+        for host in ledger.hosts():
+            for robots in ledger.robots(host_id(host.name)):
+                robots.fetched_at -= 3600
+                ledger.put_robots(robots)
+    assert set(_breaches(capsys, folder)) == {"robots_not_shown"}
+
+
+def test_the_pace_of_a_run_is_the_one_that_it_promised(
+    good: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = good.copied(tmp_path / "slower")
+    settings = folder / "crawl.toml"
+    settings.write_text(settings.read_text("utf-8").replace("politeness-ms = 20", "politeness-ms = 500"), "utf-8")
+    assert _breaches(capsys, folder) == {}, "the setting may have changed since"
+    _doctored(folder, lambda events: _promise(events, Promises(delay_s=0.5)))
+    assert "too_soon" in _breaches(capsys, folder)

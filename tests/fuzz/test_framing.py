@@ -1,0 +1,76 @@
+"""Random bytes as an answer, and the public cases: the fetcher always ends with one exchange."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.fetch.servers import QUICK, Visit, stage
+
+from gossamer.records import Exchange, Outcome
+
+PIECES = st.sampled_from(
+    [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 ", b"HTTP/2 200\r\n", b"100", b"304", b"\r\n", b"\n", b"\r", b"\0", b"Content-Length: ",
+     b"5", b"-1", b"99999999999", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip, chunked\r\n", b"5\r\nhello\r\n",
+     b"0\r\n\r\n", b"FFFFFFFFFFFFFFFFF\r\n", b"Content-Encoding: gzip\r\n", b"Location: ", b"http://", b"Connection: close\r\n",
+     b": ", b" folded", b"\x1f\x8b\x08", b"Upgrade: h2c\r\n", b"Trailer: X\r\n", b"\xff"]
+)  # fmt: skip
+ANSWERS = st.lists(PIECES | st.binary(max_size=8), max_size=20).map(b"".join)
+
+
+def exchanges(answers: list[bytes], *, tries: int = 1) -> list[Exchange]:
+    """Serve each answer on a connection of its own; return what came of each."""
+    left: list[bytes] = []
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(left[-1])
+
+    async def main() -> list[Exchange]:
+        made = []
+        for data in answers:
+            left.append(data)
+            async with asyncio.timeout(5), stage(script) as scene:
+                for _ in range(tries):
+                    exchange = await scene.get()
+                    if exchange.outcome is not Outcome.DISCONNECTED:
+                        break
+                made.append(exchange)
+        return made
+
+    return asyncio.run(main())
+
+
+@given(st.lists(ANSWERS, min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_any_bytes_end_in_an_exchange(answers: list[bytes]) -> None:
+    for exchange in exchanges(answers):
+        assert isinstance(exchange.outcome, Outcome)
+        assert exchange.requests_sent <= 1
+        assert 0 <= exchange.status <= 999
+        assert len(exchange.content) <= QUICK.max_bytes
+        assert all(not set("\0\r\n") & set(name + value) for name, value in exchange.headers)
+
+
+def test_the_public_cases_of_framing(vectors: Callable[[str], Any]) -> None:
+    cases = vectors("http_h1_responses.json")["cases"]
+    made = exchanges([base64.b64decode(case["raw_b64"]) for case in cases])
+    dropped = [
+        (case["name"], exchange.error)
+        for case, exchange in zip(cases, made, strict=True)
+        if case["fetch"] != "Network Error" and exchange.outcome is not Outcome.OK
+    ]
+    assert not [each for each in dropped if "missing" not in each[1]]
+
+
+def test_the_public_cases_of_content_length(vectors: Callable[[str], Any]) -> None:
+    cases = vectors("http_content_length.json")["cases"]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+    made = exchanges([head + case["input"].encode() + b"\r\n\r\n" + b"x" * 42 for case in cases], tries=2)
+    for case, exchange in zip(cases, made, strict=True):
+        if case["output"] is not None:
+            assert (exchange.outcome, len(exchange.body)) == (Outcome.OK, case["output"]), case

@@ -1,0 +1,131 @@
+"""Whatever arrives, no reader raises: URLs, robots.txt, pages, archives, sitemaps, PDF files.
+
+`HYPOTHESIS_PROFILE=search` looks for longer, and elsewhere each time.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.archive.reader import ArchiveReader
+from gossamer.core.novelty import patterns_of
+from gossamer.core.robots import parse_robots
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.traps import is_dated, shape_trap
+from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, port_of
+from gossamer.errors import GossamerError
+from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.parse.pdf import pdf_hrefs
+from gossamer.parse.sitemap import parse_sitemap
+from gossamer.records import Exchange, Outcome
+
+URL_PIECES = st.sampled_from(
+    ["http:", "https:", "//", "/", "\\", "@", ":", "?", "#", "[", "]", "%", "%00", "%2e", "..", ".", "xn--", "0x7f", "&",
+     "=", "\t", "\n", "\0", "é", "。", "\ud800", "a", "1", "::1", "localhost", "255", ";jsessionid=", "utm_x=1", "sid="]
+)  # fmt: skip
+URLS = st.lists(URL_PIECES | st.text(max_size=5), max_size=12).map("".join)
+MARKUP = st.sampled_from(
+    [b"<a href='", b"<base href=", b"<meta charset=", b"<title>", b"</", b">", b"<!--", b"<![CDATA[", b"<svg>", b"<template>",
+     b"<script>", b"&#x0;", b"&#xD800;", b"<table>", b"<select>", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"http://a.test/",
+     b"<meta http-equiv=refresh content='0;url=", b"<frameset>", b"<plaintext>", b"<math>"]
+)  # fmt: skip
+XML = st.sampled_from(
+    [b"<?xml version='1.0' encoding='", b"utf-16", b"'?>", b"<urlset>", b"<url>", b"<loc>", b"</loc>", b"<!DOCTYPE x [",
+     b"<!ENTITY a 'b'>", b"&a;", b"]>", b"<sitemapindex>", b"<sitemap>", b"<rss>", b"<item>", b"<link>", b"<![CDATA[", b"]]>",
+     b"http://a.test/", b"\x1f\x8b\x08", b"<lastmod>", b"2024-01-01", b"\0"]
+)  # fmt: skip
+PDF = st.sampled_from(
+    [b"%PDF-1.7\n", b"/URI (", b"/URI <", b")", b">", b"\\", b"\\777", b"/ObjStm", b"stream\n", b"endstream", b"(" * 50,
+     b"\xfe\xff", b"http://a.test/", b"/Length 99999999", b"0 0 R", b"x\x9c"]
+)  # fmt: skip
+ROBOTS = st.sampled_from(
+    [b"User-agent: ", b"*", b"gossamer", b"Disallow: /", b"Allow: ", b"$", b"**", b"Crawl-delay: ", b"nan", b"-1", b"1e999",
+     b"Sitemap: ", b"\r", b"\n", b"\0", b"\xff", b"#", b"%zz", b":", b"\xef\xbb\xbf"]
+)  # fmt: skip
+
+
+def mixed(pieces: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    return st.lists(pieces | st.binary(max_size=20), max_size=40).map(b"".join)
+
+
+def answer(kind: str, content: bytes, *headers: tuple[str, str]) -> Exchange:
+    return Exchange(
+        "http://a.test/", Outcome.OK, status=200, headers=[("content-type", kind), *headers], content=content
+    )
+
+
+@given(URLS, URLS)
+def test_urls(text: str, base: str) -> None:
+    start = canonical(base) or "http://a.test/x/y"
+    url = canonical(text, start)
+    assert all(link.url for link in links_from(start, [text]))
+    if url is None:
+        return
+    assert url.isascii()
+    assert not set("\0\t\r\n ") & set(url)
+    assert canonical(url) == url
+    assert url.startswith(origin_of(url))
+    assert 0 <= port_of(url) <= 65535
+    assert key_of(key_of(url)) == key_of(url)
+    assert link_to(url).host == host_of(url)
+    assert len(patterns_of(url)) == 2
+    shape_trap(url)
+    is_dated(url)
+    Scope(Reach.ANY).refusal(url, host_of(url))
+    text_fingerprint(text * 5, url)
+
+
+@given(mixed(ROBOTS), URLS)
+def test_robots(body: bytes, path: str) -> None:
+    rules = parse_robots(body, "gossamer")
+    assert rules.decide("/" + path).is_allowed in (True, False)
+    assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 3600
+
+
+@given(mixed(MARKUP), st.text(max_size=12), st.text(max_size=30), st.text(max_size=30))
+def test_pages(content: bytes, charset: str, link: str, robots: str) -> None:
+    headers = (("link", f"<{link}>; rel=next"), ("x-robots-tag", robots))
+    document = parse_exchange(answer(f"text/html; charset={charset}", content, *headers), True, True)
+    for text in (document.title, document.text, document.description, document.canonical, *document.hrefs):
+        text.encode()
+        assert "\0" not in text
+    links_from("http://a.test/", document.hrefs)
+
+
+@given(mixed(XML), st.booleans(), st.booleans())
+def test_sitemaps(content: bytes, is_packed: bool, allow_dtd: bool) -> None:
+    found = parse_sitemap(gzip.compress(content) if is_packed else content, allow_dtd=allow_dtd)
+    for entry in (*found.urls, *found.sitemaps):
+        entry.loc.encode()
+
+
+@given(mixed(PDF))
+def test_pdfs(content: bytes) -> None:
+    assert all(href.lower().startswith("http") for href in pdf_hrefs(content))
+
+
+@given(mixed(MARKUP | XML | PDF), st.text(max_size=20))
+def test_any_type(content: bytes, kind: str) -> None:
+    parse_exchange(answer(kind, content), True, True)
+
+
+@given(
+    mixed(
+        st.sampled_from([b"WARC/1.1\r\n", b"WARC-Type: response\r\n", b"Content-Length: ", b"9" * 30, b"-1", b"\r\n"])
+    )
+)
+def test_archives(content: bytes) -> None:
+    path = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / "gossamer-fuzz.warc.gz"
+    for data in (content, gzip.compress(content), gzip.compress(content) + content):
+        path.write_bytes(data)
+        try:
+            for record in ArchiveReader(path):
+                record.http_parts()
+        except GossamerError:
+            pass  # it is ours, and says what is wrong
+    path.unlink()

@@ -1,0 +1,89 @@
+"""Pages without end (T): each trap is named, held or bounded, and other hosts go on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.e2e.program import run
+from tests.hostile.crawling import Aftermath, crawl_catalogue, whole_server
+
+from gossamer.core.domains import registrable_domain
+from gossamer.records import UrlState
+
+
+def reasons(after: Aftermath, name: str) -> set[str]:
+    return {event["reason"] for event in after.told(name, "excluded_by_rule")}
+
+
+def test_t01_a_calendar(after: Aftermath) -> None:
+    assert len(after.server.requests("t01")) <= 42
+    assert "calendar" in reasons(after, "t01")
+
+
+def test_t02_session_ids(after: Aftermath) -> None:
+    assert len(after.server.requests("t02")) == 6
+
+
+def test_t03_a_path_that_repeats_itself(after: Aftermath) -> None:
+    assert "repeated_segment" in reasons(after, "t03")
+    assert max(row.url.count("/a/") for row in after.rows("t03")) <= 3
+
+
+def test_t04_a_farm_of_hosts(after: Aftermath) -> None:
+    hosts = {seen.host for seen in after.server.seen if registrable_domain(seen.host) == "t04.test"}
+    assert 20 <= len(hosts) <= 25
+    refused = [event for event in after.events if event["reason"] == "hosts_per_domain"]
+    assert refused
+    assert all(registrable_domain(event["host"]) == "t04.test" for event in refused)
+
+
+def test_t05_combinations_without_new_content_are_held(after: Aftermath) -> None:
+    (event,) = after.told("t05", "trap_quarantined")
+    assert event["rule"] == "t05.test/shop?*"
+    assert event["links"] > 0
+    assert len(after.server.requests("t05")) < 250
+    held = [row for row in after.rows("t05") if row.outcome == "quarantined"]
+    assert len(held) == event["links"]
+    assert all(row.state is UrlState.DEAD and "/shop?" in row.url for row in held)
+
+
+def test_t05_numbered_pages_with_new_content_are_no_trap(after: Aftermath) -> None:
+    assert {after.row("t05", f"/article/{number}").outcome for number in range(1, 31)} == {"ok"}
+
+
+def test_t05_what_is_held_can_be_seen_and_released(after: Aftermath, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(after.out, out)
+    listed = run("traps", str(out), "--json").stdout.splitlines()
+    quarantine = next(each for each in map(json.loads, listed) if each["name"] == "t05.test/shop?*")
+    assert quarantine["samples"]
+    assert "t05.test/shop?*" in run("traps", str(out)).stdout
+    done = run("traps", str(out), "--release", "t05.test/shop?*")
+    assert done.returncode == 0, done.stderr
+    assert f"{quarantine['held']} URLs queued again" in done.stdout
+    again = [json.loads(line) for line in run("traps", str(out), "--json").stdout.splitlines()]
+    assert [each["is_released"] for each in again if each["name"] == "t05.test/shop?*"] == [True]
+    wrong = run("traps", str(out), "--release", "t05.test/shop?*")
+    assert wrong.returncode == 2
+    assert "no such pattern" in wrong.stderr
+    # Once more, without bounds: what was released is fetched and not held again.
+    more = ("--max-pages-per-host", "260", "--max-depth", "20")
+    with whole_server() as server:
+        aftermath = crawl_catalogue(server, out, [], *more)
+        assert not any(row.outcome == "quarantined" for row in aftermath.rows("t05"))
+        aftermath.close()
+
+
+def test_t06_endless_text_leaves_others_their_turn(after: Aftermath) -> None:
+    turns = [
+        event["host"] for event in after.events if event["event"] == "fetch_ok" and event["host"].startswith("t06")
+    ]
+    assert turns.count("t06.test") == turns.count("t06beside.test") == 250
+    middle = turns[: len(turns) // 2]
+    assert 100 < middle.count("t06.test") < 150
+
+
+def test_t07_fragments_and_case(after: Aftermath) -> None:
+    assert sorted(seen.path for seen in after.server.requests("t07")) == ["/", "/A", "/a"]
