@@ -5,7 +5,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench engines chaos lock clean
+.PHONY: help crawl test lint types layers check bench engines chaos manners lock clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +52,9 @@ bench: .venv/dev  ## measure: a crawl at full speed, a first pass of 10,000 doma
 
 chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and compare the books
 	@$(BIN)/gossamer chaos $(ARGS)
+
+manners: .venv/dev  ## crawl 200 hosts of every manner for a minute, four times, killed too; the servers' log judges
+	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
 engines:  ## install the servers that benchmarks compare with (Debian; needs root)
 	@command -v nginx >/dev/null && command -v wrk >/dev/null || (apt-get update -qq && apt-get install -y -qq nginx-light wrk)

@@ -52,6 +52,7 @@ from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.events import Event, EventLog, EventName, PacePromise, Promises
+from gossamer.telemetry.last_words import last_words
 from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
 from gossamer.telemetry.report import write_report
@@ -130,6 +131,7 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
         follows_sitemaps=settings.sitemaps is not SitemapUse.OFF,
+        reads_sitemaps_first=settings.sitemaps is SitemapUse.FIRST,
         follows_duplicates=settings.follow_duplicates,
         cooldown_s=settings.cooldown_sec,
         max_queued=settings.max_queued,
@@ -161,6 +163,7 @@ class Assembly:
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
         self._first_failure = ""
+        self._moved_robots: set[str] = set()  # where a killed run found the robots.txt of others
         self._hub: Hub | None = None
         self.on_page: Callable[[Order, Result], None] | None = None
         self.retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
@@ -194,6 +197,10 @@ class Assembly:
             now = self._time_line.now()
             was_clean = self._ledger.get_meta("is_running") != b"1"
             self._ledger.put_meta("is_running", b"1")
+            if not was_clean:
+                told = last_words(self._folder.events)
+                self._moved_robots = told.moved_to
+                self._crawl.keep_refusals(told.quiet_until)
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
             self._crawl.tally.dead -= revived
@@ -242,7 +249,7 @@ class Assembly:
         if url.endswith("/robots.txt"):
             return recovery.Found.SETTLED
         if not self._ledger.is_seen(link.id):
-            return recovery.Found.UNKNOWN
+            return recovery.Found.SETTLED if url in self._moved_robots else recovery.Found.UNKNOWN
         return self._crawl.adopt(link, now) or recovery.Found.SETTLED
 
     def _close_file(self, path: Path) -> None:
@@ -293,7 +300,8 @@ class Assembly:
         """Something of ours failed where nobody waits for it: stop, keep the details, lose nothing."""
         error = context.get("exception")
         details = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
-        (self._folder.events / "crash.txt").write_text(f"{context.get('message')}\n{details}", "utf-8")
+        with suppress(OSError):
+            (self._folder.events / "crash.txt").write_text(f"{context.get('message')}\n{details}", "utf-8")
         if self._hub is not None:
             self._hub.on_failure(GossamerError(f"internal error: {error!r}; see {self._folder.events / 'crash.txt'}"))
 

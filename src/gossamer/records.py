@@ -109,6 +109,7 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     https_first: bool = False  # a bare domain: fall back to http when https cannot be had
     etag: str = ""
     last_modified: str = ""
+    lastmod: str = ""  # when it last changed, as a sitemap says
 
 
 class Order(Struct, frozen=True, gc=False, array_like=True):
@@ -221,6 +222,9 @@ class Result(Struct, array_like=True):
     words: int = 0
     preview: str = ""  # first words, for the debug mode
     text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
+    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
+    usage: str = ""  # preferences for the use of the content, as written
+    lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
 
 
 class HostRecord(Struct, array_like=True):
@@ -299,6 +303,9 @@ class UrlRecord(Struct, array_like=True):
     archived: ArchiveSpan | None = None
     visits: int = 0
     truncated: str = ""
+    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
+    usage: str = ""  # preferences for the use of the content, of the page and of its robots.txt
+    lastmod: str = ""  # when it last changed, as a sitemap says
 
 
 class RobotsRecord(Struct, array_like=True):

@@ -4,11 +4,13 @@ import pytest
 
 from gossamer.core.politeness import (
     FIRST_PARK_S,
+    LEAST_REFUSAL_S,
     MAX_DELAY_S,
     MAX_PARK_S,
     Pace,
     PaceRule,
     delay_in_force_s,
+    note_latency,
     note_result,
 )
 from gossamer.core.retry import MAX_RETRY_AFTER_S
@@ -123,3 +125,54 @@ def test_back_off_holds_without_a_configured_delay_and_has_a_bound() -> None:
     record.backoff = 8
     assert delay_in_force_s(record, 60.0) == MAX_DELAY_S
     assert delay_in_force_s(record, 2 * MAX_DELAY_S) == 2 * MAX_DELAY_S
+
+
+def test_rising_latency_doubles_the_delay_until_it_stops_rising() -> None:
+    record = _host()
+    for _ in range(10):
+        note_latency(record, 0.2)
+    assert delay_in_force_s(record, 1.0) == 1.0, "a steady host keeps its floor"
+    seen = set()
+    for step in range(120):
+        note_latency(record, min(3.0, 0.2 * 1.1**step))
+        seen.add(delay_in_force_s(record, 1.0))
+    assert seen == {1.0, 2.0, 4.0, 8.0}, "a step at a time"
+    assert delay_in_force_s(record, 1.0) == 8.0, "3 s are three doublings of what is usual"
+    delays = []
+    for _ in range(60):
+        note_latency(record, 0.2)
+        delays.append(delay_in_force_s(record, 1.0))
+    assert delays == sorted(delays, reverse=True), "it recovers step by step"
+    assert delays[-1] == 1.0
+
+
+def test_a_quick_host_is_never_slowed_by_noise_and_a_slow_one_not_by_being_slow() -> None:
+    quick, slow = _host(), _host()
+    for number in range(200):
+        note_latency(quick, 0.2 if number % 7 == 0 else 0.004)
+        note_latency(slow, 3.0)
+    assert delay_in_force_s(quick, 1.0) == 1.0
+    assert delay_in_force_s(slow, 1.0) == 1.0
+
+
+def test_without_a_delay_latency_makes_none() -> None:
+    record = _host()
+    record.slow_steps = 3
+    assert delay_in_force_s(record, 0.0) == 0.0
+
+
+def test_failures_of_requests_sent_side_by_side_double_the_delay_once() -> None:
+    record = _host()
+    for number in range(4):
+        note_result(record, Result(number, Outcome.SERVER_ERROR, status=500, sent_at=NOW - 1), NOW + number * 0.01)
+    assert record.backoff == 1
+    note_result(record, Result(9, Outcome.RATE_LIMITED, status=429, sent_at=NOW - 1), NOW + 0.1)
+    assert record.backoff == 1
+    note_result(record, Result(9, Outcome.SERVER_ERROR, status=500, sent_at=NOW + 60), NOW + 61)
+    assert record.backoff == 2
+
+
+def test_a_refusal_holds_for_longer_than_a_commit_takes() -> None:
+    record = _host()
+    _note(record, Outcome.RATE_LIMITED, status=429, retry_after_s=0.001)
+    assert record.parked_until == NOW + LEAST_REFUSAL_S

@@ -14,11 +14,37 @@ from tests.fetch.servers import QUICK, Visit, stage
 from gossamer.records import Exchange, Outcome
 
 PIECES = st.sampled_from(
-    [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 ", b"HTTP/2 200\r\n", b"100", b"304", b"\r\n", b"\n", b"\r", b"\0", b"Content-Length: ",
-     b"5", b"-1", b"99999999999", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip, chunked\r\n", b"5\r\nhello\r\n",
-     b"0\r\n\r\n", b"FFFFFFFFFFFFFFFFF\r\n", b"Content-Encoding: gzip\r\n", b"Location: ", b"http://", b"Connection: close\r\n",
-     b": ", b" folded", b"\x1f\x8b\x08", b"Upgrade: h2c\r\n", b"Trailer: X\r\n", b"\xff"]
-)  # fmt: skip
+    [
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 ",
+        b"HTTP/2 200\r\n",
+        b"100",
+        b"304",
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\0",
+        b"Content-Length: ",
+        b"5",
+        b"-1",
+        b"99999999999",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"5\r\nhello\r\n",
+        b"0\r\n\r\n",
+        b"FFFFFFFFFFFFFFFFF\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"Location: ",
+        b"http://",
+        b"Connection: close\r\n",
+        b": ",
+        b" folded",
+        b"\x1f\x8b\x08",
+        b"Upgrade: h2c\r\n",
+        b"Trailer: X\r\n",
+        b"\xff",
+    ]
+)
 ANSWERS = st.lists(PIECES | st.binary(max_size=8), max_size=20).map(b"".join)
 
 

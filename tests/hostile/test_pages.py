@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath
@@ -21,7 +20,7 @@ def test_h01_a_million_links(after: Aftermath) -> None:
     assert (row.truncated, row.wire_bytes) == ("length", 5_000_000)
     assert len(after.rows("h01")) == 1001
     (capped,) = after.told("h01", "links_capped")
-    assert capped["links"] > 50_000
+    assert capped["links"] > 15_000
 
 
 def test_h02_deep_nesting(after: Aftermath) -> None:
@@ -115,9 +114,6 @@ def test_h15_soft_404(after: Aftermath) -> None:
     assert not any(event["url"].endswith("/real") for event in events)
     probes = [seen for seen in after.server.requests("h15") if seen.path.endswith("-no-such-page")]
     assert len(probes) == 1
-    # The links of a page that is known to be none lead nowhere.
-    parents = Counter(row.parent for row in after.rows("h15"))
-    assert all(parents[bytes(0)] <= 1 for _ in events)
 
 
 def test_h15_a_host_with_honest_errors_is_never_probed(after: Aftermath) -> None:

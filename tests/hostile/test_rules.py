@@ -60,7 +60,7 @@ def test_b07_a_bomb_of_wildcards(after: Aftermath) -> None:
     started = time.process_time()
     for _ in range(100):
         assert rules.is_allowed("/" + "a" * 2000)
-    assert (time.process_time() - started) / 100 < 0.005
+    assert (time.process_time() - started) / 100 < 0.001
 
 
 def test_b08_robots_that_never_come(after: Aftermath) -> None:
@@ -101,7 +101,7 @@ def test_s03_nothing_else_is_opened(after: Aftermath) -> None:
 
 def test_s04_a_sitemap_bomb(after: Aftermath) -> None:
     row = after.row("s04", "/sitemap.xml.gz")
-    assert "50000000 bytes" in row.error or "52428800" in row.error
+    assert "well-formed" in row.error or "52428800" in row.error  # zeros are no XML: it stops at the first
     assert after.row("s04").outcome == "ok"
 
 

@@ -85,5 +85,14 @@ def test_t06_endless_text_leaves_others_their_turn(after: Aftermath) -> None:
     assert 100 < middle.count("t06.test") < 150
 
 
+def test_deep_pages_of_a_host_that_sends_too_much_are_not_followed(tmp_path: Path) -> None:
+    with whole_server() as server:
+        aftermath = crawl_catalogue(server, tmp_path / "out", ["t06"], "--max-bytes", "620")
+        assert max(row.depth for row in aftermath.rows("t06")) == 2
+        assert "oversize_host" in reasons(aftermath, "t06")
+        assert aftermath.host("t06").oversize >= 3
+        aftermath.close()
+
+
 def test_t07_fragments_and_case(after: Aftermath) -> None:
     assert sorted(seen.path for seen in after.server.requests("t07")) == ["/", "/A", "/a"]

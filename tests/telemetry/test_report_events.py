@@ -97,3 +97,16 @@ def test_only_lines_with_the_needle_are_read(tmp_path: Path) -> None:
 
 def test_no_events_are_no_error(tmp_path: Path) -> None:
     assert _figures(tmp_path / "missing").timeline()[-1].pages == 0
+
+
+def test_a_copy_told_by_a_killed_run_and_recovered_by_the_next_counts_once(tmp_path: Path) -> None:
+    def page(order: int, ts: float) -> list[Event]:
+        return [
+            event(EventName.FETCH_OK, ts=ts, url="http://a.test/", order=order, sent_at=100.0),
+            event(EventName.DUPLICATE, ts=ts, url="http://a.test/", order=order),
+        ]
+
+    write_events(tmp_path, "1", page(5, 100.1))
+    write_events(tmp_path, "2", page(1, 200.0))
+    told = [one for _, one in read_runs(tmp_path) if one.event is EventName.FETCH_OK]
+    assert len(told) == 1

@@ -182,6 +182,12 @@ def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
         yield "content", f"{row.content_type}, {size(row.content_bytes)}{language}{cut}"
     if row.title:
         yield "title", printable(row.title)
+    if row.directives:
+        yield "asks for", row.directives
+    if row.usage:
+        yield "usage", row.usage
+    if row.lastmod:
+        yield "changed", f"{row.lastmod}, as its sitemap says"
     if life.duplicate_of:
         yield "same as", life.duplicate_of
     if row.visits > 1:

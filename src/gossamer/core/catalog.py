@@ -23,6 +23,7 @@ def record_of(url: QueuedUrl) -> UrlRecord:
         https_first=url.https_first,
         etag=url.etag,
         last_modified=url.last_modified,
+        lastmod=url.lastmod,
     )
 
 
@@ -45,6 +46,7 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
         https_first=record.https_first,
         etag=record.etag,
         last_modified=record.last_modified,
+        lastmod=record.lastmod,
     )
 
 
@@ -61,6 +63,7 @@ def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlR
     record.etag, record.last_modified = result.etag, result.last_modified
     record.redirect_to, record.archived = result.redirect_to, result.archived
     record.truncated = result.truncated.value
+    record.directives, record.usage = result.directives, result.usage
     record.visits = 1 + (before.visits if before else 0)
     if before is not None and result.status == 304:
         record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title

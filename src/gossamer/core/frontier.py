@@ -826,6 +826,12 @@ class Frontier:
         """Return the orders that are out."""
         return [running.order for running in self._running.values()]
 
+    def usage_of(self, url: QueuedUrl) -> list[str]:
+        """Return the preferences for the use of content that robots.txt of a URL's origin states."""
+        host = self._hosts.get(url.host)
+        robots = host.origins.get(origin_of(url.url)) if host is not None else None
+        return robots.rules.usage if robots is not None and robots.rules is not None else []
+
     def head_of(self, host_name: str) -> list[QueuedUrl]:
         """Return a host's URLs in memory in order, for inspection."""
         host = self._hosts.get(host_name)

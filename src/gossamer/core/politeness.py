@@ -79,7 +79,7 @@ def note_latency(record: HostRecord, latency_s: float) -> None:
     record.latency_s = smooth_s
     # The best drifts towards what is usual: a site that became slower for good is not left behind for ever.
     best_s = record.best_latency_s
-    record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.002 * (smooth_s - best_s)
+    record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.0005 * (smooth_s - best_s)
     record.answers += 1
     if record.answers < ANSWERS_A_STEP:
         return

@@ -13,7 +13,7 @@ returns, so whatever a commit holds is whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 
 import msgspec
@@ -58,11 +58,16 @@ FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it chan
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
 
 
+MAX_USAGE_CHARS = 1000
+BEFORE_PAGES = 1 << 40  # more than any rank within a host
+
+
 class CrawlRules(Struct, frozen=True):
     """Numbers and switches of the engine."""
 
     robots_token: str = "gossamer"  # noqa: S105 - a name, not a secret
     follows_sitemaps: bool = True
+    reads_sitemaps_first: bool = False
     follows_duplicates: bool = True
     cooldown_s: float = 0.0
     max_queued: int | None = None
@@ -125,6 +130,14 @@ class Crawl:
             host.parked_until -= turned_back_s
             self._restore_host(host, now)
         self.frontier.woken(*self._ledger.sleeping())
+
+    def keep_refusals(self, quiet_until: Mapping[str, float]) -> None:
+        """Hold hosts to what they had asked for, where a kill came before the commit. Call before `restore`."""
+        for name, until in quiet_until.items():
+            record = self._ledger.host(name)
+            if record is not None and record.parked_until < until:
+                record.parked_until, record.park_reason = until, "Retry-After"
+                self._ledger.put_host(record)
 
     def _restore_host(self, host: HostRecord, now: float) -> None:
         self.frontier.queued += host.queued
@@ -435,6 +448,8 @@ class Crawl:
         is_duplicate = self._note_content(url, result) if what.is_page else False
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
         state = what.state or UrlState.DONE
+        if what.is_page and (stated := self.frontier.usage_of(url)):
+            result.usage = "; ".join([*stated, result.usage] if result.usage else stated)[:MAX_USAGE_CHARS]
         self._ledger.settle(url, settled_record(url, state, result, before))
         shown = self._evidence.note_page(url, result, what.hosts[0], now) if what.is_page else NOTHING
         new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate, now)
@@ -514,7 +529,7 @@ class Crawl:
         else:
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id)
         links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
-        return len(self._offer(links, finding, now))
+        return len(self._offer(links, finding, now, result.lastmods))
 
     def _spoken_for(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
         """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
@@ -544,9 +559,13 @@ class Crawl:
 
     # -- queueing ---------------------------------------------------------------------------------
 
-    def _offer(self, links: Sequence[Link], finding: Finding, now: float) -> list[QueuedUrl]:
+    def _offer(
+        self, links: Sequence[Link], finding: Finding, now: float, lastmods: Mapping[UrlId, str] | None = None
+    ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and hand it to the frontier; return what was new."""
         screened = self._intake.screen(links, finding, now)
+        if finding.source is Source.SITEMAP:
+            screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
         self.tally.excluded += len(screened.refused)
         for refused in screened.refused:
             self._tell.excluded(refused, finding.depth, now)
@@ -566,6 +585,11 @@ class Crawl:
         if self._rules.max_queued is not None and self.frontier.queued > self._rules.max_queued:
             self._evict(self._rules.max_queued, now)
         return new
+
+    def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
+        """Return a sitemap, or what one lists, with its date and in its place: before all pages where so wished."""
+        rank = url.rank - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.rank
+        return replace(url, rank=rank, lastmod=lastmods.get(url.id, ""))
 
     def _leave_out_crowds(self, candidates: list[QueuedUrl], depth: int, now: float) -> None:
         """Leave out new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""

@@ -52,6 +52,8 @@ class Narrator:
         )
 
     def _fetched(self, event: EventName, order: Order, result: Result, now: float, **fields: Any) -> None:  # noqa: ANN401
+        if result.retry_after_s > 0:
+            fields["retry_after_s"] = result.retry_after_s
         self.tell(
             event,
             now,
@@ -70,7 +72,6 @@ class Narrator:
             total_ms=_ms(result.finished_at - order.ordered_at),
             address=result.address,
             attempt=order.attempt,
-            retry_after_s=max(0.0, result.retry_after_s),
             **fields,
         )
 
@@ -101,6 +102,8 @@ class Narrator:
             reason="" if result.outcome is Outcome.OK else f"{result.outcome}: {result.error}".rstrip(": "),
             target=result.redirect_to,
             title=result.title,
+            directives=result.directives,
+            usage=result.usage,
             links=result.links_found,
             new_links=new_links,
         )

@@ -28,7 +28,7 @@ def canonical_charset(label: str) -> str:
         return ""
 
 
-def declared_charset(content: bytes, header_label: str) -> str:
+def declared_charset(content: bytes | bytearray, header_label: str) -> str:
     """Return the charset that is beyond the document's own say: by its shape, or by the header; else empty.
 
     A byte order mark is left to the parser, which lets it win over everything.
@@ -41,7 +41,7 @@ def declared_charset(content: bytes, header_label: str) -> str:
     return canonical_charset(header_label) if header_label else ""
 
 
-def decode_text(content: bytes, label: str) -> tuple[str, str]:
+def decode_text(content: bytes | bytearray, label: str) -> tuple[str, str]:
     """Decode bytes that are not HTML; return the text and the charset's WHATWG name."""
     for mark, name in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
@@ -52,7 +52,7 @@ def decode_text(content: bytes, label: str) -> tuple[str, str]:
     try:
         return content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        name = (detect(content[:_DETECT_BYTES]).encoding or "windows-1252").lower()
+        name = (detect(bytes(content[:_DETECT_BYTES])).encoding or "windows-1252").lower()
         return _decode(content, name), name
 
 
@@ -63,7 +63,7 @@ def decode_html(content: bytes, header_label: str) -> tuple[str, str]:
     return decode_text(content, name)
 
 
-def _decode(content: bytes, name: str) -> str:
+def _decode(content: bytes | bytearray, name: str) -> str:
     """Decode by a name from the WHATWG table."""
     if name == "utf-8":
         return content.decode("utf-8", "replace")

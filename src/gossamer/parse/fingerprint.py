@@ -2,7 +2,7 @@
 
 Two pages with one fingerprint tell a reader the same: counters, dates and the repeated name
 of the page that was asked for make no difference. Used as evidence of traps, never to drop a page.
-About 6 µs for 5 KB of text.
+17 µs for 5 KB of text, 2 % of what a page costs.
 """
 
 from __future__ import annotations

@@ -108,12 +108,20 @@ def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: 
 
 
 def close_file(path: Path, index_folder: Path) -> int:
-    """Give a file that nobody writes any more its index and its final name; return its length."""
+    """Give a file that nobody writes any more its index and its final name; return its length.
+
+    A file of which nothing is left goes away, with its index.
+    """
+    lines = index_file(path)
+    if not lines:
+        path.unlink()
+        part_path(index_folder, path.name.removesuffix(".open")).unlink(missing_ok=True)
+        return 0
     length = path.stat().st_size
     if path.suffix == ".open":
         seal(path, index_folder)
     else:
-        write_index(part_path(index_folder, path.name), index_file(path))
+        write_index(part_path(index_folder, path.name), lines)
     return length
 
 

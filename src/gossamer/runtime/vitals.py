@@ -11,6 +11,7 @@ from bisect import insort
 from pathlib import Path
 
 PROBE_S = 0.05
+_M_MMAP_THRESHOLD = -3  # malloc.h
 _KEPT = 20_000
 
 
@@ -86,3 +87,13 @@ def trim_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def keep_large_blocks_apart() -> None:
+    """Have blocks from 256 KiB mapped one by one, so that freeing a body gives its memory back at once.
+
+    By itself glibc raises that size with the first large block that is freed, and then keeps the others.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 256 * 1024)

@@ -44,10 +44,14 @@ from gossamer.runtime import vitals
 
 BIG_BYTES = 400_000
 TRIM_BYTES = 2_000_000
+MAX_HREFS = 20_000  # looked at on one page, for the 1,000 new ones that it may bring
 SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
 MAX_SITEMAP_BYTES = 50_000_000
 MAX_ETAG_CHARS = 1024
+MAX_USAGE_CHARS = 1000
+# Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
+USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
@@ -133,6 +137,7 @@ class Worker:
         self._big = ThreadPoolExecutor(1, "big")
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
+        vitals.keep_large_blocks_apart()
 
     def start(self, order: Order) -> None:
         """Begin an order; its result comes by `on_result`."""
@@ -295,6 +300,11 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
     entries = found.sitemaps or found.urls
     result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
     result.links_found = len(entries)
+    if result.links:
+        dated = (
+            (link, entry.lastmod) for entry in entries if entry.lastmod for link in links_from(order.url, [entry.loc])
+        )
+        result.lastmods = {link.id: lastmod for link, lastmod in dated}
 
 
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
@@ -304,6 +314,7 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
         result.outcome = Outcome.LINKS_ONLY
     result.charset, result.language, result.title = document.charset, document.language, document.title
     result.is_noindex, result.is_nofollow = document.is_noindex, document.is_nofollow
+    _read_wishes(document, exchange, result)
     _read_validators(exchange, result)
     if not exchange.is_decoded:
         result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
@@ -311,12 +322,20 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
         result.content_hash = hashlib.sha256(exchange.content).digest()[:16]
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
-        result.links = links_from(_base_of(document, order.url), document.hrefs)
+        result.links = links_from(_base_of(document, order.url), document.hrefs[:MAX_HREFS])
     result.text_hash = text_fingerprint(document.text, order.url)
     # Splitting to count the words exactly takes 50 µs a page; blanks between them, 2.
     result.words = document.text.count(" ") + document.text.count("\n") + bool(document.text)
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _read_wishes(document: Document, exchange: Exchange, result: Result) -> None:
+    """Record what a page asks of those who use it, whether it binds a crawler or not."""
+    marks = (("noindex", document.is_noindex), ("nofollow", document.is_nofollow), ("noarchive", document.is_noarchive))
+    result.directives = ", ".join(name for name, is_set in marks if is_set)
+    stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
+    result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
 
 
 def _read_validators(exchange: Exchange, result: Result) -> None:
@@ -332,7 +351,7 @@ def _base_of(document: Document, url: str) -> str:
 def _valid_etag(etag: str) -> str:
     """Return an entity tag that may be echoed: short, quoted, without control characters."""
     bare = etag.removeprefix("W/")
-    is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"'
+    is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"' and '"' not in bare[1:-1]
     return etag if is_quoted and len(etag) <= MAX_ETAG_CHARS and etag.isprintable() and etag.isascii() else ""
 
 

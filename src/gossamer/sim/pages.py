@@ -43,7 +43,7 @@ class Answer(Struct, frozen=True, gc=False):
     etag: str = ""
     last_modified: str = ""
     encoding: str = ""
-    retry_after_s: int = 0
+    retry_after_s: int | str = 0  # a text is sent as it is
 
 
 _NO_SUCH_HOST = Answer(404, body=b"no such host in this web\n")

@@ -67,7 +67,7 @@ def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
     for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
         told_before, told = dict(told), deque(maxlen=_TOLD_LAST)
         for event in _once(path, needle, told_before):
-            if event.order:
+            if event.order and event.sent_at:
                 told.append((event.url, event.sent_at))
             yield run, event
 

@@ -12,6 +12,7 @@ table is read by host), so that reading a host's part costs what that host has c
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,10 +20,11 @@ from typing import Any, Final, TypeAlias
 import lmdb
 
 from gossamer import failpoints
-from gossamer.errors import CorruptFolderError, DiskFullError
+from gossamer.errors import CorruptFolderError, DiskFullError, GossamerError
 
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used
 GROUP_BYTES: Final = 8
+LEAST_FREE_BYTES: Final = 4 << 20
 _SLICE: Final = 2000
 
 Item: TypeAlias = tuple[bytes, bytes]
@@ -187,9 +189,9 @@ class Store:
                     self._write_table(txn, name, groups)
                 failpoints.reach("in_commit")
         except (lmdb.Error, OSError) as error:
-            if isinstance(error, lmdb.MapFullError) or _is_disk_full(error):
+            if isinstance(error, lmdb.MapFullError) or _is_disk_full(error, self._folder):
                 raise DiskFullError(f"{self._folder}: no room for the ledger; free some space and resume") from error
-            raise
+            raise GossamerError(f"{self._folder}: the ledger cannot be written: {error}") from error
         self._writing = None
         failpoints.reach("after_commit")
 
@@ -239,5 +241,9 @@ def _backwards(cursor: Any, prefix: bytes) -> Iterator[Item]:  # noqa: ANN401 - 
             return
 
 
-def _is_disk_full(error: Exception) -> bool:
-    return "No space left" in str(error) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+def _is_disk_full(error: Exception, folder: Path) -> bool:
+    if "No space left" in str(error) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    # LMDB calls a write that came out short an input/output error.
+    free = os.statvfs(folder)
+    return "Input/output error" in str(error) and free.f_bavail * free.f_frsize < LEAST_FREE_BYTES

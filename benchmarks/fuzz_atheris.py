@@ -1,0 +1,39 @@
+"""Fuzzing by coverage, where atheris is installed: python benchmarks/fuzz_atheris.py [-max_total_time=60]
+
+Without it this says so and ends well: `HYPOTHESIS_PROFILE=search pytest tests/fuzz` needs nothing more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+
+def one_input(data: bytes) -> None:
+    from gossamer.core.robots import parse_robots
+    from gossamer.core.url import canonical, links_from
+    from gossamer.parse.html import parse_html
+    from gossamer.parse.pdf import pdf_hrefs
+    from gossamer.parse.sitemap import parse_sitemap
+
+    text = data.decode("latin-1")
+    canonical(text, "http://a.test/")
+    parse_robots(data, "gossamer").is_allowed("/" + text)
+    links_from("http://a.test/", parse_html(data, text[:10]).hrefs)
+    parse_sitemap(data)
+    pdf_hrefs(data)
+
+
+def main() -> None:
+    try:
+        atheris = importlib.import_module("atheris")
+    except ImportError:
+        print("atheris is not installed; HYPOTHESIS_PROFILE=search python -m pytest tests/fuzz does without it")
+        return
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

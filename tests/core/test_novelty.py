@@ -1,0 +1,99 @@
+"""Which kinds of URL bring nothing new?"""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.core.novelty import MOST_PATTERNS, Novelty, Quarantine, SoftNotFound, patterns_of
+
+HOST = "a.test"
+
+
+@pytest.mark.parametrize(
+    ("path", "shape", "coarse"),
+    [
+        ("/", "/", "/*"),
+        ("/about", "/about", "/*"),
+        ("/item/17", "/item/#", "/item/**"),
+        ("/item/17/reviews/4", "/item/#/reviews/#", "/item/**"),
+        ("/list?page=2&sort=up", "/list?page&sort", "/list?*"),
+        ("/list?sort=up&page=2", "/list?page&sort", "/list?*"),
+        ("/s/0123456789abcdef01/x", "/s/*/x", "/s/**"),
+    ],
+)
+def test_urls_fall_into_patterns(path: str, shape: str, coarse: str) -> None:
+    assert patterns_of(f"http://{HOST}{path}") == (shape, coarse)
+
+
+def told(novelty: Novelty, count: int, text: str, *, start: int = 0) -> list[Quarantine]:
+    begun = []
+    for number in range(start, start + count):
+        url = f"http://{HOST}/shop?color={number}&size={number % 7}"
+        mark = text.format(number=number).encode()
+        quarantine = novelty.note(url, HOST, mark, is_copy=False, now=1.0)
+        if quarantine is not None:
+            begun.append(quarantine)
+    return begun
+
+
+def test_a_pattern_without_anything_new_is_held() -> None:
+    novelty = Novelty()
+    (quarantine,) = told(novelty, 100, "the same")
+    assert quarantine.fetched == 100
+    assert quarantine.new == 1
+    assert quarantine.samples
+    assert novelty.refusal(f"http://{HOST}/shop?color=x&size=y", HOST) == "quarantine"
+    assert novelty.refusal(f"http://{HOST}/other", HOST) is None
+    assert novelty.refusal("http://b.test/shop?color=x&size=y", "b.test") is None
+
+
+def test_numbered_pages_with_new_content_are_never_held() -> None:
+    assert told(Novelty(), 10_000, "page {number}") == []
+
+
+def test_a_pattern_that_dries_up_is_held_then() -> None:
+    novelty = Novelty()
+    assert told(novelty, 1000, "page {number}") == []
+    assert told(novelty, 300, "the end", start=1000)
+
+
+def test_few_new_pages_among_many_are_enough() -> None:
+    novelty = Novelty()
+    for number in range(2000):
+        mark = f"new {number}" if number % 10 == 0 else "the same"
+        assert novelty.note(f"http://{HOST}/x?n={number}", HOST, mark.encode(), is_copy=False, now=1.0) is None
+
+
+def test_ever_new_names_of_parameters_do_not_escape() -> None:
+    novelty = Novelty()
+    begun = [
+        novelty.note(f"http://{HOST}/shop?p{number}=1", HOST, b"same", is_copy=False, now=1.0) for number in range(100)
+    ]
+    assert [each.pattern for each in begun if each] == ["/shop?*"]
+
+
+def test_what_is_released_is_not_held_again() -> None:
+    novelty = Novelty()
+    for quarantine in told(novelty, 200, "the same"):
+        quarantine.is_released = True
+    again = Novelty()
+    kept = novelty.quarantines()
+    for quarantine in kept:
+        quarantine.is_released = True
+    again.load(kept)
+    assert again.refusal(f"http://{HOST}/shop?color=1&size=1", HOST) is None
+    held = {quarantine.pattern for quarantine in kept}
+    assert not [each for each in told(again, 300, "the same") if each.pattern in held]
+
+
+def test_memory_is_bounded() -> None:
+    novelty = Novelty()
+    for number in range(MOST_PATTERNS + 500):
+        novelty.note(f"http://h{number}.test/x", f"h{number}.test", b"x", is_copy=False, now=1.0)
+    assert len(novelty._windows) <= MOST_PATTERNS
+
+
+def test_a_host_is_probed_once_and_only_for_a_reason() -> None:
+    soft = SoftNotFound(suspicious=3)
+    assert [soft.note("good.test", str(number).encode()) for number in range(50)] == [False] * 50
+    assert [soft.note("bad.test", b"sorry") for _ in range(6)] == [False, False, True, False, False, False]

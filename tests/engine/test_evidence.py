@@ -1,0 +1,159 @@
+"""What pages show about their host, and what the engine does about it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.engine.test_crawl import Bench
+
+from gossamer.core.catalog import queued_from
+from gossamer.core.frontier import FrontierLimits
+from gossamer.core.url import link_to
+from gossamer.engine.crawl import FULL_FETCH_EVERY, CrawlRules
+from gossamer.engine.evidence import read_quarantines, release
+from gossamer.records import Order, Outcome, Truncation
+from gossamer.telemetry.events import EventName
+
+LIMITS = FrontierLimits(max_depth=1000)
+
+
+def page(bench: Bench, order: Order, hrefs: list[str], *, text: bytes, **fields: object) -> None:
+    """End an order with a page that says `text` and leads to `hrefs`."""
+    links = [link_to(f"http://a.test{href}") for href in hrefs]
+    bench.end(order, links=links, text_hash=text, content_type="text/html", content_hash=order.url_id, **fields)
+
+
+def trap() -> Bench:
+    """Crawl a host whose shop says the same whatever is asked; return where that ends."""
+    bench = Bench("http://a.test/", limits=LIMITS)
+    orders = bench.past_robots()
+    number = 0
+    while orders:
+        for order in orders:
+            number += 1
+            is_shop = "/shop" in order.url
+            page(bench, order, [f"/shop?x={number}", f"/shop?y={number}"], text=b"shop" if is_shop else b"home")
+        orders = bench.orders(after_s=1.0)
+        assert number < 1000
+    return bench
+
+
+def test_a_pattern_in_quarantine_is_told_and_held() -> None:
+    bench = trap()
+    (event,) = bench.told(EventName.TRAP_QUARANTINED)
+    assert event.rule.startswith("a.test/shop?")
+    assert bench.crawl.frontier.queued == 0
+    assert bench.crawl.tally.dead == event.links > 0
+    (quarantine,) = read_quarantines(bench.ledger)
+    assert quarantine.held == event.links
+
+
+def test_what_is_released_is_queued_again() -> None:
+    bench = trap()
+    name = read_quarantines(bench.ledger)[0].name
+    held = read_quarantines(bench.ledger)[0].held
+    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    assert release(bench.ledger, "no.such/pattern") is None
+    assert release(bench.ledger, name) == held
+    assert release(bench.ledger, name) is None
+    again = Bench(ledger=bench.ledger, limits=LIMITS, now=bench.now)
+    assert again.crawl.frontier.queued == held
+    assert again.crawl.tally.dead == 0
+    assert again.orders(after_s=10.0)
+
+
+def test_nothing_is_held_where_the_evidence_is_off() -> None:
+    bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(watches_traps=False))
+    orders = bench.past_robots()
+    for number in range(300):
+        page(bench, orders[0], [f"/shop?x={number}"], text=b"same")
+        orders = bench.orders(after_s=1.0)
+    assert not bench.told(EventName.TRAP_QUARANTINED)
+    assert orders
+
+
+def test_links_of_a_page_that_is_none_are_not_followed() -> None:
+    bench = Bench("http://a.test/", limits=LIMITS)
+    (order,) = bench.past_robots()
+    page(bench, order, [f"/gone{letter}" for letter in "abcdefghijklmn"], text=b"home")
+    seen = []
+    while orders := bench.orders(after_s=1.0):
+        seen.append(orders[0].url)
+        page(bench, orders[0], [f"{orders[0].url[13:]}more"] if len(seen) > 11 else [], text=b"sorry")
+    probes = [url for url in seen if url.endswith("-no-such-page")]
+    assert len(probes) == 1
+    assert bench.told(EventName.SOFT_404)
+    assert not any(url.endswith("moremore") for url in seen)
+
+
+def test_a_host_whose_probe_fails_honestly_is_left_as_it_is() -> None:
+    bench = Bench("http://a.test/", limits=LIMITS)
+    (order,) = bench.past_robots()
+    page(bench, order, [f"/copy{letter}" for letter in "abcdefghijklmn"], text=b"home")
+    while orders := bench.orders(after_s=1.0):
+        if orders[0].url.endswith("-no-such-page"):
+            bench.end(orders[0], Outcome.CLIENT_ERROR)
+        else:
+            page(bench, orders[0], [], text=b"one text")
+    assert not bench.told(EventName.SOFT_404)
+
+
+def test_deep_links_of_a_heavy_host_are_refused() -> None:
+    bench = Bench("http://a.test/", limits=LIMITS)
+    orders = bench.past_robots()
+    for number in range(6):
+        text = f"t{number}".encode()
+        page(bench, orders[0], [f"/{number}"], text=text, truncated=Truncation.LENGTH)
+        orders = bench.orders(after_s=1.0)
+        if not orders:
+            break
+    assert number == 2
+    assert [event.reason for event in bench.told(EventName.EXCLUDED_BY_RULE)] == ["oversize_host"]
+
+
+def test_hosts_of_a_domain_have_a_budget_and_seeds_none() -> None:
+    bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(max_hosts_per_domain=3))
+    (order,) = bench.past_robots()
+    links = [link_to(f"http://h{number}.a.test/{number}") for number in range(10)]
+    bench.end(order, links=[*links, link_to("http://h0.a.test/again")])
+    refused = [event.host for event in bench.told(EventName.EXCLUDED_BY_RULE)]
+    assert refused == [f"h{number}.a.test" for number in range(2, 10)]
+    assert bench.ledger.look_up(link_to("http://h0.a.test/again").id) is not None
+    assert bench.crawl.add_seeds([link_to("http://h9.a.test/")], bench.now) == 1
+
+
+@pytest.mark.parametrize(("visits", "is_conditional"), [(1, True), (8, True), (FULL_FETCH_EVERY - 1, False)])
+def test_every_tenth_visit_asks_for_the_whole_page(visits: int, is_conditional: bool) -> None:
+    bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(cooldown_s=1.0))
+    bench.crawl._intake._remembers = False  # as with every cooldown
+    bench.crawl._intake._memo.clear()
+    (order,) = bench.past_robots()
+    bench.end(order, etag='"x"', links=[link_to("http://a.test/other")])
+    row = bench.ledger.look_up(order.url_id)
+    assert row is not None
+    row.visits = visits
+    bench.ledger.settle(queued_from(order.url_id, "a.test", row), row)
+    (other,) = bench.orders(after_s=5.0)
+    bench.now += 5.0
+    bench.end(other, links=[link_to("http://a.test/")])
+    (again,) = bench.orders(after_s=5.0)
+    assert again.url == order.url
+    assert bool(again.etag) is is_conditional
+
+
+def test_a_sitemap_speaks_for_its_domain_and_for_those_that_list_it() -> None:
+    bench = Bench("http://a.test/", "http://b.test/", limits=LIMITS)
+    for order in bench.orders():
+        bench.end(order, robots=b"Sitemap: http://a.test/map.xml\n")
+    sitemaps = []
+    for _ in range(4):
+        for order in bench.orders(after_s=1.0):
+            if order.url.endswith("map.xml"):
+                sitemaps.append(order)
+                hosts = ("a.test", "www.a.test", "b.test", "c.test")
+                links = [link_to(f"http://{host}/x") for host in hosts]
+                bench.end(order, content_type="application/x-sitemap", links=links)
+            else:
+                bench.end(order)
+    assert len(sitemaps) == 1
+    refused = [(event.host, event.reason) for event in bench.told(EventName.EXCLUDED_BY_RULE)]
+    assert refused == [("c.test", "sitemap_of_another")]

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.telemetry.folders import event, write_events
+
+from gossamer.telemetry.events import EventName
+from gossamer.telemetry.last_words import last_words
+
+
+def test_refusals_and_moved_robots_of_the_last_run_are_known(tmp_path: Path) -> None:
+    write_events(tmp_path, "1", [event(EventName.RETRY, ts=1.0, host="old.test", status=429, retry_after_s=9.0)])
+    write_events(
+        tmp_path,
+        "2",
+        [
+            event(EventName.RETRY, ts=100.0, host="a.test", status=429, retry_after_s=60.0),
+            event(EventName.RETRY, ts=101.0, host="a.test", status=503, retry_after_s=10.0),
+            event(EventName.ROBOTS_FETCHED, host="b.test", status=302, kind="robots", target="http://c.test/r"),
+            event(EventName.FETCH_OK, host="d.test", status=200, retry_after_s=60.0),
+        ],
+    )
+    with (tmp_path / "2.jsonl").open("ab") as file:
+        file.write(b'{"ts":1,"retry_after_s":')
+    write_events(tmp_path, "3", [])
+    told = last_words(tmp_path)
+    assert told.quiet_until == {"a.test": 160.0}
+    assert told.moved_to == {"http://c.test/r"}
+
+
+def test_a_folder_without_events_has_nothing_to_say(tmp_path: Path) -> None:
+    assert last_words(tmp_path).quiet_until == {}
