@@ -33,8 +33,9 @@ from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
-from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.crawl import Crawl
 from gossamer.engine.narrator import Narrator
+from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
@@ -61,6 +62,7 @@ from gossamer.telemetry.text import printable
 
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 HEARTBEAT_PAGES = 50
+_TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
 
 
@@ -176,7 +178,7 @@ class Assembly:
 
     def _emit(self, event: Event) -> None:
         self._events.emit(event)
-        if not self._first_failure and event.event in (EventName.HOST_DEAD, EventName.ERROR):
+        if not self._first_failure and event.event in _TROUBLE:
             self._first_failure = f"{event.url or event.host}: {event.reason}"
         if self.on_event is not None:
             self.on_event(event)
@@ -222,7 +224,7 @@ class Assembly:
         for address in self._opened:
             self._policy.open_address(address)
         ranks = {seed.link.host: seed.rank for seed in self._seeds}
-        self._crawl.ranks = lambda host: ranks.get(host, 0.5)
+        self._crawl.rank_hosts(lambda host: ranks.get(host, 0.5))
         guesses = frozenset(seed.link.id for seed in self._seeds if seed.is_guess)
         new = self._crawl.add_seeds([seed.link for seed in self._seeds], now, https_first=guesses)
         self._narrator.tell(

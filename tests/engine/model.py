@@ -16,8 +16,9 @@ from gossamer.core.politeness import Pace
 from gossamer.core.priority import OrderName, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import host_of, link_to, origin_of, path_of
-from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.crawl import Crawl
 from gossamer.engine.narrator import Narrator
+from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 

@@ -8,8 +8,9 @@ from tests.engine.test_crawl import Bench
 from gossamer.core.catalog import queued_from
 from gossamer.core.frontier import FrontierLimits
 from gossamer.core.url import link_to
-from gossamer.engine.crawl import FULL_FETCH_EVERY, CrawlRules
+from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import read_quarantines, release
+from gossamer.engine.rules import CrawlRules
 from gossamer.records import Order, Outcome, Truncation
 from gossamer.telemetry.events import EventName
 

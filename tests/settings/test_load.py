@@ -102,7 +102,7 @@ def test_an_unknown_variable_is_named() -> None:
     ("values", "parts"),
     [
         ({"max_pages": "many"}, ["flags", "max-pages", "'many'"]),
-        ({"max_pages": 0}, ["flags", "max-pages", "0", ">= 1"]),
+        ({"max_pages": 0}, ["flags", "max-pages", "0", "at least 1"]),
         ({"politeness_ms": -1}, ["politeness-ms", "-1"]),
         ({"order": "best"}, ["order", "'best'"]),
         ({"timeout": 0}, ["timeout", "0"]),

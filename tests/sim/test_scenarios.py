@@ -18,7 +18,7 @@ from gossamer.core.priority import OrderName
 from gossamer.core.scope import Reach
 from gossamer.core.url import host_of, link_to
 from gossamer.core.workbench import Place
-from gossamer.engine.crawl import CrawlRules
+from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.sim.driver import Answer, Request, VirtualDriver

@@ -68,7 +68,7 @@ def test_pauses_between_runs_are_not_crawl_time(tmp_path: Path) -> None:
     assert _figures(tmp_path).timeline()[-1].t_s == pytest.approx(5.0, abs=0.01)
 
 
-def test_errors_are_told_by_outcome_and_status_and_robots_is_apart(tmp_path: Path) -> None:
+def test_errors_are_told_by_outcome_and_status_but_for_a_missing_robots(tmp_path: Path) -> None:
     write_events(
         tmp_path,
         "a",
@@ -77,11 +77,13 @@ def test_errors_are_told_by_outcome_and_status_and_robots_is_apart(tmp_path: Pat
             event(EventName.RETRY, order=2, status=429, host="a.test", reason="rate_limited: slow down"),
             event(EventName.ERROR, order=3, reason="timeout: no byte for 10 s"),
             event(EventName.ROBOTS_UNREACHABLE, order=4, kind="robots", status=503, reason="server_error"),
+            event(EventName.ROBOTS_FETCHED, order=5, kind="robots", status=404, reason="client_error"),
         ],
     )
     figures = _figures(tmp_path)
     assert {one.name: one.count for one in figures.errors.top()} == {
         "client_error 404": 1,
+        "server_error 503": 1,
         "rate_limited 429": 1,
         "timeout": 1,
     }

@@ -84,24 +84,34 @@ def start(
     assembly.retries = retries
     if arguments.debug:
         assembly.on_page = print_page
-    if arguments.verbose:
-        assembly.on_event = _EventPrinter(arguments.verbose)
+    assembly.on_event = _EventPrinter(arguments.verbose)
     assembly.open()
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
     summary = uvloop.run(assembly.run(shows_progress=shows_progress and not arguments.debug))
     _print_end(summary, folder, as_json=arguments.json)
-    if summary.finished == "exhausted" and not summary.pages and summary.dead:
-        print(f"gossamer crawl: no page could be fetched: {assembly.first_failure()}", file=sys.stderr)
+    if _is_fruitless(summary):
+        reason = assembly.first_failure() or f"'{program()} retry {folder.path} --list' tells why"
+        print(f"gossamer crawl: no page could be fetched: {reason}", file=sys.stderr)
     return exit_status(summary)
+
+
+def program() -> str:
+    """Return how the user called the program, for hints that can be pasted."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "gossamer" else "gossamer"
+
+
+def _is_fruitless(summary: Summary) -> bool:
+    """Tell whether a crawl came to its end without a single page, for reasons of the hosts'."""
+    return (
+        summary.finished in ("exhausted", "parked") and not summary.pages and bool(summary.dead or summary.urls_parked)
+    )
 
 
 def exit_status(summary: Summary) -> int:
     """Return the exit status that a summary means."""
     if summary.finished == "signal":
         return STATUS_STOPPED
-    if summary.finished == "exhausted" and not summary.pages and summary.dead:
-        return 1
-    return 0
+    return 1 if _is_fruitless(summary) else 0
 
 
 def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
@@ -112,7 +122,9 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
     print(summary.render())
     print(f"  report    {folder.path / 'report.html'}")
     if summary.finished in ("signal", "parked"):
-        print(f"  go on     gossamer resume {folder.path}")
+        print(f"  go on     {program()} resume {folder.path}")
+    elif summary.finished in ("max_pages", "max_time") and summary.urls_queued:
+        print(f"  go on     {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")
 
 
 def print_page(order: Order, result: Result) -> None:
@@ -131,7 +143,7 @@ def print_page(order: Order, result: Result) -> None:
 
 
 class _EventPrinter:
-    """Prints events for people: errors and refusals, or everything."""
+    """Prints events for people: the first trouble, errors and refusals, or everything."""
 
     _NOTABLE = frozenset(
         {
@@ -146,10 +158,24 @@ class _EventPrinter:
     )
 
     def __init__(self, level: int) -> None:
-        self._prints_all = level > 1
+        self._level = level
+        self._is_quiet = level == 0
+        self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
     def __call__(self, event: Event) -> None:
-        if self._prints_all or event.event in self._NOTABLE:
+        if self._is_quiet:
+            self._tell_first_trouble(event)
+        elif self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
-            print(f"{event.event}{status} {what} {printable(event.reason)}".rstrip(), file=sys.stderr)
+            line = f"{event.event}{status} {what} {printable(event.reason)}".rstrip()
+            print(self._clear + line, file=sys.stderr)
+
+    def _tell_first_trouble(self, event: Event) -> None:
+        """Say why nothing happens, where the very first host has to be waited for."""
+        if event.event is EventName.FETCH_OK:
+            self._level = -1
+        elif event.event is EventName.HOST_PARKED and self._level == 0:
+            self._level = -1
+            told = f"{event.host}: {printable(event.reason)}; asked again in {event.wait_s:.0f} s"
+            print(self._clear + told, file=sys.stderr)

@@ -10,6 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from gossamer import __version__
 from gossamer.errors import GossamerError, as_our_error
@@ -42,7 +43,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:  # type: ignore[override]
         """Tell what is wrong and where help is; exit 2."""
-        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+        hint = f"see '{self.prog} --help'"
+        if message.startswith("unrecognized arguments: "):
+            close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else hint
+        self.exit(2, f"{self.prog}: {message}; {hint}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,8 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     verb = words[0]
     if verb not in VERBS:
-        from difflib import get_close_matches
-
         close = get_close_matches(verb, VERBS, n=1)
         hint = f"did you mean '{close[0]}'?" if close else "'gossamer --help' lists them"
         print(f"gossamer: no verb '{verb}'; {hint}", file=sys.stderr)

@@ -53,4 +53,5 @@ def _state(status: CrawlStatus) -> str:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
         return f"interrupted: its process is gone; 'gossamer resume {status.out}' goes on"
-    return f"finished ({status.finished}): {REASONS.get(status.finished, status.finished)}"
+    word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
+    return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

@@ -342,7 +342,7 @@ class Frontier:
         if host.unsent == order.id:
             host.unsent = 0
         before = host.record.parked_until
-        self._count(host, result, now)
+        self._count(host, result, now, is_robots=running.errand is not None)
         what = Consequence(hosts=[host.record])
         if running.errand is not None:
             self._end_robots(host, running.errand, result, what, now)
@@ -357,12 +357,14 @@ class Frontier:
             self._settle(other, now)
         return what
 
-    def _count(self, host: HostSlot, result: Result, now: float) -> None:
+    def _count(self, host: HostSlot, result: Result, now: float, *, is_robots: bool) -> None:
         record = host.record
         record.fetches += 1
         record.last_fetch_at = now
         record.bytes += result.wire_bytes
-        if result.outcome not in ANSWERED:
+        # A robots.txt that is missing is an answer like any other.
+        is_missing_robots = result.outcome is Outcome.CLIENT_ERROR and is_robots
+        if result.outcome not in ANSWERED and not is_missing_robots:
             record.errors += 1
         if result.first_byte_at > result.sent_at > 0:
             politeness.note_latency(record, result.first_byte_at - result.sent_at)

@@ -14,10 +14,8 @@ returns, so whatever a commit holds is whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import nlargest
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core import frontier as core
@@ -25,18 +23,19 @@ from gossamer.core.catalog import queued_from, record_of, settled_record
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Consequence, Frontier
 from gossamer.core.intake import Finding, Intake, Refused
-from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
-from gossamer.core.robots_book import LAST_GOOD_S
+from gossamer.core.robots import MAX_CRAWL_DELAY_S
 from gossamer.core.url import canonical, host_id, host_of, link_to
 from gossamer.core.workbench import OriginRules
+from gossamer.engine.admission import Admission
 from gossamer.engine.evidence import NOTHING, Evidence
+from gossamer.engine.hosts import HostBooks
 from gossamer.engine.narrator import Narrator
+from gossamer.engine.rules import CrawlRules
 from gossamer.engine.tally import Tally
 from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
     ContentRecord,
-    DomainRecord,
     HostRecord,
     Link,
     Order,
@@ -54,26 +53,10 @@ from gossamer.telemetry.events import EventName
 
 MAX_HOPS = 5
 MAX_CROSS_SUBMITS = 10_000
-FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it changed
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
 
 
 MAX_USAGE_CHARS = 1000
-BEFORE_PAGES = 1 << 40  # more than any rank within a host
-
-
-class CrawlRules(Struct, frozen=True):
-    """Numbers and switches of the engine."""
-
-    robots_token: str = "gossamer"  # noqa: S105 - a name, not a secret
-    follows_sitemaps: bool = True
-    reads_sitemaps_first: bool = False
-    follows_duplicates: bool = True
-    cooldown_s: float = 0.0
-    max_queued: int | None = None
-    continues_after_target: bool = False
-    max_hosts_per_domain: int = 1000
-    watches_traps: bool = True
 
 
 class Crawl:
@@ -89,6 +72,8 @@ class Crawl:
         self._tell = narrator
         self._evidence = Evidence(intake, frontier, ledger, narrator, is_on=rules.watches_traps)
         self.tally = Tally()
+        self._hosts = HostBooks(frontier, ledger, rules.robots_token)
+        self._queue = Admission(rules, frontier, intake, ledger, hosts=self._hosts, narrator=narrator, tally=self.tally)
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._places: list[str] = []  # what opened the scope
@@ -97,8 +82,10 @@ class Crawl:
         ] = {}  # sitemaps, and the domains elsewhere whose robots.txt lists them
         self._before = 0.0, 0.0  # seconds and CPU of the runs before
         self.is_target_reached = False
-        self._opted_out: frozenset[str] = frozenset()
-        self.ranks: Callable[[str], float] = lambda _host: 0.5
+
+    def rank_hosts(self, ranks: Callable[[str], float]) -> None:
+        """Let new hosts have the ranks that a function gives them, from 0 to 1."""
+        self._hosts.ranks = ranks
 
     # -- starting ---------------------------------------------------------------------------------
 
@@ -107,7 +94,7 @@ class Crawl:
         value = self._ledger.get_meta("tally")
         if value is not None:
             self.frontier.take_up(now)
-            self.tally = msgspec.msgpack.decode(value, type=Tally)
+            self.tally.become(msgspec.msgpack.decode(value, type=Tally))
         self._before = self.tally.seconds, self.tally.cpu_seconds
         self._intake.next_seq = self.tally.next_seq
         self.frontier.pages = self.tally.pages
@@ -146,9 +133,9 @@ class Crawl:
             for _ in range(host.queued):
                 self._intake.first_pass.queue(host.domain)
         if not host.asleep_until and self.frontier.has_room():
-            self._load(host, now)
+            self._hosts.load(host, now)
         elif not host.asleep_until:
-            self._put_to_sleep(host, now)
+            self._hosts.put_to_sleep(host, now)
 
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
@@ -158,7 +145,7 @@ class Crawl:
             if row.state is not UrlState.DEAD or not is_wanted(row):
                 continue
             name = host_of(row.url)
-            host = revived.get(name) or self._host_record(name, now)
+            host = revived.get(name) or self._hosts.record(name, now)
             revived[name] = host
             row.attempt, row.not_before, row.hops = 0, 0.0, 0
             self._ledger.requeue(queued_from(url_id, name, row), row)
@@ -177,7 +164,7 @@ class Crawl:
         for link in links:
             self._join_scope(link)
             finding = Finding(depth=0, source=Source.SEED, https_first=link.id in https_first)
-            added += len(self._offer([link], finding, now))
+            added += len(self._queue.offer([link], finding, now))
         if len(self._places) > places:
             self._keep_places()
         return added
@@ -239,11 +226,11 @@ class Crawl:
             case core.Refill(host, after, count):
                 self.frontier.refill(host, self._ledger.refill(host_id(host), after, count), count, now)
             case core.LoadHost(host):
-                self._load(self._host_record(host, now), now)
+                self._hosts.load(self._hosts.record(host, now), now)
             case core.Wake(count):
-                self._wake(count, now)
+                self._hosts.wake(count, now)
             case core.Sleep(record, until):
-                self._put_to_sleep(record, until)
+                self._hosts.put_to_sleep(record, until)
             case core.Bury(record, outcome, error):
                 buried = self._ledger.bury(host_id(record.name), outcome.value, error, now)
                 self.tally.dead += buried
@@ -251,55 +238,6 @@ class Crawl:
                 self._tell.host_dead(record.name, outcome, error, buried, now)
                 for _ in range(buried):
                     self._note_first_pass_failure(record.name, now)
-
-    def _wake(self, count: int, now: float) -> None:
-        for name in self._ledger.wake(now, count):
-            # A host that robots.txt of another led to is in memory already.
-            record = self.frontier.record_of(name) or self._host_record(name, now)
-            record.asleep_until = 0.0
-            self._ledger.put_host(record)
-            self._load(record, now)
-        self.frontier.woken(*self._ledger.sleeping())
-
-    def _load(self, record: HostRecord, now: float) -> None:
-        origins = {
-            robots.origin: self._rules_kept(robots)
-            for robots in self._ledger.robots(host_id(record.name))
-            if robots.expires_at > now or robots.outcome == Outcome.OK.value
-        }
-        domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
-        record.is_blocked = self._has_opted_out(record)
-        self.frontier.load_host(record, domain, origins, now)
-        self._ledger.put_host(record)  # with its promises renewed
-
-    def _rules_kept(self, robots: RobotsRecord) -> OriginRules:
-        """Return the rules of a robots.txt that the ledger holds; a file whose day is over waits to be renewed."""
-        is_file = robots.outcome == Outcome.OK.value
-        return OriginRules(
-            rules=parse_robots(robots.body, self._rules.robots_token),
-            expires_at=robots.expires_at,
-            good_until=robots.fetched_at + LAST_GOOD_S if is_file else 0.0,
-            etag=robots.etag,
-            last_modified=robots.last_modified,
-        )
-
-    def _host_record(self, name: str, now: float) -> HostRecord:
-        record = self._ledger.host(name)
-        if record is None:
-            record = HostRecord(name, registrable_domain(name), rank=self.ranks(name), first_seen_at=now)
-            self._ledger.put_host(record)
-            domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
-            domain.hosts += 1
-            self._ledger.put_domain(domain)
-        return record
-
-    def _put_to_sleep(self, record: HostRecord, until: float) -> None:
-        if record.asleep_until or self.frontier.knows(record.name):
-            return
-        record.asleep_until = until
-        self._ledger.put_host(record)
-        self._ledger.put_sleeping(record.name, until)
-        self.frontier.note_asleep(until)
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -352,7 +290,7 @@ class Crawl:
         if record is None or record.state is not UrlState.QUEUED:
             return None
         if not self.frontier.knows(link.host):
-            self._load(self._host_record(link.host, now), now)
+            self._hosts.load(self._hosts.record(link.host, now), now)
         order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
         if order is not None:
             self._orders[order.id] = order
@@ -424,7 +362,7 @@ class Crawl:
         if self._join_scope(link):
             self._keep_places()
         self._tell.fallback(url, link, now)
-        self._offer([link], Finding(depth=0, source=Source.SEED), now)
+        self._queue.offer([link], Finding(depth=0, source=Source.SEED), now)
         self._note_first_pass_failure(url.host, now)
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
@@ -434,7 +372,7 @@ class Crawl:
         for link in links:
             if link.host != host and len(self._cross_submits) < MAX_CROSS_SUBMITS:
                 self._cross_submits.setdefault(link.id, set()).add(registrable_domain(host))
-        self._offer(links, Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
+        self._queue.offer(links, Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
 
     # -- pages ------------------------------------------------------------------------------------
 
@@ -455,7 +393,7 @@ class Crawl:
         new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate, now)
         self._evidence.note_novelty(url, result, what.hosts[0], self.tally, is_copy=is_duplicate, now=now)
         if shown.probe is not None:
-            self._offer([shown.probe], Finding(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
+            self._queue.offer([shown.probe], Finding(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
         if what.is_page:
             self._count_page(what, result)
         elif state is UrlState.DEAD:
@@ -496,7 +434,7 @@ class Crawl:
         reserve = first_pass.fail(registrable_domain(host))
         while reserve is not None:
             link, depth = reserve
-            if self._offer([link], Finding(depth=depth, source=Source.REDIRECT), now):
+            if self._queue.offer([link], Finding(depth=depth, source=Source.REDIRECT), now):
                 return
             reserve = first_pass.fail(registrable_domain(host))
 
@@ -529,7 +467,7 @@ class Crawl:
         else:
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id)
         links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
-        return len(self._offer(links, finding, now, result.lastmods))
+        return len(self._queue.offer(links, finding, now, result.lastmods))
 
     def _spoken_for(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
         """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
@@ -553,77 +491,22 @@ class Crawl:
             self.tally.next_seq = self._intake.next_seq
             self._ledger.requeue(again, record_of(again))
             self._intake.note_admitted([again])
-            self._take_in([again], now)
+            self._queue.take_in([again], now)
             return 1
-        return len(self._offer([link], finding, now))
+        return len(self._queue.offer([link], finding, now))
 
-    # -- queueing ---------------------------------------------------------------------------------
-
-    def _offer(
-        self, links: Sequence[Link], finding: Finding, now: float, lastmods: Mapping[UrlId, str] | None = None
-    ) -> list[QueuedUrl]:
-        """Screen links, admit what is new, and hand it to the frontier; return what was new."""
-        screened = self._intake.screen(links, finding, now)
-        if finding.source is Source.SITEMAP:
-            screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
-        self.tally.excluded += len(screened.refused)
-        for refused in screened.refused:
-            self._tell.excluded(refused, finding.depth, now)
-        if screened.capped:
-            self._tell.capped(finding.parent, links[0].host, screened.capped, now)
-        if finding.source is not Source.SEED:
-            self._leave_out_crowds(screened.candidates, finding.depth, now)
-        if not screened.candidates:
-            return []
-        new = self._ledger.admit(screened.candidates)
-        if self._rules.cooldown_s and len(new) < len(screened.candidates):
-            new = new + self._cooled(screened.candidates, new, now)
-        self._intake.note_admitted(new, screened.candidates)
-        self.tally.urls_seen += len(new)
-        self.tally.next_seq = self._intake.next_seq
-        self._take_in(new, now)
-        if self._rules.max_queued is not None and self.frontier.queued > self._rules.max_queued:
-            self._evict(self._rules.max_queued, now)
-        return new
-
-    def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
-        """Return a sitemap, or what one lists, with its date and in its place: before all pages where so wished."""
-        rank = url.rank - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.rank
-        return replace(url, rank=rank, lastmod=lastmods.get(url.id, ""))
-
-    def _leave_out_crowds(self, candidates: list[QueuedUrl], depth: int, now: float) -> None:
-        """Leave out new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
-        added: dict[str, set[str]] = {}
-        crowded = [url for url in candidates if not self.frontier.knows(url.host) and self._is_one_too_many(url, added)]
-        for url in crowded:
-            candidates.remove(url)
-            self._tell.excluded(Refused(Link(url.url, url.id, url.host), "hosts_per_domain"), depth, now)
-        self.tally.excluded += len(crowded)
-
-    def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
-        name = registrable_domain(url.host)
-        if name == url.host or self._ledger.host(url.host) is not None:
-            return False
-        domain = self._ledger.domain(name)
-        names = added.setdefault(name, set())
-        if url.host in names or (domain.hosts if domain else 0) + len(names) < self._rules.max_hosts_per_domain:
-            names.add(url.host)
-            return False
-        return True
+    # -- opting out -------------------------------------------------------------------------------
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
         """Leave these hosts and domains alone from now on: what is queued there goes to the dead letters."""
-        for name in sorted(names ^ self._opted_out):
+        for name in sorted(names ^ self._hosts.opted_out):
             self._tell.opted_out(name, name not in names, now)
-        self._opted_out = names
+        self._hosts.opted_out = names
         self._intake.scope.block(names)
         for record in list(self._ledger.hosts()):
-            is_blocked = self._has_opted_out(record)
+            is_blocked = self._hosts.has_opted_out(record)
             if record.is_blocked is not is_blocked or (is_blocked and record.queued):
                 self._block(self.frontier.record_of(record.name) or record, is_blocked, now)
-
-    def _has_opted_out(self, record: HostRecord) -> bool:
-        return record.name in self._opted_out or record.domain in self._opted_out
 
     def _block(self, record: HostRecord, is_blocked: bool, now: float) -> None:
         if self.frontier.knows(record.name):
@@ -632,77 +515,8 @@ class Crawl:
             record.is_blocked = is_blocked
         gone = 1
         while is_blocked and gone:
-            gone = self._evict_last(record, 1000, now, Outcome.OPTED_OUT)
+            gone = self._queue.evict_last(record, 1000, now, Outcome.OPTED_OUT)
         self._ledger.put_host(record)
-
-    def _evict(self, most: int, now: float) -> None:
-        """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
-        over = self.frontier.queued - most + most // 100
-        evicted = 1
-        while over > 0 and evicted:  # what is in flight or asleep stays
-            evicted = 0
-            for record in nlargest(16, self.frontier.records(), key=lambda host: host.queued):
-                evicted += self._evict_last(record, min(over - evicted, max(1, record.queued // 2)), now)
-            over -= evicted
-
-    def _evict_last(self, record: HostRecord, count: int, now: float, outcome: Outcome = Outcome.EVICTED) -> int:
-        last = self._ledger.last(host_id(record.name), count) if count > 0 else []
-        if self.frontier.knows(record.name):
-            gone = self.frontier.forget(record.name, last, now)
-        else:
-            gone = last
-            record.queued -= len(gone)
-            self.frontier.queued -= len(gone)
-        for url in gone:
-            row = record_of(url)
-            row.state, row.outcome, row.fetched_at = UrlState.DEAD, outcome.value, now
-            self._ledger.settle(url, row)
-        self.tally.dead += len(gone)
-        self._ledger.put_host(record)
-        return len(gone)
-
-    def _cooled(self, candidates: Sequence[QueuedUrl], new: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
-        """Queue again what was fetched longer ago than its time to live."""
-        fresh = {url.id for url in new}
-        again: list[QueuedUrl] = []
-        for url in candidates:
-            record = None if url.id in fresh else self._ledger.look_up(url.id)
-            if record is None or record.state is UrlState.QUEUED:
-                continue
-            if now - record.fetched_at < self._rules.cooldown_s:
-                self._tell.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
-                continue
-            retried = url
-            if (record.visits + 1) % FULL_FETCH_EVERY:
-                retried = replace(url, etag=record.etag, last_modified=record.last_modified)
-            self._ledger.requeue(retried, record)
-            again.append(retried)
-        return again
-
-    def _take_in(self, urls: Sequence[QueuedUrl], now: float) -> None:
-        for url in urls:
-            if not self.frontier.knows(url.host):
-                self._bring_in(url.host, now)
-        # Read before: taking a URL in can send its host to sleep at once.
-        records = {url.host: self.frontier.record_of(url.host) for url in urls}
-        self.frontier.add(urls, now)
-        for record in records.values():
-            if record is not None:
-                self._ledger.put_host(record)
-        self._count_asleep([url.host for url in urls if records[url.host] is None], now)
-
-    def _bring_in(self, host: str, now: float) -> None:
-        record = self._host_record(host, now)
-        if not record.asleep_until and self.frontier.has_room():
-            self._load(record, now)
-
-    def _count_asleep(self, hosts: Sequence[str], now: float) -> None:
-        """Count URLs of hosts that stay out of memory."""
-        for host in hosts:
-            record = self._host_record(host, now)
-            record.queued += 1
-            self._ledger.put_host(record)
-            self._put_to_sleep(record, now)
 
     # -- the books --------------------------------------------------------------------------------
 

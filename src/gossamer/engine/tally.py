@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.records import ANSWERED, OrderKind, Result
+from gossamer.records import ANSWERED, OrderKind, Outcome, Result
 
 
 class Tally(Struct):
@@ -37,6 +37,11 @@ class Tally(Struct):
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
 
+    def become(self, other: Tally) -> None:
+        """Take over all counts of another."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(other, name))
+
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
         """Count one request and its answer."""
         self.fetches += 1
@@ -44,7 +49,9 @@ class Tally(Struct):
         self.links += result.links_found
         if kind is OrderKind.ROBOTS:
             self.robots_fetches += 1
-        elif result.outcome not in ANSWERED:
+        # A robots.txt that is missing is an answer like any other.
+        is_missing_robots = kind is OrderKind.ROBOTS and result.outcome is Outcome.CLIENT_ERROR
+        if result.outcome not in ANSWERED and not is_missing_robots:
             self.errors += 1
         _add(self.outcomes, result.outcome.value)
         if result.status:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +88,30 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
 def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]) -> str:
     match = re.search(r"`\$\.(\w+)", message)
     name = match.group(1) if match else ""
-    what = re.sub(r" - at `.*", "", message)
+    what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
     return (
         f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {values.get(name)!r}: {what[0].lower()}{what[1:]}"
     )
+
+
+_PLAIN_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+    "array": "a list",
+}
+
+
+def _in_plain_words(message: str) -> str:
+    """Turn msgspec's "expected `int | null`, got `str`" into words for people."""
+    expected = re.match(r"Expected `(\w+)[^`]*`(?: (>=|>) (\S+))?", message)
+    if expected is None or expected.group(1) not in _PLAIN_WORDS:
+        return message
+    least = {">=": f" of at least {expected.group(3)}", ">": f" over {expected.group(3)}"}.get(expected.group(2), "")
+    return f"Expected {_PLAIN_WORDS[expected.group(1)]}{least}"
 
 
 def _check(settings: Settings) -> None:
@@ -111,11 +129,22 @@ def _check(settings: Settings) -> None:
             ip_network(network, strict=False)
         except ValueError as error:
             raise UsageError(f"allow-network = {network!r}: not a network; right would be 10.0.0.0/8") from error
-    if settings.dns and not re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d{1,5})?", settings.dns):
-        raise UsageError(f"dns = {settings.dns!r}: not an address; right would be 127.0.0.1:53")
+    if settings.dns and not _is_address_and_port(settings.dns):
+        raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; right would be 127.0.0.1:53")
     for store in settings.store:
         if store not in ("warc", "files"):
             raise UsageError(f"store = {store!r}: not a store that this program has; right would be warc or files")
+
+
+def _is_address_and_port(text: str) -> bool:
+    match = re.fullmatch(r"\[?([0-9a-fA-F.:]+?)\]?(?::(\d{1,5}))?", text)
+    if match is None or int(match.group(2) or 53) > 65535:
+        return False
+    try:
+        ip_address(match.group(1))
+    except ValueError:
+        return False
+    return True
 
 
 def completed(settings: Settings, *, has_domain_list: bool) -> Settings:

@@ -15,8 +15,9 @@ from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import OrderName, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import host_of, link_to, links_from
-from gossamer.engine.crawl import Crawl, CrawlRules
+from gossamer.engine.crawl import Crawl
 from gossamer.engine.narrator import Narrator
+from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Answer, VirtualDriver

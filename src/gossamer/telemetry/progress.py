@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -54,8 +55,15 @@ class Progress:
 
     def _print(self, glance: Glance) -> None:
         line = self.line(glance)
-        self._out.write(f"\r\x1b[K{line}" if self._is_terminal else line + "\n")
+        self._out.write(f"\r\x1b[K{line[: self._width()]}" if self._is_terminal else line + "\n")
         self._out.flush()
+
+    def _width(self) -> int:
+        # One column is left free: a line that fills the last one wraps on some terminals.
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns - 1
+        except OSError:
+            return 79
 
     def line(self, glance: Glance) -> str:
         """Return a glance in one line."""

@@ -162,7 +162,8 @@ class EventFigures:
             self.rate_limited.add(event.host)
         if event.kind == "robots":
             self._take_robots(event)
-        elif outcome not in ANSWERED:
+        is_missing_robots = event.kind == "robots" and outcome == Outcome.CLIENT_ERROR
+        if outcome not in ANSWERED and not is_missing_robots:
             self.errors.add(f"{outcome} {event.status}" if event.status else outcome)
             part.errors += 1
         if name is EventName.FETCH_OK or name is EventName.NOT_MODIFIED:

@@ -47,14 +47,12 @@ class Summary(Struct, kw_only=True):
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
-            (
-                "left out",
-                f"{count(self.robots_disallowed)} by robots.txt, {count(self.duplicates)} duplicates stored once",
-            ),
+            ("left out", f"{count(self.robots_disallowed)} URLs that robots.txt forbids"),
+            ("copies", f"{count(self.duplicates)} pages with the content of another, stored once"),
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most"),
-            ("finished", REASONS.get(self.finished, self.finished)),
+            ("ended", REASONS.get(self.finished, self.finished)),
         ]
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
 

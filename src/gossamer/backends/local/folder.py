@@ -58,7 +58,8 @@ class CrawlFolder:
         if not self.path.is_dir():
             raise UsageError(f"{self.path}: no such folder")
         if not self.holds_crawl():
-            raise UsageError(f"{self.path}: not a crawl folder: it has no {SETTINGS_FILE}")
+            missing = "state/" if self.settings_path.is_file() else SETTINGS_FILE
+            raise UsageError(f"{self.path}: not a crawl folder: it has no {missing}")
 
     def check_usable(self) -> None:
         """Raise where a new crawl cannot be begun here: a file, or a folder that holds something else."""

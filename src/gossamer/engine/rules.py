@@ -1,0 +1,19 @@
+"""Numbers and switches of the engine."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class CrawlRules(Struct, frozen=True):
+    """Numbers and switches of the engine."""
+
+    robots_token: str = "gossamer"  # noqa: S105 - a name, not a secret
+    follows_sitemaps: bool = True
+    reads_sitemaps_first: bool = False
+    follows_duplicates: bool = True
+    cooldown_s: float = 0.0
+    max_queued: int | None = None
+    continues_after_target: bool = False
+    max_hosts_per_domain: int = 1000
+    watches_traps: bool = True
