@@ -5,7 +5,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench engines chaos manners lock clean
+.PHONY: help crawl test lint types layers check bench engines chaos fuzz manners lock clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +52,10 @@ bench: .venv/dev  ## measure: a crawl at full speed, a first pass of 10,000 doma
 
 chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and compare the books
 	@$(BIN)/gossamer chaos $(ARGS)
+
+fuzz: .venv/dev  ## search for inputs that break a parser, longer than the tests do
+	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 tests/fuzz
+	@$(BIN)/python benchmarks/fuzz_atheris.py
 
 manners: .venv/dev  ## crawl 200 hosts of every manner for a minute, four times, killed too; the servers' log judges
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
