@@ -22,7 +22,7 @@ GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 
 def crawl_manners(seconds: float, hosts: int, workers: int, *, kill_after_s: float = 0.0) -> tuple[int, list[str], str]:
     """Return the requests made, the offences by the servers' log, and what the audit says."""
-    with tempfile.TemporaryDirectory() as folder, ManneredServer(hosts) as server:
+    with tempfile.TemporaryDirectory() as folder, ManneredServer(hosts, pages=round(seconds / POLITENESS_S)) as server:
         seeds = Path(folder) / "seeds.txt"
         seeds.write_text("\n".join(server.web.seeds()), "utf-8")
         out = Path(folder) / "crawl"

@@ -67,7 +67,7 @@ def main() -> None:
         (without, rate), (beside, rate_beside) = crawl(False), crawl(True)
         print(
             f"{name}: {without} pages of {HOSTS} fast hosts alone ({rate:.0f}/s), {beside} beside a host "
-            f"with a delay of 60 s and {QUEUED:,} queued URLs ({rate_beside:.0f}/s): {beside / without:.3f} times as many"
+            f"with a delay of 60 s and {QUEUED:,} queued URLs ({rate_beside:.0f}/s): {beside / without:.3f} times"
         )
 
 

@@ -203,10 +203,11 @@ class Assembly:
                 told = last_words(self._folder.events)
                 self._moved_robots = told.moved_to
                 self._crawl.keep_refusals(told.quiet_until)
+            tails = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
             self._crawl.tally.dead -= revived
-            self._recover(now)
+            self._recover(tails, now)
             self._queue_seeds(now)
             self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
             self._crawl.tally.runs += 1
@@ -231,10 +232,17 @@ class Assembly:
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises_of(self._settings)
         )
 
-    def _recover(self, now: float) -> None:
-        """Finish the pages that were archived but not committed, and close the files of dead processes."""
+    def _cut_tails(self) -> list[RecoveredTail]:
+        """Return what dead processes had archived beyond the last commit; take over the robots.txt files in it."""
         unfinished = recovery.unfinished_files(self._folder.archive, self._ledger.archive_ends())
         tails = [recovery.cut_tail(path, committed) for path, committed in unfinished]
+        for tail in tails:
+            for robots in recovery.recovered_robots(tail):
+                self._ledger.put_robots(robots)
+        return tails
+
+    def _recover(self, tails: Sequence[RecoveredTail], now: float) -> None:
+        """Finish the pages that were archived but not committed, and close the files of dead processes."""
         finished = 0
         for result in self._tail_results(tails, lambda url: self._find_queued(url, now)):
             self._crawl.complete(result, now)
@@ -242,6 +250,7 @@ class Assembly:
         for tail in tails:
             self._close_file(tail.path)
             self._narrator.tell(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+        recovery.mend_parts(self._folder.archive, self._folder.index)
         if finished:
             self._narrator.tell(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
 

@@ -7,17 +7,21 @@ cut off, and its URL is still queued.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from heapq import merge
 from pathlib import Path
 
 from gossamer.archive.cdxj import index_file, part_path, write_index
 from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
 from gossamer.archive.recovery import RecoveredTail, recover, seal
+from gossamer.core.robots import MAX_ROBOTS_BYTES
+from gossamer.core.url import origin_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.records import ArchiveSpan, Exchange, Order, Result
+from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
 from gossamer.runtime.worker import WorkerRules, read_answer
 
 
@@ -38,7 +42,7 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
     for path in sorted(archive.glob("*.warc.gz*")):
         name = path.name.removesuffix(".open")
         end = committed.get(name, 0)
-        if path.suffix == ".open" or path.stat().st_size > end:
+        if path.suffix == ".open" or name not in committed or path.stat().st_size > end:
             found.append((path, end))
     return found
 
@@ -48,12 +52,13 @@ def recovered_results(
 ) -> Iterator[Result]:
     """Yield a result for every stored order that somebody still waits for, oldest first.
 
-    Oldest first over all files, so that a page comes before those that were found on it. A power cut may have
-    taken a page, or the record that a revisit refers to, and left what followed from it in another file: from
-    there on that file is cut, since nobody knows of what stands in it.
+    Oldest first over all files, so that a page comes before those that were found on it, and each file in its own
+    order, so that a cut takes nothing that was finished already. A power cut may have taken a page, or the record
+    that a revisit refers to, and left what followed from it in another file: from there on that file is cut, since
+    nobody knows of what stands in it.
     """
     is_cut: set[Path] = set()
-    for _, number, order_offset, offset in sorted(_places(tails)):
+    for _, number, order_offset, offset in merge(*(_places(number, tail) for number, tail in enumerate(tails))):
         path = tails[number].path
         response = read_record(path, offset) if path not in is_cut else None
         if response is None:
@@ -68,11 +73,34 @@ def recovered_results(
             yield _recovered(found, response, original, path, rules, max_bytes)
 
 
-def _places(tails: Sequence[RecoveredTail]) -> Iterator[tuple[float, int, int, int]]:
-    """Yield date, number of the file, where the order begins and where its response stands."""
-    for number, tail in enumerate(tails):
-        for request, response in tail.orders():
-            yield response.date, number, (request or response).offset, response.offset
+def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
+    """Yield the robots.txt files that a dead process had read but not committed: their delays bind its successor."""
+    for request, response in tail.orders():
+        if not response.target.endswith("/robots.txt"):
+            continue
+        exchange = exchange_of(response, request)
+        if exchange.status == 200 and response.type == "response":
+            body = decode(exchange.body, exchange.header("content-encoding"), MAX_ROBOTS_BYTES).content
+            yield RobotsRecord(
+                origin=origin_of(response.target),
+                status=200,
+                outcome=Outcome.OK.value,
+                body=body,
+                fetched_at=response.date,
+                expires_at=response.date,  # to be asked for again, with all that follows from it: sitemaps
+            )
+
+
+def _places(number: int, tail: RecoveredTail) -> list[tuple[float, int, int, int]]:
+    """Return date, number of the file, where the order begins and where its response stands, in the file's order.
+
+    The date is the latest so far: an answer that took long stands behind later ones.
+    """
+    places, latest = [], 0.0
+    for request, response in tail.orders():
+        latest = max(latest, response.date)
+        places.append((latest, number, (request or response).offset, response.offset))
+    return places
 
 
 def _recovered(  # noqa: PLR0917 - one call
@@ -105,6 +133,30 @@ def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: 
         is_conditional=bool(order.etag or order.last_modified),
     )
     return read_answer(order, exchange, rules)
+
+
+def mend_parts(archive: Path, index_folder: Path) -> None:
+    """Make the indexes anew that speak of more than their archive files hold: a power cut shortened those."""
+    for part in sorted(index_folder.glob("parts/*.cdxj")):
+        path = archive / part.name.removesuffix(".cdxj")
+        size = path.stat().st_size if path.exists() else 0
+        if _indexed_end(part) > size:
+            lines = index_file(path) if size else []
+            if lines:
+                write_index(part, lines)
+            else:
+                part.unlink()
+                path.unlink(missing_ok=True)
+
+
+def _indexed_end(part: Path) -> int:
+    """Return the end of the last capture that an index names."""
+    end = 0
+    with part.open("rb") as lines:
+        for line in lines:
+            capture = json.loads(line.split(b" ", 2)[2])
+            end = max(end, int(capture["offset"]) + int(capture["length"]))
+    return end
 
 
 def close_file(path: Path, index_folder: Path) -> int:

@@ -98,9 +98,10 @@ MANNERS: Mapping[str, Manner] = MappingProxyType(
 class ManneredWeb:
     """The hosts and what they answer; counts how often each was asked."""
 
-    def __init__(self, hosts: int, port: int) -> None:
+    def __init__(self, hosts: int, port: int, pages: int = PAGES) -> None:
         names = list(MANNERS)
         self.port = port
+        self._pages = pages
         self.hosts = {f"{names[n % len(names)]}-{n // len(names)}.test": names[n % len(names)] for n in range(hosts)}
         self._robots_asked: Counter[str] = Counter()
         self._pages_asked: Counter[str] = Counter()
@@ -127,10 +128,10 @@ class ManneredWeb:
             ), 0.0
         self._pages_asked[host] += 1
         asked = self._pages_asked[host]
-        return manner.page(asked, now) or _page(path), manner.latency_s(asked)
+        return manner.page(asked, now) or _page(path, self._pages), manner.latency_s(asked)
 
 
-def _page(path: str) -> Answer:
-    links = "".join(f'<a href="/{n}">{n}</a> ' for n in range(1, PAGES)) if path == "/" else ""
+def _page(path: str, pages: int) -> Answer:
+    links = "".join(f'<a href="/{n}">{n}</a> ' for n in range(1, pages)) if path == "/" else ""
     private = '<a href="/private/a">a</a>' if path == "/" else ""
     return Answer(200, HTML, f"<!DOCTYPE html><title>{path}</title>{links}{private}".encode())

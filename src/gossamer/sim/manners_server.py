@@ -17,7 +17,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from gossamer.sim.dns import NameFault, NameServer, Zone
-from gossamer.sim.manners import MANNERS, Manner, ManneredWeb
+from gossamer.sim.manners import MANNERS, PAGES, Manner, ManneredWeb
 from gossamer.sim.pages import Answer
 from gossamer.sim.server import encode_answer, parse_request
 from gossamer.sim.web import preset
@@ -40,8 +40,9 @@ class Seen(Struct):
 class ManneredServer:
     """Serves a web of manners on loopback; `with` starts and stops it."""
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, pages: int = PAGES) -> None:
         self._count = hosts
+        self._pages = pages
         self.web = ManneredWeb(0, 0)
         self.seen: list[Seen] = []
         self.dns_address = ""
@@ -66,7 +67,7 @@ class ManneredServer:
         async with AsyncExitStack() as stack:
             server = await asyncio.start_server(self._answer_all, "0.0.0.0", 0, backlog=1024)  # noqa: S104 - peers are checked
             port = server.sockets[0].getsockname()[1]
-            self.web = ManneredWeb(self._count, port)
+            self.web = ManneredWeb(self._count, port, self._pages)
             faults = {
                 host: NameFault(addresses=(f"127.9.{number >> 8}.{1 + number % 250}",))
                 for number, host in enumerate(self.web.hosts)
