@@ -41,7 +41,7 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
-from gossamer.records import Order, Result, UrlRecord
+from gossamer.records import Order, Result, RobotsRecord, UrlRecord
 from gossamer.runtime import opt_out, recovery, vitals
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
@@ -203,10 +203,12 @@ class Assembly:
                 told = last_words(self._folder.events)
                 self._moved_robots = told.moved_to
                 self._crawl.keep_refusals(told.quiet_until)
-            tails = self._cut_tails()
+            tails, robots = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
             self._crawl.tally.dead -= revived
+            for record in robots:
+                self._crawl.recall_robots(record, now)
             self._recover(tails, now)
             self._queue_seeds(now)
             self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
@@ -232,14 +234,14 @@ class Assembly:
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises_of(self._settings)
         )
 
-    def _cut_tails(self) -> list[RecoveredTail]:
-        """Return what dead processes had archived beyond the last commit; take over the robots.txt files in it."""
+    def _cut_tails(self) -> tuple[list[RecoveredTail], list[RobotsRecord]]:
+        """Return what dead processes had archived beyond the last commit, and the robots.txt files in it."""
         unfinished = recovery.unfinished_files(self._folder.archive, self._ledger.archive_ends())
         tails = [recovery.cut_tail(path, committed) for path, committed in unfinished]
-        for tail in tails:
-            for robots in recovery.recovered_robots(tail):
-                self._ledger.put_robots(robots)
-        return tails
+        robots = [record for tail in tails for record in recovery.recovered_robots(tail)]
+        for record in robots:
+            self._ledger.put_robots(record)
+        return tails, robots
 
     def _recover(self, tails: Sequence[RecoveredTail], now: float) -> None:
         """Finish the pages that were archived but not committed, and close the files of dead processes."""

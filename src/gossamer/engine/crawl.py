@@ -23,7 +23,7 @@ from gossamer.core.catalog import queued_from, record_of, settled_record
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Consequence, Frontier
 from gossamer.core.intake import Finding, Intake, Refused
-from gossamer.core.robots import MAX_CRAWL_DELAY_S
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
 from gossamer.core.url import canonical, host_id, host_of, link_to
 from gossamer.core.workbench import OriginRules
 from gossamer.engine.admission import Admission
@@ -364,6 +364,12 @@ class Crawl:
         self._tell.fallback(url, link, now)
         self._queue.offer([link], Finding(depth=0, source=Source.SEED), now)
         self._note_first_pass_failure(url.host, now)
+
+    def recall_robots(self, record: RobotsRecord, now: float) -> None:
+        """Let follow from a robots.txt that was read back from the archive what follows from a new one: sitemaps."""
+        rules = parse_robots(record.body, self._rules.robots_token)
+        if self._rules.follows_sitemaps and rules.sitemaps and self._intake.first_pass is None:
+            self._offer_sitemaps(rules.sitemaps, record.origin, now)
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
         urls = [url for text in sitemaps[:100] if (url := canonical(text, origin + "/")) is not None]

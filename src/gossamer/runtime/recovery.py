@@ -18,6 +18,7 @@ from gossamer.archive.cdxj import index_file, part_path, write_index
 from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
 from gossamer.archive.recovery import RecoveredTail, recover, seal
 from gossamer.core.robots import MAX_ROBOTS_BYTES
+from gossamer.core.robots_book import ROBOTS_TTL_S
 from gossamer.core.url import origin_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
@@ -87,7 +88,7 @@ def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
                 outcome=Outcome.OK.value,
                 body=body,
                 fetched_at=response.date,
-                expires_at=response.date,  # to be asked for again, with all that follows from it: sitemaps
+                expires_at=response.date + ROBOTS_TTL_S,
             )
 
 
