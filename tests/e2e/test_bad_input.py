@@ -77,6 +77,13 @@ def test_a_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious.txt"]
 
 
+def test_a_folder_whose_process_died_while_making_it_is_taken(tmp_path: Path, plain_server: int) -> None:
+    for name in ("state", "archive", "index", "events"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+    done = run("crawl", f"http://localhost:{plain_server}/", "--out", str(tmp_path / "out"), "--politeness-ms", "20")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     refused(run("crawl", SEED, "--out", "/proc/nowhere/crawl"), "/proc/nowhere/crawl")
     blocker = tmp_path / "file"

@@ -15,6 +15,7 @@ from pathlib import Path
 from gossamer.errors import FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
+_OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp"})
 
 
 class CrawlFolder:
@@ -65,8 +66,13 @@ class CrawlFolder:
         """Raise where a new crawl cannot be begun here: a file, or a folder that holds something else."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is a file; --out names a folder")
-        if self.path.is_dir() and not self.holds_crawl() and any(self.path.iterdir()):
+        if self.path.is_dir() and not self.holds_crawl() and not self._was_just_begun():
             raise UsageError(f"{self.path}: holds something else than a crawl; choose an empty or a new folder")
+
+    def _was_just_begun(self) -> bool:
+        """Tell whether it is empty, or was being made when its process died: our folders, and nothing fetched."""
+        names = {entry.name for entry in self.path.iterdir()}
+        return names <= _OWN_NAMES and not (self.archive.is_dir() and any(self.archive.iterdir()))
 
     def take(self) -> None:
         """Make the folder where it is missing, and become its owner."""
