@@ -99,7 +99,7 @@ class ManneredServer:
         try:
             answer, latency_s = self.web.answer(request.host, request.target, time.time())
             if latency_s:
-                await asyncio.sleep(latency_s)
+                await _think(reader, latency_s)
             seen.status, seen.quiet_s = answer.status, _quiet_s(answer)
         finally:
             self._in_flight[request.host] -= 1
@@ -107,6 +107,16 @@ class ManneredServer:
         writer.write(encode_answer(answer, keeps_alive=request.keeps_alive))
         await writer.drain()
         return request.keeps_alive
+
+
+async def _think(reader: asyncio.StreamReader, seconds: float) -> None:
+    """Take a while; a client that hangs up meanwhile is no longer served. (Nobody here pipelines.)"""
+    hung_up = asyncio.ensure_future(reader.read(1))
+    done, _ = await asyncio.wait({hung_up}, timeout=seconds)
+    if done:
+        raise ConnectionResetError
+    hung_up.cancel()
+    await asyncio.wait({hung_up})
 
 
 def _quiet_s(answer: Answer) -> float:
