@@ -20,8 +20,10 @@ POLITENESS_S = 0.3
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 
 
-def crawl_manners(seconds: float, hosts: int, workers: int, *, kill_after_s: float = 0.0) -> tuple[int, list[str], str]:
-    """Return the requests made, the offences by the servers' log, and what the audit says."""
+def crawl_manners(
+    seconds: float, hosts: int, workers: int, *, kill_after_s: float = 0.0
+) -> tuple[int, float, list[str], str]:
+    """Return the requests made and their seconds, the offences by the servers' log, and what the audit says."""
     with tempfile.TemporaryDirectory() as folder, ManneredServer(hosts, pages=round(seconds / POLITENESS_S)) as server:
         seeds = Path(folder) / "seeds.txt"
         seeds.write_text("\n".join(server.web.seeds()), "utf-8")
@@ -29,7 +31,7 @@ def crawl_manners(seconds: float, hosts: int, workers: int, *, kill_after_s: flo
         command = [
             *(*GOSSAMER, "crawl", str(seeds), "--out", str(out), "--dns", server.dns_address),
             *("--allow-network", "127.0.0.0/8", "--politeness-ms", str(round(POLITENESS_S * 1000))),
-            *("--workers", str(workers), "--max-wait", "30", "--no-progress"),
+            *("--workers", str(workers), "--max-wait", "30", "--no-progress", "--max-pages", "1000000"),
         ]
         if kill_after_s:
             process = subprocess.Popen([*command, "--max-time", str(seconds)], stdout=subprocess.DEVNULL)
@@ -43,7 +45,8 @@ def crawl_manners(seconds: float, hosts: int, workers: int, *, kill_after_s: flo
         if done.returncode:
             found.append(f"exit status {done.returncode}: {done.stderr}")
         said = subprocess.run([*GOSSAMER, "audit", str(out)], check=False, capture_output=True, text=True)
-        return len(server.seen), found, said.stdout + said.stderr
+        arrivals = [one.arrived_at for one in server.seen]
+        return len(arrivals), max(arrivals) - min(arrivals), found, said.stdout + said.stderr
 
 
 def main() -> int:
@@ -56,9 +59,12 @@ def main() -> int:
         ("1 worker, killed and resumed", 1, seconds / 3),
         ("2 workers, killed and resumed", 2, seconds / 3),
     ):
-        requests, found, audit = crawl_manners(seconds, hosts, workers, kill_after_s=kill_after_s)
+        requests, lasted_s, found, audit = crawl_manners(seconds, hosts, workers, kill_after_s=kill_after_s)
         verdict = audit.strip().splitlines()[-1]
-        print(f"{name}: {requests:,} requests to {hosts} hosts, {len(found)} offences by the servers' log; {verdict}")
+        print(
+            f"{name}: {requests:,} requests to {hosts} hosts in {lasted_s:.0f} s,"
+            f" {len(found)} offences by the servers' log; {verdict}"
+        )
         for line in [*found[:10], *([audit] if "NOT" in verdict else [])]:
             print(f"  {line}")
         is_clean = is_clean and not found and "NOT" not in verdict

@@ -43,6 +43,7 @@ class Bench:
         limits: FrontierLimits | None = None,
         rules: CrawlRules | None = None,
         host_connections: int = 1,
+        delay_s: float = 1.0,
         now: float = NOW,
         was_clean: bool = True,
     ) -> None:
@@ -52,7 +53,7 @@ class Bench:
         self.events: list[Event] = []
         self.crawl = Crawl(
             rules or CrawlRules(),
-            Frontier(limits, Pace(1.0, host_connections), how, "gossamer"),
+            Frontier(limits, Pace(delay_s, host_connections), how, "gossamer"),
             Intake(Scope(Reach.ANY, excludes=()), how, max_depth=limits.max_depth, max_links_per_page=1000),
             self.ledger,
             Narrator(self.events.append, now),
@@ -105,6 +106,14 @@ def test_the_order_before_must_be_on_the_wire_even_when_an_earlier_one_ends() ->
     bench.crawl.mark_sent(second.id, bench.now, bench.now)
     assert bench.orders(after_s=0.9) == []
     assert len(bench.orders(after_s=0.3)) == 1
+
+
+def test_without_a_delay_all_connections_of_a_host_are_used_at_once() -> None:
+    bench = Bench(*(f"http://a.test/{n}" for n in range(8)), host_connections=4, delay_s=0.0)
+    orders = bench.past_robots()
+    assert len(orders) == 4
+    bench.end(orders[0])
+    assert len(bench.orders()) == 1
 
 
 def test_links_to_a_host_with_a_free_connection_are_ordered_at_once() -> None:

@@ -599,6 +599,7 @@ class Frontier:
 
     def _send_out(self, host: HostSlot, url: QueuedUrl | None, errand: RobotsErrand | None, now: float) -> Order:
         addresses = host.record.addresses or ("",)
+        is_paced = self._delay_s(host) > 0
         order = Order(
             id=self._next_order_id,
             kind=url.kind if url else OrderKind.ROBOTS,
@@ -612,13 +613,13 @@ class Frontier:
             ordered_at=now,
             etag=url.etag if url else errand.etag if errand else "",
             last_modified=url.last_modified if url else errand.last_modified if errand else "",
-            report_sent=host.connections > 1 or self._bench.gates.has_pace,
+            report_sent=(host.connections > 1 and is_paced) or self._bench.gates.has_pace,
             needs_links=url is not None and url.depth < self.limits.max_depth,
         )
         self._next_order_id += 1
         self._running[order.id] = _Running(order, host, url, errand)
         self._bench.occupy(host, addresses[0])
-        host.unsent = order.id
+        host.unsent = order.id if is_paced else 0
         self._hold_pace(host, now)
         self._settle(host, now)
         return order
@@ -727,7 +728,9 @@ class Frontier:
         return max(LEAST_HEAD_URLS, min(HEAD_URLS, self.limits.max_urls_in_memory // hosts))
 
     def _hold_pace(self, host: HostSlot, asked_at: float) -> None:
-        host.record.next_at = max(host.record.next_at, asked_at + self._delay_s(host))
+        delay_s = self._delay_s(host)
+        if delay_s:  # without one the way to the server does not matter either
+            host.record.next_at = max(host.record.next_at, asked_at + delay_s)
 
     def _delay_s(self, host: HostSlot) -> float:
         return politeness.delay_in_force_s(host.record, self._pace.floor_s(host.name, host.crawl_delay_s))

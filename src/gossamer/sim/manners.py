@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from types import MappingProxyType
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ from gossamer.sim.pages import Answer
 
 PAGES = 12
 HTML = "text/html; charset=utf-8"
+_WORDS = "a brook carries dust every fair gentle hour into journeys kept long made never over pale quiet rivers".split()
 _RULES = b"User-agent: *\nDisallow: /private/\n"
 _HUGE = _RULES + b"# a comment\n" * 130_000 + b"Disallow: /\n"  # 1.5 MB; the last line is beyond what is read
 
@@ -128,10 +130,18 @@ class ManneredWeb:
             ), 0.0
         self._pages_asked[host] += 1
         asked = self._pages_asked[host]
-        return manner.page(asked, now) or _page(path, self._pages), manner.latency_s(asked)
+        return manner.page(asked, now) or _page(host, path, self._pages), manner.latency_s(asked)
 
 
-def _page(path: str, pages: int) -> Answer:
+def _page(host: str, path: str, pages: int) -> Answer:
     links = "".join(f'<a href="/{n}">{n}</a> ' for n in range(1, pages)) if path == "/" else ""
     private = '<a href="/private/a">a</a>' if path == "/" else ""
-    return Answer(200, HTML, f"<!DOCTYPE html><title>{path}</title>{links}{private}".encode())
+    return Answer(
+        200, HTML, f"<!DOCTYPE html><title>{path}</title><p>{_words(host, path)}</p>{links}{private}".encode()
+    )
+
+
+def _words(host: str, path: str) -> str:
+    """Return a sentence of a page's own, so that no page looks like the next."""
+    seed = crc32(f"{host}{path}".encode())
+    return " ".join(_WORDS[(seed * odd >> 7) % len(_WORDS)] for odd in range(1, 40, 2))
