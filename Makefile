@@ -5,12 +5,12 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench engines chaos fuzz manners lock clean
+.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines chaos fuzz manners lock clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-.venv/runtime: requirements/runtime.txt pyproject.toml
+.venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/parse/_scan.c
 	@echo "Setting up .venv with the runtime packages ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt
@@ -45,10 +45,23 @@ layers: .venv/dev  ## nothing imports upwards
 
 check: lint types layers test  ## everything that CI runs
 
-bench: .venv/dev  ## measure: a crawl at full speed, a first pass of 10,000 domains, resuming with 1,000,000 URLs
-	@$(BIN)/python benchmarks/crawl.py
+bench: peers stages growth  ## measure everything: the next three, a first pass of 10,000 domains, resuming with 1,000,000 URLs
 	@$(BIN)/python benchmarks/first_pass.py
 	@$(BIN)/python benchmarks/resume.py 1000000
+
+peers: .venv/dev  ## other crawlers beside this one on the same real pages, wrk, a broad web (ARGS="--rounds N --only NAMES")
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
+stages: .venv/dev  ## where the CPU time of a page goes: real pages, synthetic pages; hub and workers apart
+	@$(BIN)/python -m benchmarks.peers.stages
+	@$(BIN)/gossamer bench --stages
+	@$(BIN)/gossamer bench --workers 2
+
+growth: .venv/dev  ## what a page and a URL cost with 10,000, 3,000,000 and 10,000,000 known URLs
+	@$(BIN)/python benchmarks/growth.py
+
+hundred: .venv/dev  ## a crawl of 100,000 pages, verified and audited
+	@$(BIN)/python benchmarks/hundred_thousand.py
 
 chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and compare the books
 	@$(BIN)/gossamer chaos $(ARGS)
@@ -60,13 +73,18 @@ fuzz: .venv/dev  ## search for inputs that break a parser, longer than the tests
 manners: .venv/dev  ## crawl 200 hosts of every manner for a minute, four times, killed too; the servers' log judges
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines:  ## install the servers that benchmarks compare with (Debian; needs root)
-	@command -v nginx >/dev/null && command -v wrk >/dev/null || (apt-get update -qq && apt-get install -y -qq nginx-light wrk)
+engines:  ## install the servers, tools and pages that benchmarks compare with (Debian; needs root)
+	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null \
+	  && test -e /usr/share/doc/python3.11/html/index.html -a -e /usr/share/doc/postgresql-doc-15/html/index.html \
+	    -a -e /usr/share/doc/python-django-doc/html/index.html \
+	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+	    nginx-light wrk wget2 openssl python3.11-doc postgresql-doc-15 python-django-doc)
 
 lock: .venv/dev  ## write the lock files anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/runtime.txt pyproject.toml requirements/build.in
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -c requirements/runtime.txt --group dev -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/peers.txt requirements/peers.in
 
 clean:  ## remove what the above made
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-peers benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

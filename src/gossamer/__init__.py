@@ -1,3 +1,24 @@
-"""Gossamer: a polite, crash-proof web crawler."""
+"""Gossamer: a polite, crash-proof web crawler.
+
+async with gossamer.crawl("https://example.org/", contact="you@example.org") as pages:
+    async for page in pages:
+        print(page.url, page.title)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.api import Crawling, FoundLink, Page, crawl
 
 __version__ = "0.1.0"
+__all__ = ["Crawling", "FoundLink", "Page", "__version__", "crawl"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Load the crawl's own names when they are first used: `gossamer --help` needs none of them."""
+    if name in __all__:
+        return getattr(import_module("gossamer.api"), name)
+    raise AttributeError(f"module 'gossamer' has no attribute {name!r}")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,7 +28,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier, FrontierLimits
-from gossamer.core.intake import Intake
+from gossamer.core.intake import Intake, LinkHooks
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import ordering
 from gossamer.core.scope import Reach, Scope
@@ -63,6 +63,8 @@ from gossamer.telemetry.text import printable
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 HEARTBEAT_PAGES = 50
 _TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
+ErrorHandler: TypeAlias = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
+_PACKAGE = str(Path(__file__).parent)
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
 
 
@@ -118,7 +120,7 @@ def promises_of(settings: Settings) -> Promises:
     )
 
 
-def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> Crawl:
+def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator, hooks: LinkHooks | None = None) -> Crawl:
     """Return the engine of a crawl."""
     how = ordering(settings.order, settings.random_seed)
     target = settings.target_unique_domains
@@ -129,6 +131,7 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
         max_links_per_page=settings.max_links_per_page,
         first_pass=FirstPass(target) if target is not None else None,
         remembers=not settings.cooldown_sec,
+        hooks=hooks,
     )
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
@@ -140,6 +143,7 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
         continues_after_target=settings.after_target is AfterTarget.CONTINUE,
         max_hosts_per_domain=settings.max_hosts_per_domain,
         watches_traps=settings.traps,
+        near_dup=settings.near_dup,
     )
     frontier = Frontier(frontier_limits(settings), pace_of(settings), how, ROBOTS_TOKEN)
     return Crawl(rules, frontier, intake, ledger, narrator)
@@ -148,7 +152,9 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator) -> 
 class Assembly:
     """One run of a crawl in its folder."""
 
-    def __init__(self, settings: Settings, folder: CrawlFolder, seeds: Sequence[Seed]) -> None:
+    def __init__(
+        self, settings: Settings, folder: CrawlFolder, seeds: Sequence[Seed], hooks: LinkHooks | None = None
+    ) -> None:
         self._settings = settings
         self._folder = folder
         self._seeds = seeds
@@ -159,14 +165,17 @@ class Assembly:
         self._ledger = LocalLedger(folder.state)
         self._narrator = Narrator(self._emit, self._started_at, masked if settings.mask_queries else None)
         self._files = raise_file_limit()
-        self._crawl = build_crawl(self._within_files(settings), self._ledger, self._narrator)
-        self._rules = WorkerRules(parses_pdf=settings.parse_pdf_links, accepts=settings.accept)
+        self._crawl = build_crawl(self._within_files(settings), self._ledger, self._narrator, hooks)
+        self._rules = WorkerRules(
+            parses_pdf=settings.parse_pdf_links, accepts=settings.accept, near_dup=settings.near_dup
+        )
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
         self._first_failure = ""
         self._moved_robots: set[str] = set()  # where a killed run found the robots.txt of others
         self._hub: Hub | None = None
+        self._stop_reason = ""
         self.on_page: Callable[[Order, Result], None] | None = None
         self.retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
         self.on_event: Callable[[Event], None] | None = None
@@ -293,13 +302,21 @@ class Assembly:
 
     # -- run --------------------------------------------------------------------------------------
 
-    async def run(self, *, shows_progress: bool) -> Summary:
-        """Crawl to the end; return the summary. The folder is complete on return."""
+    async def run(self, *, shows_progress: bool, is_guest: bool = False) -> Summary:
+        """Crawl to the end; return the summary. The folder is complete on return.
+
+        As a guest in another program's event loop, signals and errors of others are left alone.
+        """
         resolver = Resolver(self._time_line.now, server=self._settings.dns or None)
         async with resolver:
             hub = self._hub = self._build_hub(resolver)
-            _stop_on_signals(hub)
-            asyncio.get_running_loop().set_exception_handler(self._on_crash)
+            if self._stop_reason:
+                hub.stop(self._stop_reason)
+            if not is_guest:
+                _stop_on_signals(hub)
+            loop = asyncio.get_running_loop()
+            handler_before = loop.get_exception_handler()
+            loop.set_exception_handler(partial(self._on_crash, handler_before if is_guest else None))
             watching = asyncio.create_task(self._watch(shows_progress))
             try:
                 why = await hub.run()
@@ -307,11 +324,31 @@ class Assembly:
                 watching.cancel()
                 with suppress(asyncio.CancelledError):
                     await watching
+                loop.set_exception_handler(handler_before)
         return self._finish(why)
 
-    def _on_crash(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def stop(self, reason: str) -> None:
+        """Stop cleanly, before it has begun too."""
+        self._stop_reason = reason
+        if self._hub is not None:
+            self._hub.stop(reason)
+
+    def hold(self, is_held: bool) -> None:
+        """Make no more requests for now, or go on."""
+        if self._hub is not None:
+            self._hub.hold(is_held)
+
+    @property
+    def ledger(self) -> LocalLedger:
+        """The books of the crawl, while it runs."""
+        return self._ledger
+
+    def _on_crash(self, others: ErrorHandler | None, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something of ours failed where nobody waits for it: stop, keep the details, lose nothing."""
         error = context.get("exception")
+        if others is not None and not _is_of_ours(error):
+            others(loop, context)
+            return
         details = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
         with suppress(OSError):
             (self._folder.events / "crash.txt").write_text(f"{context.get('message')}\n{details}", "utf-8")
@@ -465,9 +502,17 @@ class Assembly:
             out=str(self._folder.path),
             dead=tally.dead,
             loop_stall_p99_ms=round(stats.stall_p99_ms, 2),
+            commit_p50_ms=round(1000 * commits[len(commits) // 2], 1) if commits else 0.0,
             commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
+            hub_cpu_seconds=round(tally.cpu_seconds, 3),
             worker_deaths=stats.worker_deaths,
         )
+
+
+def _is_of_ours(error: BaseException | None) -> bool:
+    """Tell whether an error passed through code of this package."""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    return any(frame.filename.startswith(_PACKAGE) for frame in frames)
 
 
 def _stop_on_signals(hub: Hub) -> None:

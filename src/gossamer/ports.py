@@ -7,12 +7,15 @@ from typing import Protocol
 
 from gossamer.records import (
     ArchiveSpan,
+    Change,
+    ChangeKind,
     ContentRecord,
     DomainRecord,
     HostId,
     HostRecord,
     QueuedUrl,
     RobotsRecord,
+    Similar,
     UrlId,
     UrlRecord,
 )
@@ -100,6 +103,33 @@ class Ledger(Protocol):
 
     def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
         """Name the first page that had this content; a later one changes nothing."""
+        ...
+
+    def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed. Numbers start at 1 and grow by 1 over all runs."""
+        ...
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed beyond a number, in order."""
+        ...
+
+    def last_change(self) -> int:
+        """Return the number of the last entry of the change feed; 0 where there is none."""
+        ...
+
+    def use_signatures(self, edition: str) -> None:
+        """Compare pages by signatures of this edition from now on; those of any other are never compared.
+
+        Comes before the two below. The same edition as before goes on with what was kept.
+        """
+        ...
+
+    def most_similar(self, signature: bytes) -> Similar | None:
+        """Return the page whose kept signature is most like this one, of equals the first; None where none is near."""
+        ...
+
+    def put_signature(self, url_id: UrlId, signature: bytes) -> None:
+        """Keep the signature of a page that repeats no other."""
         ...
 
     def put_archive_end(self, file: str, end: int) -> None:

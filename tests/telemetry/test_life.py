@@ -136,3 +136,12 @@ def test_a_duplicate_names_the_first(ledger: MemoryLedger, tmp_path: Path) -> No
     row.state, row.duplicate_of = UrlState.DONE, link_to("http://a.test/").id
     ledger.settle(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
     assert _life(ledger, "http://a.test/child", tmp_path).duplicate_of == "http://a.test/"
+
+
+def test_a_near_duplicate_names_the_page_it_repeats(ledger: MemoryLedger, tmp_path: Path) -> None:
+    child = link_to("http://a.test/child")
+    row = ledger.look_up(child.id)
+    assert row is not None
+    row.state, row.near_duplicate_of, row.similarity = UrlState.DONE, link_to("http://a.test/").id, 0.95
+    ledger.settle(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
+    assert _life(ledger, "http://a.test/child", tmp_path).near_duplicate_of == "http://a.test/"

@@ -104,7 +104,7 @@ def compose_exchange(
     are the same; where only the decoded content is the same (another coding), the profile would be a lie.
     """
     head = stored_head(exchange)
-    digest = _sha1(exchange.body)
+    digest = exchange.body_sha1 or _sha1(exchange.body)
     common = _common_fields(exchange, date, warcinfo_id)
     record_id = new_record_id()
     request = _request_member(exchange, common, record_id) if exchange.request_head else b""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +11,12 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
-from gossamer.cli.options import add_options, given, settings_for_known, settings_for_new
+from gossamer.cli.options import add_options, given
 from gossamer.errors import UsageError
 from gossamer.records import Order, Result, UrlRecord
+from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
-from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv
+from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
     if not seeds and not arguments.out:
         raise UsageError("no seeds; right would be: gossamer crawl https://example.org/")
-    folder = CrawlFolder(arguments.out or _default_folder(seeds[0]))
+    folder = CrawlFolder(arguments.out or default_folder(seeds[0]))
     folder.check_usable()
     sources = given(arguments)
     if folder.holds_crawl():
@@ -60,11 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         raise UsageError(f"{folder.path}: holds no crawl and no seeds were given; right would be a URL as well")
     return start(with_contact(settings, seeds), folder, seeds, arguments)
-
-
-def _default_folder(first: Seed) -> Path:
-    host = re.sub(r"[^\w.-]", "_", first.link.host)[:80]
-    return Path("crawls") / f"{host}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def start(

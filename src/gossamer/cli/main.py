@@ -25,6 +25,9 @@ VERBS = {
     "why": ("gossamer.cli.why", "the whole life of a URL"),
     "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were kept"),
     "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
+    "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
+    "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to go on from"),
+    "search": ("gossamer.cli.search", "search the pages of a crawl"),
     "retry": ("gossamer.cli.retry", "queue the dead letters again and go on, or --list them"),
     "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one"),
     "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
@@ -33,6 +36,7 @@ VERBS = {
     "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
     "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
     "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web again and again; lose nothing"),
+    "bench": ("gossamer.cli.bench", "what a page costs here: CPU, memory, stalls; --stages tells where it goes"),
     "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
     "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.errors import UsageError
-from gossamer.settings.load import changed_fixed_option, completed, from_environment, from_file, merged
-from gossamer.settings.model import Option, Settings, options
+from gossamer.settings.load import from_environment, from_file
+from gossamer.settings.model import Option, options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -67,25 +67,3 @@ def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
         flags["politeness_ms"] = round(arguments.crawl_delay * 1000)
     sources.append(("command line", flags))
     return sources
-
-
-def settings_for_new(sources: list[tuple[str, Mapping[str, Any]]], *, has_domain_list: bool) -> Settings:
-    """Return the settings of a new crawl."""
-    return completed(merged(*sources), has_domain_list=has_domain_list)
-
-
-def settings_for_known(stored: Path, sources: list[tuple[str, Mapping[str, Any]]]) -> Settings:
-    """Return the settings of a crawl that goes on: the folder's, and what may be changed."""
-    base = from_file(stored)
-    before = merged((str(stored), base))
-    after = merged((str(stored), base), *sources)
-    asked: dict[str, Any] = {}
-    for _, values in sources:
-        asked.update(values)
-    option = changed_fixed_option(before, asked, after)
-    if option is not None:
-        raise UsageError(
-            f"--{option.key} cannot change once a crawl has begun; "
-            f"{stored.parent} has {option.key} = {getattr(before, option.name)!s}"
-        )
-    return completed(after, has_domain_list=False)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.options import add_options, given, settings_for_known
+from gossamer.cli.options import add_options, given
+from gossamer.settings.load import settings_for_known
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.options import add_options, given, settings_for_known
+from gossamer.cli.options import add_options, given
 from gossamer.core.url import host_of
 from gossamer.records import UrlRecord, UrlState
+from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.text import printable
 
 

@@ -190,6 +190,8 @@ def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
         yield "changed", f"{row.lastmod}, as its sitemap says"
     if life.duplicate_of:
         yield "same as", life.duplicate_of
+    if life.near_duplicate_of:
+        yield "nearly as", f"{life.near_duplicate_of} (similarity {row.similarity:.2f})"
     if row.visits > 1:
         yield "visits", count(row.visits)
     if row.archived is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.records import QueuedUrl, Result, UrlId, UrlRecord, UrlState
+from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord, UrlState
 
 
 def record_of(url: QueuedUrl) -> UrlRecord:
@@ -64,8 +64,27 @@ def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlR
     record.redirect_to, record.archived = result.redirect_to, result.archived
     record.truncated = result.truncated.value
     record.directives, record.usage = result.directives, result.usage
+    record.near_duplicate_of, record.similarity = result.near_duplicate_of, result.similarity
+    record.nofollow_links = result.nofollow_links
     record.visits = 1 + (before.visits if before else 0)
     if before is not None and result.status == 304:
         record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
         record.content_bytes, record.language = before.content_bytes, before.language
+        record.charset, record.duplicate_of = before.charset, before.duplicate_of
+        record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
     return record
+
+
+def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:
+    """Return what a settled visit of a page means to an indexer; None where it says nothing of the page."""
+    if url.source is Source.PROBE:
+        return None
+    if result.status in (404, 410) or is_soft_404:
+        return ChangeKind.GONE
+    if result.outcome is Outcome.NOT_MODIFIED:
+        return ChangeKind.UNCHANGED
+    if result.outcome is not Outcome.OK:
+        return None
+    if before is not None and before.content_hash and before.content_hash == result.content_hash:
+        return ChangeKind.UNCHANGED
+    return ChangeKind.DUPLICATE if result.duplicate_of or result.near_duplicate_of else ChangeKind.UPSERT

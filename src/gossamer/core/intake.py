@@ -7,7 +7,7 @@ remembered: the same URL may be found nearer to a seed later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -20,8 +20,9 @@ from gossamer.core.traps import DateBudget, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 
 MEMO_URLS = 200_000
+SCORE_STEPS = 1000  # of rank to one point of a hook's score
 DEEP = 2  # beyond this depth a host that sends over-size answers is not followed
-_NOT_REMEMBERED = frozenset({"first_pass", "oversize_host"})  # depends on more than the URL
+_NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
 
 
 class Refused(Struct, frozen=True):
@@ -37,6 +38,7 @@ class Screened(Struct):
     candidates: list[QueuedUrl] = []
     refused: list[Refused] = []
     capped: int = 0  # over the limit for one page
+    is_final: bool = True  # whether each link would be decided the same way, found again
 
 
 class Finding(Struct, frozen=True):
@@ -48,6 +50,23 @@ class Finding(Struct, frozen=True):
     hops: int = 0
     kind: OrderKind = OrderKind.PAGE
     https_first: bool = False
+    found_on: str = ""  # the URL of the page
+
+
+class FoundLink(Struct, frozen=True):
+    """A link that is about to be queued, as a hook sees it."""
+
+    url: str
+    host: str
+    depth: int
+    found_on: str  # the URL of the page; empty for seeds
+
+
+class LinkHooks(Struct, frozen=True):
+    """What a user's program has to say about links."""
+
+    accept: Callable[[FoundLink], bool] | None = None
+    score: Callable[[FoundLink], float] | None = None  # 0 to 100, more is sooner within its host
 
 
 class Intake:
@@ -62,6 +81,7 @@ class Intake:
         max_links_per_page: int,
         first_pass: FirstPass | None = None,
         remembers: bool = True,
+        hooks: LinkHooks | None = None,
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
@@ -69,6 +89,7 @@ class Intake:
         self._max_depth = max_depth
         self._max_links = max_links_per_page
         self._remembers = remembers
+        self._hooks = hooks or LinkHooks()
         self._dates = DateBudget()
         self.novelty = Novelty()
         self.heavy_hosts: set[str] = set()  # that send over-size answers
@@ -77,7 +98,7 @@ class Intake:
 
     def screen(self, links: Iterable[Link], finding: Finding, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
-        screened = Screened()
+        screened = Screened(is_final=self._remembers)
         if finding.depth > self._max_depth:
             return screened
         memo = self._memo
@@ -86,13 +107,16 @@ class Intake:
                 continue
             rule = self._refusal(link, finding)
             if rule is not None:
-                if rule not in _NOT_REMEMBERED:
+                if rule in _NOT_REMEMBERED:
+                    screened.is_final = False
+                else:
                     self._remember(link.id)
                 if rule != "first_pass":
                     screened.refused.append(Refused(link, rule))
                 continue
             if len(screened.candidates) >= self._max_links and finding.source is not Source.SITEMAP:
                 screened.capped += 1
+                screened.is_final = False
                 continue
             self._remember(link.id)
             screened.candidates.append(self._candidate(link, finding, now))
@@ -114,6 +138,8 @@ class Intake:
             rule = "oversize_host"
         if rule is not None:
             return rule
+        if self._hooks.accept is not None and not self._hooks.accept(_as_found(link, finding)):
+            return "hook"
         if self.first_pass is not None and finding.source is not Source.REDIRECT:
             domain = registrable_domain(link.host)
             return None if self.first_pass.lets_in(link, domain, finding.depth) else "first_pass"
@@ -126,7 +152,7 @@ class Intake:
             url=link.url,
             id=link.id,
             host=link.host,
-            rank=self._ordering.rank(link.url, link.id, finding.depth),
+            rank=self._rank(link, finding),
             seq=seq,
             depth=finding.depth,
             kind=finding.kind,
@@ -136,6 +162,12 @@ class Intake:
             found_at=now,
             https_first=finding.https_first,
         )
+
+    def _rank(self, link: Link, finding: Finding) -> int:
+        if self._hooks.score is None or finding.source is Source.SEED:
+            return self._ordering.rank(link.url, link.id, finding.depth)
+        score = self._hooks.score(_as_found(link, finding))
+        return round((100.0 - min(100.0, max(0.0, score))) * SCORE_STEPS)
 
     def note_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
         """Take note of which of the candidates were new and are queued now."""
@@ -153,3 +185,7 @@ class Intake:
         if len(self._memo) >= MEMO_URLS:
             self._memo.clear()
         self._memo.add(url_id)
+
+
+def _as_found(link: Link, finding: Finding) -> FoundLink:
+    return FoundLink(link.url, link.host, finding.depth, finding.found_on)

@@ -48,12 +48,14 @@ class Admission:
         self._hosts = hosts
         self._tell = narrator
         self._tally = tally
+        self.was_final = False  # of the last offer: each link would be decided the same way, offered again
 
     def offer(
         self, links: Sequence[Link], finding: Finding, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and hand it to the frontier; return what was new."""
         screened = self._intake.screen(links, finding, now)
+        self.was_final = screened.is_final
         if finding.source is Source.SITEMAP:
             screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
         self._tally.excluded += len(screened.refused)

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.core import frontier as core
-from gossamer.core.catalog import queued_from, record_of, settled_record
+from gossamer.core.catalog import change_of, queued_from, record_of, settled_record
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Consequence, Frontier
 from gossamer.core.intake import Finding, Intake, Refused
@@ -30,6 +30,7 @@ from gossamer.engine.admission import Admission
 from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.hosts import HostBooks
 from gossamer.engine.narrator import Narrator
+from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.tally import Tally
 from gossamer.ports import Ledger
@@ -71,6 +72,7 @@ class Crawl:
         self._ledger = ledger
         self._tell = narrator
         self._evidence = Evidence(intake, frontier, ledger, narrator, is_on=rules.watches_traps)
+        self._near = NearDuplicates(ledger, rules.near_dup)
         self.tally = Tally()
         self._hosts = HostBooks(frontier, ledger, rules.robots_token)
         self._queue = Admission(rules, frontier, intake, ledger, hosts=self._hosts, narrator=narrator, tally=self.tally)
@@ -102,6 +104,7 @@ class Crawl:
         for place in self._places:
             self._intake.scope.join(place, host_of(place))
         self._evidence.restore()
+        self._near.restore()
         if self._intake.first_pass is not None:
             for domain in self._ledger.domains():
                 if domain.pages:
@@ -390,13 +393,18 @@ class Crawl:
             self._tell.retry(order, url, result, what.retry.not_before - now, now)
             return
         is_duplicate = self._note_content(url, result) if what.is_page else False
+        is_near = self._note_near(url, result) if what.is_page and not is_duplicate else False
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
         state = what.state or UrlState.DONE
         if what.is_page and (stated := self.frontier.usage_of(url)):
             result.usage = "; ".join([*stated, result.usage] if result.usage else stated)[:MAX_USAGE_CHARS]
         self._ledger.settle(url, settled_record(url, state, result, before))
         shown = self._evidence.note_page(url, result, what.hosts[0], now) if what.is_page else NOTHING
-        new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate, now)
+        if url.kind is OrderKind.PAGE:
+            change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
+            if change is not None:
+                self._ledger.note_change(url.id, change)
+        new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate or is_near, now)
         self._evidence.note_novelty(url, result, what.hosts[0], self.tally, is_copy=is_duplicate, now=now)
         if shown.probe is not None:
             self._queue.offer([shown.probe], Finding(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
@@ -410,6 +418,8 @@ class Crawl:
         self._tell.page(order, url, result, new, now)
         if is_duplicate:
             self._tell.duplicate(url, result, now)
+        elif is_near:
+            self._tell_near(url, result, now)
 
     def _count_page(self, what: Consequence, result: Result) -> None:
         self.tally.count_page(result)
@@ -459,6 +469,16 @@ class Crawl:
         self.tally.duplicates += 1
         return True
 
+    def _note_near(self, url: QueuedUrl, result: Result) -> bool:
+        """Tell whether another page said nearly this before."""
+        is_near = self._near.note(url, result)
+        self.tally.near_duplicates += is_near
+        return is_near
+
+    def _tell_near(self, url: QueuedUrl, result: Result, now: float) -> None:
+        first = self._ledger.look_up(result.near_duplicate_of)
+        self._tell.near_duplicate(url, result, first.url if first is not None else "", now)
+
     def _follow(self, url: QueuedUrl, result: Result, is_duplicate: bool, now: float) -> int:
         """Offer what a page leads to; return how many new URLs were queued."""
         if result.outcome is Outcome.REDIRECT:
@@ -471,9 +491,11 @@ class Crawl:
                 return 0
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=OrderKind.SITEMAP)
         else:
-            finding = Finding(depth=url.depth + 1, source=source, parent=url.id)
+            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, found_on=url.url)
         links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
-        return len(self._queue.offer(links, finding, now, result.lastmods))
+        new = self._queue.offer(links, finding, now, result.lastmods)
+        result.are_links_decided = self._queue.was_final
+        return len(new)
 
     def _spoken_for(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
         """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
@@ -489,7 +511,14 @@ class Crawl:
         is_seed = url.depth == 0 and url.kind is OrderKind.PAGE and url.source in (Source.SEED, Source.REDIRECT)
         if is_seed and self._join_scope(link):
             self._keep_places()
-        finding = Finding(depth=url.depth, source=Source.REDIRECT, parent=url.id, hops=url.hops + 1, kind=url.kind)
+        finding = Finding(
+            depth=url.depth,
+            source=Source.REDIRECT,
+            parent=url.id,
+            hops=url.hops + 1,
+            kind=url.kind,
+            found_on=url.url,
+        )
         if link.id == url.id:
             # Only the spelling differs (a tracking parameter dropped, say): the same URL, asked for as told.
             again = replace(url, url=target, hops=url.hops + 1, seq=self._intake.next_seq, source=Source.REDIRECT)

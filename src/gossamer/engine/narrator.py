@@ -164,6 +164,20 @@ class Narrator:
             order=result.order_id,
         )
 
+    def near_duplicate(self, url: QueuedUrl, result: Result, first: str, now: float) -> None:
+        """A page says nearly what an earlier one says."""
+        self.tell(
+            EventName.NEAR_DUPLICATE,
+            now,
+            url=url.url,
+            host=url.host,
+            depth=url.depth,
+            parent=result.near_duplicate_of.hex(),
+            target=self._mask(first) if self._mask is not None else first,
+            similarity=round(result.similarity, 4),
+            order=result.order_id,
+        )
+
     def soft_404(self, url: QueuedUrl, now: float) -> None:
         """A page says "not found" with status 200."""
         self.tell(EventName.SOFT_404, now, url=url.url, host=url.host, depth=url.depth, reason="soft_404")

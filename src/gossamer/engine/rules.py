@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gossamer.core.dedup.scheme import NearDup
+
 
 class CrawlRules(Struct, frozen=True):
     """Numbers and switches of the engine."""
@@ -17,3 +19,4 @@ class CrawlRules(Struct, frozen=True):
     continues_after_target: bool = False
     max_hosts_per_domain: int = 1000
     watches_traps: bool = True
+    near_dup: NearDup = NearDup.MINHASH

@@ -14,6 +14,7 @@ import turbohtml
 from turbohtml.detect import detect
 
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
+META_BYTES = 1024  # where a page may declare its charset, by the HTML standard
 _DETECT_BYTES = 65536  # a charset shows itself long before that
 
 
@@ -56,11 +57,49 @@ def decode_text(content: bytes | bytearray, label: str) -> tuple[str, str]:
         return _decode(content, name), name
 
 
+def html_charset(content: bytes, header_label: str) -> str:
+    """Return the charset of a page: by its mark, its header, its meta elements, or its content."""
+    for mark, name in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return name
+    return (
+        declared_charset(content, header_label) or _meta_charset(content[:META_BYTES]) or _charset_by_content(content)
+    )
+
+
+def _meta_charset(head: bytes) -> str:
+    """Return the charset that the first bytes of a page declare; empty where none, or none but the usual one."""
+    if b"charset" not in head.lower():
+        return ""
+    name = (turbohtml.parse(head, detect_encoding=False).encoding or "").lower()
+    return "" if name == "windows-1252" else name  # which it also says where nothing is declared
+
+
+def _charset_by_content(content: bytes) -> str:
+    """Return the charset by a late declaration, as browsers take it, or by the shape of the bytes."""
+    if b"charset" not in content.lower():
+        if content.isascii():
+            return "windows-1252"
+        try:
+            content.decode()
+            return "utf-8"
+        except UnicodeDecodeError:
+            pass
+    return (turbohtml.parse(content, detect_encoding=True).encoding or "windows-1252").lower()
+
+
+def html_as_utf8(content: bytes, charset: str) -> bytes:
+    """Return the bytes of a page in UTF-8, without a mark. Broken sequences may be left in what claims to be UTF-8."""
+    if charset == "utf-8":
+        return content[3:] if content.startswith(_BYTE_ORDER_MARKS[0][0]) else content
+    if charset == "windows-1252" and content.isascii():
+        return content
+    return decode_text(content, charset)[0].encode()
+
+
 def decode_html(content: bytes, header_label: str) -> tuple[str, str]:
     """Decode a page for a parser that cannot do it itself; its meta elements have their say."""
-    label = declared_charset(content, header_label) or None
-    name = (turbohtml.parse(content, encoding=label, detect_encoding=True).encoding or "windows-1252").lower()
-    return decode_text(content, name)
+    return decode_text(content, html_charset(content, header_label))
 
 
 def _decode(content: bytes | bytearray, name: str) -> str:

@@ -15,8 +15,10 @@ from __future__ import annotations
 import turbohtml
 from turbohtml import Namespace, PlainText
 
-from gossamer.parse.charset import declared_charset
+from gossamer.parse.charset import declared_charset, html_as_utf8, html_charset
+from gossamer.parse.hrefs import clean_hrefs
 from gossamer.parse.markup import Markup, document_of
+from gossamer.parse.scan import scan
 from gossamer.records import Document
 
 _ANCHORS = 'a[href]:not([rel~="nofollow" i])'
@@ -28,10 +30,24 @@ _TEXT_LAYOUT = PlainText(layout="strict", bullet="", table_cell_separator=" ")
 
 def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = True) -> Document:
     """Return links, facts and, where wanted, the text of a page."""
-    tree = load_tree(content, header_charset)
-    document = document_of(read_markup(tree))
-    if want_text:
-        document.text = visible_text(tree)
+    charset = html_charset(content, header_charset)
+    text = html_as_utf8(content, charset)
+    found = scan(text, want_text) or scan(text.decode("utf-8", "replace").encode(), want_text)
+    assert found is not None
+    title, language, bases, metas, links, hrefs, nofollow_links, visible, words = found
+    document = document_of(
+        Markup(
+            hrefs=hrefs,
+            links=links,
+            metas=metas,
+            bases=bases,
+            title=title,
+            language=language,
+            charset=charset,
+            nofollow_links=nofollow_links,
+        )
+    )
+    document.text, document.words = visible, words
     return document
 
 
@@ -49,7 +65,7 @@ def read_markup(tree: turbohtml.Document) -> Markup:
     find = tree.find_all
     root = tree.root
     return Markup(
-        anchors=_anchors(tree),
+        hrefs=clean_hrefs(_anchors(tree)),
         links=[(link.attr("rel") or "", link.attr("href") or "") for link in find("link")],
         metas=_metas(tree),
         bases=[base.attr("href") or "" for base in find("base")],

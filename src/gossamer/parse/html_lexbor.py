@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gossamer.parse.charset import decode_html
+from gossamer.parse.hrefs import clean_hrefs
 from gossamer.parse.markup import Markup, document_of
 from gossamer.records import Document
 
@@ -44,7 +45,9 @@ def load_tree(content: bytes, header_charset: str) -> tuple[LexborHTMLParser, st
 def read_markup(tree: LexborHTMLParser) -> Markup:
     """Return the parts of a tree that a crawler reads."""
     return Markup(
-        anchors=[_attribute(node, "src" if node.tag in ("iframe", "frame") else "href") for node in tree.css(_LINKS)],
+        hrefs=clean_hrefs(
+            _attribute(node, "src" if node.tag in ("iframe", "frame") else "href") for node in tree.css(_LINKS)
+        ),
         links=[(_attribute(node, "rel"), _attribute(node, "href")) for node in tree.css("link")],
         metas=[(_first_attribute(node), _attribute(node, "content")) for node in tree.css("meta[content]")],
         bases=[_attribute(node, "href") for node in tree.css("base")],

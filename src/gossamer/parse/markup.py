@@ -28,13 +28,14 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 class Markup:
     """What was read from a tree, uncleaned. Absent attributes are empty strings."""
 
-    anchors: list[str] = field(default_factory=list)  # of a, area, frame, iframe; nofollow left out
+    hrefs: list[str] = field(default_factory=list)  # of a, area, frame, iframe; cleaned; nofollow left out
     links: list[tuple[str, str]] = field(default_factory=list)  # rel and href of `link`
     metas: list[tuple[str, str]] = field(default_factory=list)  # name or property or http-equiv, and content
     bases: list[str] = field(default_factory=list)
     title: str = ""
     language: str = ""
     charset: str = ""
+    nofollow_links: int = 0
 
 
 def document_of(markup: Markup) -> Document:
@@ -48,7 +49,7 @@ def document_of(markup: Markup) -> Document:
             words += meta_words(content)
         names.setdefault(key, content)
     asked = directives_of(words)
-    raw = [*link_hrefs, _refresh_target(names.get("refresh", "")), *markup.anchors]
+    raw = [*link_hrefs, _refresh_target(names.get("refresh", ""))]
     return Document(
         content_type="text/html",
         charset=markup.charset,
@@ -56,11 +57,12 @@ def document_of(markup: Markup) -> Document:
         title=one_line(markup.title, TITLE_CHARS),
         description=one_line(names.get("description") or names.get("og:description", ""), DESCRIPTION_CHARS),
         canonical=canonical,
-        hrefs=[] if asked.is_nofollow else clean_hrefs(raw),
+        hrefs=[] if asked.is_nofollow else list(dict.fromkeys([*clean_hrefs(raw), *markup.hrefs])),
         base=_first_base(markup.bases),
         is_noindex=asked.is_noindex,
         is_nofollow=asked.is_nofollow,
         is_noarchive=asked.is_noarchive,
+        nofollow_links=markup.nofollow_links,
     )
 
 

@@ -44,6 +44,10 @@ class Channel(Protocol):
         """Hand over orders."""
         ...
 
+    def note_decided(self, order_id: int) -> None:
+        """Tell the worker that none of a page's links need be sent again."""
+        ...
+
     async def sync(self) -> None:
         """Return when all that was archived so far is durable."""
         ...
@@ -76,6 +80,11 @@ class LocalChannel:
         for order in orders:
             self._worker.start(order)
 
+    def note_decided(self, order_id: int) -> None:
+        """Tell the worker that none of a page's links need be sent again."""
+        assert self._worker is not None
+        self._worker.note_decided(order_id)
+
     async def sync(self) -> None:
         """Return when all that was archived so far is durable."""
         assert self._worker is not None
@@ -102,6 +111,7 @@ class ProcessChannel(asyncio.Protocol):
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self._sync_number = 0
         self._report: messages.Report | None = None
+        self._decided: list[int] = []  # not told yet
         self._is_closing = False
         self._gone: asyncio.Future[None] | None = None
 
@@ -178,7 +188,12 @@ class ProcessChannel(asyncio.Protocol):
 
     def start(self, orders: Sequence[Order]) -> None:
         """Hand over orders."""
-        self._send(messages.Orders(list(orders)))
+        decided, self._decided = self._decided, []
+        self._send(messages.Orders(list(orders), decided))
+
+    def note_decided(self, order_id: int) -> None:
+        """Tell the worker, with its next orders, that none of a page's links need be sent again."""
+        self._decided.append(order_id)
 
     async def sync(self) -> None:
         """Return when all that was archived so far is durable (or the worker is gone)."""

@@ -101,7 +101,8 @@ class Hub:
         self.stats = HubStats()
         self._is_closing = False
         self.opt_outs: OptOutList | None = None
-        self.watch: Callable[[Order, Result], None] | None = None  # sees every result, for the debug mode
+        self.watch: Callable[[Order, Result], None] | None = None  # sees every result when it is in the books
+        self._is_held = False
 
     # -- the run ----------------------------------------------------------------------------------
 
@@ -110,6 +111,8 @@ class Hub:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._over = loop.create_future()
+        if self._stop_reason:
+            self._end(self._stop_reason)
         self._started_at = self._now()
         self.probe.start()
         for _ in range(self._rules.workers):
@@ -131,6 +134,12 @@ class Hub:
         if not self._stop_reason:
             self._stop_reason = reason
             self._end(reason)
+
+    def hold(self, is_held: bool) -> None:
+        """Hand out no more orders, or go on with it: whoever takes the pages cannot keep up, or can again."""
+        self._is_held = is_held
+        if not is_held:
+            self._plan_pump()
 
     def _end(self, reason: str) -> None:
         if self._over is not None and not self._over.done():
@@ -196,6 +205,9 @@ class Hub:
             self.stop("max_time")
             return
         self._look_for_opt_outs(now)
+        if self._is_held:
+            self._plan_wakeup(now)
+            return
         orders = self._crawl.orders(now, ORDERS_A_TURN)
         self._hand_out(orders)
         for host in self._crawl.take_resolves():
@@ -250,9 +262,12 @@ class Hub:
         self._load[number] -= 1
         if not self._given and self._stop_reason:
             self._drained.set()
-        if self.watch is not None:
-            self.watch(self._crawl.order(result.order_id), result)
+        order = self._crawl.order(result.order_id) if self.watch is not None else None
         self._crawl.complete(result, self._now())
+        if self.watch is not None and order is not None:
+            self.watch(order, result)
+        if result.are_links_decided and number in self._channels:
+            self._channels[number].note_decided(result.order_id)
         is_window_full = self._crawl.tally.pages - self._pages_at_commit >= COMMIT_PAGES
         if is_window_full or is_refusal(result):  # a refusal outlives us before its host is asked again
             self._wants_commit.set()

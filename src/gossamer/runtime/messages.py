@@ -24,9 +24,10 @@ class Begin(Struct, tag=True):
 
 
 class Orders(Struct, tag=True):
-    """Do these."""
+    """Do these; and of these done before, no link need be sent again."""
 
     orders: list[Order]
+    decided: list[int] = []
 
 
 class Sync(Struct, tag=True):

@@ -93,7 +93,9 @@ class WorkerEnd:
 
     async def _obey(self, message: messages.Message, worker: Worker) -> None:
         match message:
-            case messages.Orders(orders):
+            case messages.Orders(orders, decided):
+                for order_id in decided:
+                    worker.note_decided(order_id)
                 for order in orders:
                     if self._finder is not None:
                         self._finder.expect(order)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -21,8 +21,11 @@ from gossamer.settings.model import Option, Settings, options
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
+Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # Not settings of a crawl, but names of ours in the environment.
-_OTHER_VARIABLES = frozenset({"GOSSAMER_CONFIG", "GOSSAMER_REQUIRE_ENGINES", "GOSSAMER_FAILPOINT"})
+_OTHER_VARIABLES = frozenset(
+    {"GOSSAMER_CONFIG", "GOSSAMER_REQUIRE_ENGINES", "GOSSAMER_FAILPOINT", "GOSSAMER_NO_KERNEL"}
+)
 
 
 def by_key() -> dict[str, Option]:
@@ -164,6 +167,28 @@ def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Sett
         if option.is_fixed and option.name in given and getattr(before, option.name) != getattr(after, option.name):
             return option
     return None
+
+
+def settings_for_new(sources: Sequence[Source], *, has_domain_list: bool) -> Settings:
+    """Return the settings of a new crawl."""
+    return completed(merged(*sources), has_domain_list=has_domain_list)
+
+
+def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
+    """Return the settings of a crawl that goes on: the folder's, and what may be changed."""
+    base = from_file(stored)
+    before = merged((str(stored), base))
+    after = merged((str(stored), base), *sources)
+    asked: dict[str, Any] = {}
+    for _, values in sources:
+        asked.update(values)
+    option = changed_fixed_option(before, asked, after)
+    if option is not None:
+        raise UsageError(
+            f"--{option.key} cannot change once a crawl has begun; "
+            f"{stored.parent} has {option.key} = {getattr(before, option.name)!s}"
+        )
+    return completed(after, has_domain_list=False)
 
 
 def to_toml(settings: Settings) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.priority import OrderName
 from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
 
@@ -38,14 +39,6 @@ class AfterTarget(StrEnum):
 
     STOP = "stop"
     CONTINUE = "continue"
-
-
-class NearDup(StrEnum):
-    """How near duplicates are found."""
-
-    OFF = "off"
-    SIMHASH = "simhash"
-    MINHASH = "minhash"
 
 
 class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,6 +117,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     robots_unreachable: Annotated[RobotsUnreachable, _field("on 5xx, time-out, no connection")] = RobotsUnreachable.DENY
     parse_pdf_links: Annotated[bool, _field("harvest links from PDF files")] = True
     follow_duplicates: Annotated[bool, _field("follow the links of pages seen under another URL")] = True
+    near_dup: Annotated[NearDup, _field("how pages that say nearly the same are found", is_fixed=True)] = (
+        NearDup.MINHASH
+    )
     cooldown_sec: Annotated[_Natural, _field("a URL found again after N seconds is fetched again; 0 = never")] = 0
     store: Annotated[tuple[str, ...], _field("where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")] = (
         "warc",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import time
 from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
@@ -137,3 +138,9 @@ def needs_contact(seed: Seed) -> bool:
     """Tell whether a seed leads to the public web, where a crawler must say who it is."""
     host = seed.link.host.rstrip(".")
     return not opened_addresses(seed) and host != "test" and not host.endswith(".test")
+
+
+def default_folder(first: Seed) -> Path:
+    """Return the folder of a crawl that was given none."""
+    host = re.sub(r"[^\w.-]", "_", first.link.host)[:80]
+    return Path("crawls") / f"{host}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -44,6 +44,7 @@ class EventName(StrEnum):
     HOST_DEAD = "host_dead"
     HTTP_FALLBACK = "http_fallback"
     DUPLICATE = "duplicate"
+    NEAR_DUPLICATE = "near_duplicate"
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
     WORKER_LOST = "worker_lost"
@@ -110,6 +111,7 @@ class Event(Struct, frozen=True, omit_defaults=True):
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, as written
     promises: Promises | None = None  # of the run that starts
+    similarity: float = 0.0  # of a near duplicate to the page it repeats
     # heartbeat
     fetched: int = 0
     enqueued: int = 0

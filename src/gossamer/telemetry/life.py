@@ -103,6 +103,7 @@ class Life(Struct, kw_only=True):
     queue: QueuePlace | None
     waits_for: list[str]
     duplicate_of: str
+    near_duplicate_of: str = ""
 
     @property
     def has_trace(self) -> bool:
@@ -147,6 +148,7 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         queue=_queue_place(identity, row, host, ledger),
         waits_for=_waits_for(row, host, source),
         duplicate_of=_url_of(row.duplicate_of, ledger) if row is not None and row.duplicate_of else "",
+        near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
     )
     _read_events(life, url, source)
     if row is None and not life.refusals:

@@ -35,6 +35,7 @@ REQUEST_EVENTS = frozenset(
         EventName.PDF_LINKS_EXTRACTED,
     }
 )
+_OF_THE_CONTENT = frozenset({EventName.DUPLICATE, EventName.NEAR_DUPLICATE})  # beside the event of the request
 _TOLD_LAST = 20_000  # more than any commit window holds
 _SAME_MOMENT_S = 0.001
 
@@ -85,7 +86,7 @@ def _once(path: Path, needle: bytes, told_before: dict[str, float]) -> Iterator[
                 continue
             began_at = began_at or event.ts
             if event.order:
-                seen = others if event.event is EventName.DUPLICATE else requests
+                seen = others if event.event in _OF_THE_CONTENT else requests
                 if not seen.is_new(event.order):
                     continue
                 if 0 < event.sent_at < began_at and _is_told(event, told_before):

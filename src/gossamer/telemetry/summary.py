@@ -34,7 +34,9 @@ class Summary(Struct, kw_only=True):
     out: str
     dead: int = 0
     loop_stall_p99_ms: float = 0.0
+    commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
+    hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, what the process spent that schedules
     worker_deaths: int = 0
 
     def render(self) -> str:
@@ -48,7 +50,11 @@ class Summary(Struct, kw_only=True):
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
             ("left out", f"{count(self.robots_disallowed)} URLs that robots.txt forbids"),
-            ("copies", f"{count(self.duplicates)} pages with the content of another, stored once"),
+            (
+                "copies",
+                f"{count(self.duplicates)} pages with the content of another, stored once; "
+                f"{count(self.near_duplicates)} nearly the same",
+            ),
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most"),

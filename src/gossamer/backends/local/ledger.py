@@ -9,6 +9,8 @@ Tables and their keys (all big-endian, so that order of bytes is order of meanin
     robots    host id 8, xxh3_64 of the origin    -> RobotsRecord
     sleeping  due time in µs 8, host id 8         -> host name
     contents  content hash 16                     -> ContentRecord      the first page that had it
+    changes   number 8                            -> kind 1, host id 8, key hash 8   the change feed
+    signatures  page number 8                     -> url id 16, signature        see `near_dup`
     archives  file name                           -> committed length
     meta      name                                -> value
 
@@ -28,25 +30,42 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.backends.local.bloom import SeenFilter
+from gossamer.backends.local.near_dup import SignatureTable
 from gossamer.backends.local.store import Store
 from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.url import host_id, host_of
 from gossamer.errors import CorruptFolderError
 from gossamer.records import (
+    Change,
+    ChangeKind,
     ContentRecord,
     DomainRecord,
     HostId,
     HostRecord,
     QueuedUrl,
     RobotsRecord,
+    Similar,
     UrlId,
     UrlRecord,
     UrlState,
 )
 
 FORMAT = b"1"
-TABLES = ("urls", "queue", "hosts", "domains", "robots", "sleeping", "contents", "archives", "meta")
+TABLES = (
+    "urls",
+    "queue",
+    "hosts",
+    "domains",
+    "robots",
+    "sleeping",
+    "contents",
+    "changes",
+    "archives",
+    "meta",
+    "signatures",
+)
 _BY_HOST = frozenset({"urls", "queue", "robots"})
+_APPENDED = frozenset({"signatures"})
 _RANK_OFFSET = 1 << 31
 _ALL = 1 << 30
 _NAMES_KEPT = 50_000
@@ -78,11 +97,13 @@ class LocalLedger:
     def __init__(self, folder: Path, *, is_readonly: bool = False) -> None:
         self._folder = folder
         self._is_readonly = is_readonly
-        self._store = Store(folder, TABLES, _BY_HOST, is_readonly=is_readonly)
+        self._store = Store(folder, TABLES, _BY_HOST, appended=_APPENDED, is_readonly=is_readonly)
+        self._signatures = SignatureTable(self._store)
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
         self._seen = SeenFilter()
         self._sleeping_count = 0
+        self._last_change = 0
         self._names: dict[HostId, str] = {}
 
     def open(self) -> None:
@@ -96,7 +117,13 @@ class LocalLedger:
         if written is None:
             self.put_meta("format", FORMAT)
         self._sleeping_count = self._store.committed_count("sleeping")
+        self._last_change = self.last_change()
         self._seen.fill(self._store.committed_count("urls"), self._store.committed_keys("urls"))
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it can be used."""
+        return self._store.is_open
 
     # -- reads ------------------------------------------------------------------------------------
 
@@ -163,6 +190,20 @@ class LocalLedger:
         """Return the first page that had this content."""
         value = self._store.get("contents", content_hash)
         return None if value is None else _decode_content(value)
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed beyond a number, in order."""
+        entries = self._store.first("changes", b"", after.to_bytes(8, "big"), count)
+        return [Change(int.from_bytes(key, "big"), value[1:], ChangeKind(value[0])) for key, value in entries]
+
+    def last_change(self) -> int:
+        """Return the number of the last entry of the change feed."""
+        last = self._store.last("changes", b"", 1)
+        return int.from_bytes(last[0][0], "big") if last else 0
+
+    def most_similar(self, signature: bytes) -> Similar | None:
+        """Return the page that a signature repeats."""
+        return self._signatures.most_similar(signature)
 
     def archive_ends(self) -> dict[str, int]:
         """Return the committed length of every archive file."""
@@ -256,6 +297,19 @@ class LocalLedger:
         """Name the first page that had this content; a later one changes nothing."""
         if self.first_with_content(content_hash) is None:
             self._store.put("contents", content_hash, _encode(first))
+
+    def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed."""
+        self._last_change += 1
+        self._store.put("changes", self._last_change.to_bytes(8, "big"), bytes((kind,)) + url_id)
+
+    def use_signatures(self, edition: str) -> None:
+        """Compare by signatures of this edition."""
+        self._signatures.use(edition)
+
+    def put_signature(self, url_id: UrlId, signature: bytes) -> None:
+        """Keep the signature of a page that repeats no other."""
+        self._signatures.put(url_id, signature)
 
     def put_archive_end(self, file: str, end: int) -> None:
         """Note how far an archive file belongs to what is committed."""

@@ -35,10 +35,19 @@ Changes: TypeAlias = dict[str, dict[bytes, Group]]
 class Store:
     """Named tables in one LMDB environment."""
 
-    def __init__(self, folder: Path, tables: tuple[str, ...], grouped: frozenset[str], *, is_readonly: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tables: tuple[str, ...],
+        grouped: frozenset[str],
+        *,
+        appended: frozenset[str] = frozenset(),
+        is_readonly: bool,
+    ) -> None:
         self._folder = folder
         self._names = tables
         self._grouped = grouped
+        self._appended = appended  # each new key is the greatest: pages of the tree are filled to the brim
         self._is_readonly = is_readonly
         self._env: lmdb.Environment | None = None
         self._tables: dict[str, Any] = {}
@@ -206,7 +215,7 @@ class Store:
         if items:
             items.sort()  # neighbours share pages of the tree
             with txn.cursor(self._tables[name]) as cursor:
-                cursor.putmulti(items)
+                cursor.putmulti(items, append=name in self._appended)
 
 
 def _some(items: Iterator[Item], changed: Group, count: int) -> list[Item]:

@@ -9,15 +9,19 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from gossamer.core.catalog import queued_from, record_of
+from gossamer.core.dedup.index import NearIndex, index_of
 from gossamer.core.url import host_id as id_of_host
 from gossamer.core.url import host_of
 from gossamer.records import (
+    Change,
+    ChangeKind,
     ContentRecord,
     DomainRecord,
     HostId,
     HostRecord,
     QueuedUrl,
     RobotsRecord,
+    Similar,
     UrlId,
     UrlRecord,
     UrlState,
@@ -35,6 +39,9 @@ class MemoryLedger:
         self._robots: dict[str, RobotsRecord] = {}
         self._sleeping: list[tuple[float, str]] = []
         self._contents: dict[bytes, ContentRecord] = {}
+        self._changes: list[Change] = []
+        self._near: NearIndex | None = None
+        self._signatures: list[tuple[UrlId, bytes]] = []
         self._archives: dict[str, int] = {}
         self._meta: dict[str, bytes] = {}
 
@@ -155,6 +162,37 @@ class MemoryLedger:
     def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
         """Name the first page that had this content; a later one changes nothing."""
         self._contents.setdefault(content_hash, first)
+
+    def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed."""
+        self._changes.append(Change(len(self._changes) + 1, url_id, kind))
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed beyond a number, in order."""
+        return self._changes[after : after + count]
+
+    def last_change(self) -> int:
+        """Return the number of the last entry of the change feed."""
+        return len(self._changes)
+
+    def use_signatures(self, edition: str) -> None:
+        """Compare by signatures of this edition."""
+        known = self._meta.get("signatures", b"").decode()
+        if known != edition or self._near is None:
+            self._meta["signatures"] = edition.encode()
+            self._near, self._signatures = index_of(edition), []
+
+    def most_similar(self, signature: bytes) -> Similar | None:
+        """Return the page that a signature repeats."""
+        assert self._near is not None, "use_signatures comes first"
+        match = self._near.nearest(signature, lambda number: self._signatures[number][1])
+        return Similar(self._signatures[match.number][0], match.similarity) if match is not None else None
+
+    def put_signature(self, url_id: UrlId, signature: bytes) -> None:
+        """Keep the signature of a page that repeats no other."""
+        assert self._near is not None, "use_signatures comes first"
+        self._near.add(len(self._signatures), signature)
+        self._signatures.append((url_id, signature))
 
     def put_archive_end(self, file: str, end: int) -> None:
         """Note how far an archive file belongs to what is committed."""

@@ -1,0 +1,21 @@
+"""The compiled part of the package. It is optional: where it cannot be built, Python does its work."""
+
+from setuptools import Extension, setup
+
+
+def compiled(name: str) -> Extension:
+    """Return the extension whose source bears its name."""
+    return Extension(
+        name,
+        [f"src/{name.replace('.', '/')}.c"],
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        extra_compile_args=["-O3", "-std=c11"],
+        py_limited_api=True,
+        optional=True,
+    )
+
+
+setup(
+    ext_modules=[compiled("gossamer._kernel"), compiled("gossamer.parse._scan")],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,487 @@
+/* The near-duplicate arithmetic of gossamer.core.dedup in C: the same results, some hundred times as fast.
+
+   Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back on Python.
+   `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py; tests hold the two to each other bit for bit.
+
+   Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "written for little-endian machines; the Python path serves all others"
+#endif
+
+/* One build, the widest vectors that the machine has: chosen by the loader, which only glibc's can. */
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDEST
+#endif
+
+#define MOST_CHARS 100000
+#define SHINGLE_WORDS 5
+#define LANES 128
+#define SIGNATURE_BYTES (LANES * 4)
+#define LONG_TEXT_BYTES 65536 /* from here on other threads may run meanwhile */
+
+static uint32_t multipliers[LANES], addends[LANES];
+
+/* -- hashing ---------------------------------------------------------------------------------- */
+
+static uint64_t splitmix64(uint64_t *state) {
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static void draw_permutations(void) {
+    uint64_t state = 0x676F7373616D6572u; /* "gossamer" */
+    for (int lane = 0; lane < LANES; lane++) {
+        multipliers[lane] = (uint32_t)(splitmix64(&state) >> 32) | 1;
+        addends[lane] = (uint32_t)(splitmix64(&state) >> 32);
+    }
+}
+
+static inline uint32_t read32(const uint8_t *at) {
+    uint32_t value;
+    memcpy(&value, at, 4);
+    return value;
+}
+
+static inline uint64_t read64(const uint8_t *at) {
+    uint64_t value;
+    memcpy(&value, at, 8);
+    return value;
+}
+
+static inline uint32_t rotate32(uint32_t value, int bits) { return value << bits | value >> (32 - bits); }
+
+#define P1 2654435761u
+#define P2 2246822519u
+#define P3 3266489917u
+#define P4 668265263u
+#define P5 374761393u
+
+/* XXH32 with seed 0. */
+static uint32_t word_hash(const uint8_t *at, size_t length) {
+    const uint8_t *end = at + length;
+    uint32_t hash = P5;
+    if (length >= 16) {
+        uint32_t lanes[4] = {P1 + P2, P2, 0, 0u - P1};
+        for (; at + 16 <= end; at += 16)
+            for (int lane = 0; lane < 4; lane++)
+                lanes[lane] = rotate32(lanes[lane] + read32(at + 4 * lane) * P2, 13) * P1;
+        hash = rotate32(lanes[0], 1) + rotate32(lanes[1], 7) + rotate32(lanes[2], 12) + rotate32(lanes[3], 18);
+    }
+    hash += (uint32_t)length;
+    for (; at + 4 <= end; at += 4) hash = rotate32(hash + read32(at) * P3, 17) * P4;
+    for (; at < end; at++) hash = rotate32(hash + *at * P5, 11) * P1;
+    hash = (hash ^ (hash >> 15)) * P2;
+    hash = (hash ^ (hash >> 13)) * P3;
+    return hash ^ (hash >> 16);
+}
+
+#define FOLD 0x9E3779B97F4A7C15u
+#define MIX 0xD6E8FEB86659FD93u
+
+static inline uint64_t mixed(uint64_t sum) {
+    sum = (sum ^ (sum >> 32)) * MIX;
+    return sum ^ (sum >> 29);
+}
+
+/* -- shingles --------------------------------------------------------------------------------- */
+
+/* Bytes above 0x40 and below 0x5B are capital letters: no byte of a longer UTF-8 sequence is. */
+WIDEST static void lower(const uint8_t *from, uint8_t *to, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        uint8_t byte = from[i];
+        to[i] = (uint8_t)(byte + ((uint8_t)(byte - 'A') < 26 ? 32 : 0));
+    }
+}
+
+static inline int is_blank(uint8_t byte) { return byte == ' ' || (uint8_t)(byte - 9) < 5; }
+
+/* Writes the hash of each shingle; returns how many. `text` is in lower case, `hashes` has room for length / 2 + 1. */
+static size_t hash_shingles(const uint8_t *text, size_t length, uint64_t *hashes) {
+    static const uint64_t fold2 = FOLD * FOLD, fold3 = FOLD * FOLD * FOLD, fold4 = FOLD * FOLD * FOLD * FOLD;
+    uint64_t last[SHINGLE_WORDS - 1] = {0}; /* the words before, oldest first */
+    size_t words = 0, count = 0, at = 0;
+    for (;;) {
+        while (at < length && is_blank(text[at])) at++;
+        if (at == length) break;
+        size_t start = at;
+        while (at < length && !is_blank(text[at])) at++;
+        uint64_t word = word_hash(text + start, at - start);
+        if (++words >= SHINGLE_WORDS)
+            hashes[count++] = mixed(last[0] * fold4 + last[1] * fold3 + last[2] * fold2 + last[3] * FOLD + word);
+        last[0] = last[1], last[1] = last[2], last[2] = last[3], last[3] = word;
+    }
+    if (words > 0 && words < SHINGLE_WORDS)
+        hashes[count++] = mixed(last[0] * fold3 + last[1] * fold2 + last[2] * FOLD + last[3]);
+    return count;
+}
+
+#define GROUP 32 /* lanes that stay in registers */
+
+WIDEST static void least_of(const uint64_t *hashes, size_t count, uint32_t *signature) {
+    for (int first = 0; first < LANES; first += GROUP) {
+        uint32_t factor[GROUP], addend[GROUP], least[GROUP];
+        for (int lane = 0; lane < GROUP; lane++) {
+            factor[lane] = multipliers[first + lane], addend[lane] = addends[first + lane];
+            least[lane] = UINT32_MAX;
+        }
+        for (size_t i = 0; i < count; i++) {
+            uint32_t hash = (uint32_t)(hashes[i] >> 32);
+            for (int lane = 0; lane < GROUP; lane++) {
+                uint32_t value = hash * factor[lane] + addend[lane];
+                least[lane] = value < least[lane] ? value : least[lane];
+            }
+        }
+        memcpy(signature + first, least, sizeof least);
+    }
+}
+
+WIDEST static uint64_t majority_of(const uint64_t *hashes, size_t count) {
+    uint32_t votes[64] = {0};
+    uint64_t majority = 0;
+    for (size_t i = 0; i < count; i++)
+        for (int bit = 0; bit < 64; bit++) votes[bit] += (uint32_t)(hashes[i] >> bit & 1);
+    for (int bit = 0; bit < 64; bit++) majority |= (uint64_t)(2 * (uint64_t)votes[bit] > count) << bit;
+    return majority;
+}
+
+/* -- signatures ------------------------------------------------------------------------------- */
+
+typedef enum { MINHASH, SIMHASH } Scheme;
+
+/* Fills `signature`; returns its length, 0 where there are no words, -1 where there is no memory. */
+static int sign(const uint8_t *utf8, size_t length, Scheme scheme, uint8_t *signature) {
+    size_t most = length / 2 + 1;
+    uint64_t *hashes = malloc(most * sizeof *hashes + length);
+    if (hashes == NULL) return -1;
+    uint8_t *text = (uint8_t *)(hashes + most);
+    lower(utf8, text, length);
+    size_t count = hash_shingles(text, length, hashes);
+    int made = 0;
+    if (count > 0 && scheme == MINHASH) {
+        least_of(hashes, count, (uint32_t *)signature);
+        made = SIGNATURE_BYTES;
+    } else if (count > 0) {
+        uint64_t majority = majority_of(hashes, count);
+        memcpy(signature, &majority, 8);
+        made = 8;
+    }
+    free(hashes);
+    return made;
+}
+
+/* Returns the UTF-8 of a text, cut to MOST_CHARS; `owner` keeps it alive. Lone surrogates are let through. */
+static const char *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **owner) {
+    Py_ssize_t chars = PyUnicode_GetLength(text);
+    if (chars < 0) return NULL;
+    PyObject *part = chars > MOST_CHARS ? PyUnicode_Substring(text, 0, MOST_CHARS) : Py_NewRef(text);
+    if (part == NULL) return NULL;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(part, length);
+    *owner = part;
+    if (utf8 == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+        char *encoded = NULL;
+        PyErr_Clear();
+        *owner = PyUnicode_AsEncodedString(part, "utf-8", "surrogatepass");
+        Py_DECREF(part);
+        if (*owner != NULL && PyBytes_AsStringAndSize(*owner, &encoded, length) == 0) utf8 = encoded;
+    }
+    if (utf8 == NULL) Py_CLEAR(*owner);
+    return utf8;
+}
+
+static PyObject *signature_of(PyObject *text, Scheme scheme) {
+    PyObject *owner = NULL;
+    Py_ssize_t length = 0;
+    uint32_t signature[LANES];
+    int made;
+    if (!PyUnicode_Check(text)) return PyErr_Format(PyExc_TypeError, "a signature is made of a str");
+    const char *utf8 = utf8_of(text, &length, &owner);
+    if (utf8 == NULL) return NULL;
+    if (length < LONG_TEXT_BYTES) {
+        made = sign((const uint8_t *)utf8, (size_t)length, scheme, (uint8_t *)signature);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        made = sign((const uint8_t *)utf8, (size_t)length, scheme, (uint8_t *)signature);
+        Py_END_ALLOW_THREADS
+    }
+    Py_DECREF(owner);
+    return made < 0 ? PyErr_NoMemory() : PyBytes_FromStringAndSize((const char *)signature, made);
+}
+
+static PyObject *minhash(PyObject *Py_UNUSED(module), PyObject *text) { return signature_of(text, MINHASH); }
+
+static PyObject *simhash(PyObject *Py_UNUSED(module), PyObject *text) { return signature_of(text, SIMHASH); }
+
+/* Returns the lanes of a bytes object that is a MinHash signature, or NULL with an error. */
+static const uint8_t *lanes_of(PyObject *signature) {
+    char *at = NULL;
+    Py_ssize_t length = 0;
+    if (PyBytes_AsStringAndSize(signature, &at, &length) < 0) return NULL;
+    if (length != SIGNATURE_BYTES) {
+        PyErr_Format(PyExc_ValueError, "a MinHash signature has %d bytes, not %zd", SIGNATURE_BYTES, length);
+        return NULL;
+    }
+    return (const uint8_t *)at;
+}
+
+static PyObject *equal_lanes(PyObject *Py_UNUSED(module), PyObject *pair) {
+    PyObject *one = NULL, *other = NULL;
+    if (!PyArg_ParseTuple(pair, "SS:equal_lanes", &one, &other)) return NULL;
+    const uint8_t *a = lanes_of(one), *b = a == NULL ? NULL : lanes_of(other);
+    if (b == NULL) return NULL;
+    long equal = 0;
+    for (int lane = 0; lane < LANES; lane++) equal += read32(a + 4 * lane) == read32(b + 4 * lane);
+    return PyLong_FromLong(equal);
+}
+
+/* -- the table of bands ----------------------------------------------------------------------- */
+
+/* An entry is a fingerprint of a band's hash (upper half) and a page's number + 1; 0 is empty. Its place follows
+   from the fingerprint alone, scaled to the capacity, so that a shard grows by one pass from end to end. */
+#define BANDS 16
+#define BAND_BYTES (SIGNATURE_BYTES / BANDS)
+#define SHARD_BITS 12
+#define SHARDS (1 << SHARD_BITS)
+#define FIRST_CAPACITY 16
+#define MOST_EQUAL 32
+#define MOST_CANDIDATES 16
+
+typedef struct {
+    uint64_t *entries;
+    uint32_t capacity, used;
+} Shard;
+
+typedef struct {
+    PyObject_HEAD
+    Shard *shards;
+} BandTable;
+
+static uint64_t band_hash(const uint8_t *signature, int band) {
+    const uint8_t *at = signature + (size_t)band * BAND_BYTES;
+    uint64_t hash = (uint64_t)(band + 1) * FOLD;
+    for (int part = 0; part < BAND_BYTES / 8; part++) hash = mixed((hash ^ read64(at + 8 * part)) * FOLD);
+    return hash;
+}
+
+static inline uint32_t place_of(uint32_t fingerprint, uint32_t capacity) {
+    return (uint32_t)((uint64_t)fingerprint * capacity >> 32);
+}
+
+static void put_entry(Shard *shard, uint64_t entry) {
+    uint32_t place = place_of((uint32_t)(entry >> 32), shard->capacity);
+    while (shard->entries[place] != 0) place = place + 1 == shard->capacity ? 0 : place + 1;
+    shard->entries[place] = entry;
+    shard->used++;
+}
+
+static int grow(Shard *shard) {
+    uint32_t capacity = shard->capacity ? shard->capacity + shard->capacity / 2 : FIRST_CAPACITY;
+    Shard larger = {calloc(capacity, sizeof *larger.entries), capacity, 0};
+    if (larger.entries == NULL) return -1;
+    for (uint32_t place = 0; place < shard->capacity; place++)
+        if (shard->entries[place] != 0) put_entry(&larger, shard->entries[place]);
+    free(shard->entries);
+    *shard = larger;
+    return 0;
+}
+
+/* Writes the numbers of the pages in a band, at most MOST_EQUAL; returns how many, and where the oldest stands. */
+static int pages_in_band(const Shard *shard, uint32_t fingerprint, uint32_t *numbers, uint32_t *oldest) {
+    if (shard->capacity == 0) return 0;
+    int found = 0;
+    uint32_t least = UINT32_MAX;
+    uint32_t place = place_of(fingerprint, shard->capacity);
+    for (uint64_t entry; (entry = shard->entries[place]) != 0 && found < MOST_EQUAL;
+         place = place + 1 == shard->capacity ? 0 : place + 1) {
+        if ((uint32_t)(entry >> 32) != fingerprint) continue;
+        numbers[found] = (uint32_t)entry - 1;
+        if (numbers[found] < least) least = numbers[found], *oldest = place;
+        found++;
+    }
+    return found;
+}
+
+typedef struct {
+    Shard *shard;
+    uint32_t fingerprint;
+} Place;
+
+/* Finds the places of all bands before any is read: the processor then waits for memory once, not sixteen times. */
+static void find_places(const BandTable *table, const uint8_t *signature, Place *places) {
+    for (int band = 0; band < BANDS; band++) {
+        uint64_t hash = band_hash(signature, band);
+        Shard *shard = &table->shards[hash & (SHARDS - 1)];
+        uint32_t fingerprint = (uint32_t)(hash >> 32);
+        if (shard->capacity) __builtin_prefetch(&shard->entries[place_of(fingerprint, shard->capacity)]);
+        places[band] = (Place){shard, fingerprint};
+    }
+}
+
+static int add_page(const BandTable *table, uint32_t number, const uint8_t *signature) {
+    uint32_t met[MOST_EQUAL];
+    Place places[BANDS];
+    find_places(table, signature, places);
+    for (int band = 0; band < BANDS; band++) {
+        Shard *shard = places[band].shard;
+        uint64_t entry = (uint64_t)places[band].fingerprint << 32 | (number + 1);
+        uint32_t oldest = 0;
+        if (pages_in_band(shard, places[band].fingerprint, met, &oldest) == MOST_EQUAL) {
+            shard->entries[oldest] = entry;
+            continue;
+        }
+        if (5 * ((uint64_t)shard->used + 1) > 4 * (uint64_t)shard->capacity && grow(shard) < 0) return -1;
+        put_entry(shard, entry);
+    }
+    return 0;
+}
+
+static PyObject *table_add(PyObject *self, PyObject *arguments) {
+    unsigned int number;
+    PyObject *signature;
+    if (!PyArg_ParseTuple(arguments, "IS:add", &number, &signature)) return NULL;
+    const uint8_t *lanes = lanes_of(signature);
+    if (lanes == NULL) return NULL;
+    if (add_page((BandTable *)self, number, lanes) < 0) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *table_add_many(PyObject *self, PyObject *arguments) {
+    unsigned int first;
+    Py_buffer records;
+    Py_ssize_t stride;
+    if (!PyArg_ParseTuple(arguments, "Iy*n:add_many", &first, &records, &stride)) return NULL;
+    int failed = 0;
+    if (stride < SIGNATURE_BYTES || records.len % stride != 0) {
+        PyErr_SetString(PyExc_ValueError, "records of equal length, each ending with a signature, are added");
+        failed = 1;
+    }
+    for (Py_ssize_t at = 0; !failed && at < records.len; at += stride) {
+        const uint8_t *signature = (const uint8_t *)records.buf + at + stride - SIGNATURE_BYTES;
+        failed = add_page((BandTable *)self, first++, signature) < 0;
+        if (failed) PyErr_NoMemory();
+    }
+    PyBuffer_Release(&records);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* Pages that share bands with a signature: those that share most first, then by number. */
+static PyObject *table_candidates(PyObject *self, PyObject *signature) {
+    uint32_t met[BANDS * MOST_EQUAL], numbers[BANDS * MOST_EQUAL];
+    uint8_t shared[BANDS * MOST_EQUAL];
+    Place places[BANDS];
+    uint32_t oldest = 0;
+    int total = 0, distinct = 0;
+    const uint8_t *lanes = lanes_of(signature);
+    if (lanes == NULL) return NULL;
+    find_places((BandTable *)self, lanes, places);
+    for (int band = 0; band < BANDS; band++)
+        total += pages_in_band(places[band].shard, places[band].fingerprint, met + total, &oldest);
+    qsort(met, (size_t)total, sizeof *met, by_number);
+    for (int i = 0; i < total; i++) {
+        if (distinct == 0 || numbers[distinct - 1] != met[i]) numbers[distinct] = met[i], shared[distinct++] = 0;
+        shared[distinct - 1]++;
+    }
+    PyObject *candidates = PyList_New(0);
+    for (int wanted = BANDS; candidates != NULL && wanted > 0; wanted--)
+        for (int i = 0; candidates != NULL && i < distinct && PyList_Size(candidates) < MOST_CANDIDATES; i++) {
+            if (shared[i] != wanted) continue;
+            PyObject *number = PyLong_FromUnsignedLong(numbers[i]);
+            if (number == NULL || PyList_Append(candidates, number) < 0) Py_CLEAR(candidates);
+            Py_XDECREF(number);
+        }
+    return candidates;
+}
+
+static PyObject *table_size_in_bytes(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    size_t bytes = SHARDS * sizeof(Shard);
+    for (int i = 0; i < SHARDS; i++) bytes += ((BandTable *)self)->shards[i].capacity * sizeof(uint64_t);
+    return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *table_new(PyTypeObject *type, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(names)) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    BandTable *table = (BandTable *)allocate(type, 0);
+    if (table == NULL) return NULL;
+    table->shards = calloc(SHARDS, sizeof *table->shards);
+    if (table->shards == NULL) {
+        Py_DECREF(table);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)table;
+}
+
+static void table_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    BandTable *table = (BandTable *)self;
+    for (int i = 0; table->shards != NULL && i < SHARDS; i++) free(table->shards[i].entries);
+    free(table->shards);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef table_methods[] = {
+    {"add", table_add, METH_VARARGS, "add(number, signature): remember a page."},
+    {"add_many", table_add_many, METH_VARARGS, "add_many(first, records, stride): remember pages with numbers in a row."},
+    {"candidates", table_candidates, METH_O, "candidates(signature) -> numbers of the pages that may be similar."},
+    {"size_in_bytes", table_size_in_bytes, METH_NOARGS, "Memory of all shards."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot table_slots[] = {
+    {Py_tp_new, table_new},
+    {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods},
+    {Py_tp_doc, "Which pages share a band of their signatures?"},
+    {0, NULL},
+};
+
+static PyType_Spec table_spec = {
+    "gossamer._kernel.BandTable", sizeof(BandTable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, table_slots,
+};
+
+/* -- the module ------------------------------------------------------------------------------- */
+
+static int set_up(PyObject *module) {
+    const char *refused = getenv("GOSSAMER_NO_KERNEL");
+    if (refused != NULL && *refused != '\0') {
+        PyErr_SetString(PyExc_ImportError, "GOSSAMER_NO_KERNEL is set");
+        return -1;
+    }
+    draw_permutations();
+    PyObject *type = PyType_FromModuleAndSpec(module, &table_spec, NULL);
+    int added = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
+    Py_XDECREF(type);
+    return added;
+}
+
+static PyMethodDef methods[] = {
+    {"minhash", minhash, METH_O, "minhash(text) -> signature of 512 bytes, or none where there are no words."},
+    {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none where there are no words."},
+    {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, set_up}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "gossamer._kernel", "Near-duplicate arithmetic.", 0, methods, slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__kernel(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,280 @@
+"""A crawl from within a program: `async with gossamer.crawl(seeds) as pages: async for page in pages: …`.
+
+The crawl is the same as the command line's: same settings, same folder, same guarantees; it can be
+stopped and taken up again by either. It runs in the caller's event loop. Pages arrive when they are
+in the archive and in the books; what they hold is read from the archive when it is asked for. A
+program that falls behind holds the crawl up, so memory stays bounded: `MOST_WAITING` pages at most.
+What was handed over is not handed over again after a kill; an indexer that must miss nothing reads
+the feed with a cursor (`gossamer.handover.feed`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct
+
+from gossamer.assembly import Assembly
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.intake import FoundLink, LinkHooks
+from gossamer.errors import GossamerError, UsageError
+from gossamer.handover.documents import DocumentMaker, PageDocument
+from gossamer.handover.stored import StoredPage, StoredPages
+from gossamer.parse.article import Article
+from gossamer.ports import Ledger
+from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
+from gossamer.settings.load import settings_for_known, settings_for_new
+from gossamer.settings.model import Settings
+from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
+from gossamer.telemetry.summary import Summary
+
+__all__ = ["Crawling", "FoundLink", "Page", "crawl"]
+
+MOST_WAITING = 256
+FEW_WAITING = 64
+
+
+class _Books:
+    """The books of a crawl while it runs, and when it has ended: its pages may still be asked for what they hold."""
+
+    def __init__(self, folder: CrawlFolder, settings: Settings, live: LocalLedger) -> None:
+        self.folder = folder
+        self.settings = settings
+        self._live = live
+        self._closed: LocalLedger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._live.is_open:
+            return self._live
+        if self._closed is None:
+            self._closed = LocalLedger(self.folder.state, is_readonly=True)
+            self._closed.open()
+        return self._closed
+
+
+class Page:
+    """A page that was fetched, stored and booked."""
+
+    def __init__(self, order: Order, row: UrlRecord, pages: StoredPages, maker: DocumentMaker) -> None:
+        self._key = order.url_id
+        self._row = row
+        self._pages = pages
+        self._maker = maker
+        self.url = row.url
+        self.status = row.status
+        self.depth = row.depth
+        self.title = row.title
+        self.content_type = row.content_type
+        self.fetched_at = row.fetched_at  # seconds since 1970
+
+    def __repr__(self) -> str:
+        return f"Page({self.url!r})"
+
+    @property
+    def duplicate_of(self) -> str:
+        """The URL of the page that this one repeats, exactly or nearly; empty where it repeats none."""
+        return self._maker.url_of(self._row.duplicate_of or self._row.near_duplicate_of)
+
+    @cached_property
+    def _stored(self) -> StoredPage:
+        stored = self._pages.at(self._key, self._row)
+        if stored is None:
+            raise GossamerError(f"{self.url}: its archive record is gone")
+        return stored
+
+    @cached_property
+    def _exchange(self) -> Exchange:
+        return self._pages.exchange(self._stored)
+
+    @property
+    def content(self) -> bytes:
+        """The body, decoded."""
+        return self._exchange.content
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The response headers in order, names in lower case."""
+        return self._exchange.headers
+
+    @cached_property
+    def document(self) -> PageDocument:
+        """All that `gossamer export` has to say of the page."""
+        return self._maker.make(self._stored)
+
+    @property
+    def article(self) -> Article:
+        """What the page says: main text, headings, dates, links with their anchor texts."""
+        return self.document.article
+
+    @property
+    def text(self) -> str:
+        """The main text."""
+        return self.article.text
+
+    @property
+    def language(self) -> str:
+        """The language, as detected, or else as the page says."""
+        return self.document.language
+
+    @property
+    def links(self) -> list[str]:
+        """The URLs that the page links to."""
+        return [link.url for link in self.article.links]
+
+
+def crawl(
+    seeds: str | Iterable[str],
+    *,
+    out: str | Path | None = None,
+    accept_link: Callable[[FoundLink], bool] | None = None,
+    score_link: Callable[[FoundLink], float] | None = None,
+    on_page: Callable[[Page], None] | None = None,
+    **settings: Any,  # noqa: ANN401 - checked against `Settings`
+) -> Crawling:
+    """Return a crawl, to be begun with `async with`.
+
+    `seeds` and `settings` are those of the command line (`max_pages=100`, `scope="host"`). Hooks see what the crawl
+    sees: `accept_link` may leave out a link that the scope would keep, `score_link` ranks it from 0 to 100 within
+    its host, `on_page` is called with each page. A hook that raises ends the crawl cleanly and its error is raised.
+    """
+    found = seeds_from([seeds] if isinstance(seeds, str) else seeds)
+    if not found and out is None:
+        raise UsageError("no seeds; right would be gossamer.crawl('https://example.org/')")
+    folder = CrawlFolder(Path(out) if out is not None else default_folder(found[0]))
+    folder.check_usable()
+    sources = [("arguments", settings)]
+    if folder.holds_crawl():
+        chosen = settings_for_known(folder.settings_path, sources)
+    else:
+        chosen = settings_for_new(sources, has_domain_list=False)
+    if not chosen.contact and any(map(needs_contact, found)):
+        raise UsageError("a crawl of public hosts needs contact='you@example.org', so that webmasters can reach you")
+    return Crawling(chosen, folder, found, _Hooks(accept_link, score_link, on_page))
+
+
+class _Hooks(Struct, frozen=True):
+    accept_link: Callable[[FoundLink], bool] | None
+    score_link: Callable[[FoundLink], float] | None
+    on_page: Callable[[Page], None] | None
+
+
+class Crawling:
+    """A crawl under way. Iterate over it for its pages, or `await` `finish` to let it run to its end."""
+
+    def __init__(self, settings: Settings, folder: CrawlFolder, seeds: list[Seed], hooks: _Hooks) -> None:
+        self.out = folder.path
+        self.summary: Summary | None = None  # once it has ended
+        self._hooks = hooks
+        self._assembly = Assembly(settings, folder, seeds, self._link_hooks())
+        self._assembly.on_page = self._arrived
+        books = _Books(folder, settings, self._assembly.ledger)
+        self._pages = StoredPages(books)
+        self._maker = DocumentMaker(books, self._pages)
+        self._waiting: deque[Page] = deque()
+        self._wakes = asyncio.Event()
+        self._is_iterated = True
+        self._is_held = False
+        self._failure: Exception | None = None  # of a hook
+        self._run: asyncio.Task[Summary] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._assembly.open()
+        self._run = asyncio.create_task(self._assembly.run(shows_progress=False, is_guest=True))
+        self._run.add_done_callback(lambda _: self._wakes.set())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_iterated = False
+        self._assembly.stop("stopped")
+        await self._end()
+
+    def stop(self) -> None:
+        """Stop cleanly: requests under way may end, and what is done is handed over."""
+        self._assembly.stop("stopped")
+
+    async def finish(self) -> Summary:
+        """Let the crawl run to its end without iterating; return its summary."""
+        self._is_iterated = False
+        self._waiting.clear()
+        self._hold(False)
+        await self._end()
+        assert self.summary is not None
+        return self.summary
+
+    async def _end(self) -> None:
+        assert self._run is not None
+        try:
+            self.summary = await self._run
+        except GossamerError:
+            if self._failure is None:
+                raise
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    # -- pages ------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Page]:
+        return self
+
+    async def __anext__(self) -> Page:
+        assert self._run is not None
+        while not self._waiting:
+            if self._run.done():
+                await self._end()
+                raise StopAsyncIteration
+            self._wakes.clear()
+            await self._wakes.wait()
+        page = self._waiting.popleft()
+        if self._is_held and len(self._waiting) <= FEW_WAITING:
+            self._hold(False)
+        return page
+
+    def _arrived(self, order: Order, result: Result) -> None:
+        if order.kind is not OrderKind.PAGE or result.outcome is not Outcome.OK:
+            return
+        row = self._assembly.ledger.look_up(order.url_id)
+        if row is None or row.source is Source.PROBE:
+            return
+        page = Page(order, row, self._pages, self._maker)
+        if self._hooks.on_page is not None:
+            self._guarded(self._hooks.on_page, page, None)
+        if self._is_iterated:
+            self._waiting.append(page)
+            self._wakes.set()
+            if len(self._waiting) >= MOST_WAITING:
+                self._hold(True)
+
+    def _hold(self, is_held: bool) -> None:
+        self._is_held = is_held
+        self._assembly.hold(is_held)
+
+    # -- hooks ------------------------------------------------------------------------------------
+
+    def _link_hooks(self) -> LinkHooks:
+        accept, score = self._hooks.accept_link, self._hooks.score_link
+        return LinkHooks(
+            None if accept is None else lambda link: self._guarded(accept, link, False),
+            None if score is None else lambda link: self._guarded(score, link, 0.0),
+        )
+
+    def _guarded(self, hook: Callable[[Any], Any], about: object, instead: object) -> Any:  # noqa: ANN401 - as the hook
+        """Return what a hook says; where it fails, stop the crawl and keep its error."""
+        if self._failure is not None:
+            return instead
+        try:
+            return hook(about)
+        except Exception as error:  # a user's code may raise anything
+            self._failure = error
+            self._assembly.stop("hook_failed")
+            return instead

@@ -1,0 +1,63 @@
+"""`gossamer export DIR`: the crawl as documents, a table, an index, a link graph or texts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gossamer.cli.pipes import quiet_pipe
+from gossamer.errors import UsageError
+from gossamer.handover.export import FORMATS, export
+from gossamer.handover.where import FIELDS, selection_from
+from gossamer.runtime.inspection import Inspection
+from gossamer.telemetry.text import count
+
+_TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
+_FORMATS = """formats:
+  jsonl    a page a line: what is known of it, its text, its links
+  parquet  a page a row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
+  cdxj     the index of all captures, sorted
+  links    a link a line: from, to, text, rel; as TSV or CSV where FILE is named so
+  wet      the texts as WARC conversion records
+
+Pages come in archive order (oldest file first), which reads fastest; cdxj is sorted by URL. A crawl may be running:
+what is committed is exported. A file is there when it is whole, not before.
+
+examples:
+  gossamer export crawls/example --format jsonl | head -1
+  gossamer export crawls/example --format parquet -o pages.parquet --with-text
+  gossamer export crawls/example --format links -o links.tsv --where domain=example.org
+  gossamer export crawls/example --format jsonl --where 'status>=400' --where after=2026-05-01
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _FORMATS
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("--format", required=True, choices=tuple(FORMATS), help="see below")
+    parser.add_argument(
+        "-o", "--out", type=Path, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout"
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help=f"only pages for which it holds, repeatable; FIELD=VALUE, !=, >=, <=, >, <; fields: {', '.join(FIELDS)}",
+    )
+    parser.add_argument("--with-text", action="store_true", help="parquet: a column with the text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    selection = selection_from(arguments.where)
+    if arguments.with_text and arguments.format != "parquet":
+        raise UsageError(f"--with-text is for --format parquet; {arguments.format} has {_TEXT_IN[arguments.format]}")
+    with quiet_pipe(), Inspection(arguments.dir) as crawl:
+        written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
+        if arguments.out is not None:
+            print(f"{count(written)} written to {arguments.out}", file=sys.stderr)
+    return 0

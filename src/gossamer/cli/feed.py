@@ -1,0 +1,87 @@
+"""`gossamer feed DIR`: what is new, changed, repeated or gone, for an indexer that goes on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+from gossamer.cli.pipes import quiet_pipe
+from gossamer.errors import UsageError
+from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
+from gossamer.runtime.inspection import Inspection
+
+PAUSE_S = 0.5
+_SAVE_EVERY_LINES = 200
+_EXAMPLES = """A line is {"cursor", "op", "url", "at"}; op is upsert (with the document), unchanged, gone, or
+duplicate (with duplicate_of and similarity). The cursor of the last line that was dealt with is where to go on.
+
+examples:
+  gossamer feed crawls/example --limit 10
+  gossamer feed crawls/example --after 1200
+  gossamer feed crawls/example --follow --cursor-file indexer.cursor | indexer
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLES
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--after", metavar="CURSOR", default="0", help="begin behind this one (0: at the beginning)")
+    start.add_argument(
+        "--cursor-file", type=Path, metavar="FILE", help="begin where it says, and keep it up as lines are written"
+    )
+    parser.add_argument("--follow", action="store_true", help="go on as long as the crawl runs")
+    parser.add_argument("--limit", type=int, metavar="N", help="stop after this many lines")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    if arguments.limit is not None and arguments.limit < 1:
+        raise UsageError(f"--limit {arguments.limit}: at least 1")
+    kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
+    after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
+    with quiet_pipe(), Inspection(arguments.dir) as crawl:
+        feed = Feed(crawl)
+        check_cursor(after, feed)
+        out = FeedOutput(kept, after)
+        try:
+            entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
+            for entry in islice(entries, arguments.limit):
+                out.write(entry.to_json(), entry.cursor)
+        finally:
+            out.flush()
+    return 0
+
+
+class FeedOutput:
+    """Lines on stdout, and the cursor behind those that were handed over."""
+
+    def __init__(self, kept: CursorFile | None, cursor: int) -> None:
+        self._kept = kept
+        self._cursor = self._saved = cursor
+        self._lines = 0
+
+    def write(self, line: bytes, cursor: int) -> None:
+        """Write a line."""
+        sys.stdout.buffer.write(line + b"\n")
+        self._cursor = cursor
+        self._lines += 1
+        if self._lines % _SAVE_EVERY_LINES == 0:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what was written; only then the cursor moves."""
+        sys.stdout.buffer.flush()
+        if self._kept is not None and self._cursor != self._saved:
+            self._kept.save(self._cursor)
+            self._saved = self._cursor
+
+    def wait(self) -> None:
+        """Let the crawl go on for a moment."""
+        self.flush()
+        time.sleep(PAUSE_S)

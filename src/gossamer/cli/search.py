@@ -1,0 +1,71 @@
+"""`gossamer search DIR "words"`: which pages of a crawl say this?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from gossamer.cli.pipes import quiet_pipe
+from gossamer.errors import UsageError
+from gossamer.handover.feed import Feed
+from gossamer.handover.search import MARK, Hit, SearchIndex
+from gossamer.runtime.inspection import Inspection
+from gossamer.telemetry.text import count, printable
+
+_EXAMPLES = """Words are all looked for, "phrases" as they stand; -word leaves out, word* is a beginning. The index
+(search.sqlite in the crawl folder) is made by the first search and brought up to date by every later one.
+Duplicates and pages that say noindex are left out.
+
+examples:
+  gossamer search crawls/example 'old bridge'
+  gossamer search crawls/example '"town council" -budget' -n 3 --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLES
+    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("words", nargs="+", metavar="WORDS")
+    parser.add_argument("-n", "--most", type=int, default=10, metavar="N", help="how many pages to show (10)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a page")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 0, also where nothing is found."""
+    if arguments.most < 1:
+        raise UsageError(f"-n {arguments.most}: at least 1")
+    words = " ".join(arguments.words)
+    with quiet_pipe(), Inspection(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
+        _bring_up_to_date(index, Feed(crawl))
+        hits = index.search(words, arguments.most)
+        for number, hit in enumerate(hits, 1):
+            print(msgspec.json.encode(hit).decode() if arguments.json else _told(number, hit))
+        if not hits:
+            print(f"gossamer search: no page has {printable(words, 80)}", file=sys.stderr)
+        sys.stdout.flush()
+    return 0
+
+
+def _bring_up_to_date(index: SearchIndex, feed: Feed) -> None:
+    missing = feed.last() - index.cursor()
+    if missing <= 0:
+        return
+    what = "making the search index" if not index.cursor() else "bringing the search index up to date"
+    print(f"{what}: {count(missing)} changes", file=sys.stderr)
+    index.update(feed)
+
+
+def _told(number: int, hit: Hit) -> str:
+    """Return a match for people; on a terminal the words found are bold."""
+    is_terminal = sys.stdout.isatty()
+    snippet = printable(hit.snippet, 600)
+    if is_terminal:
+        parts = snippet.split(MARK)
+        snippet = "".join(f"\x1b[1m{part}\x1b[0m" if at % 2 else part for at, part in enumerate(parts))
+    title = printable(hit.title, 100) or "(no title)"
+    return f"{number:>2}. {title}\n    {printable(hit.url)}  {hit.date[:10]}\n    {snippet}\n"

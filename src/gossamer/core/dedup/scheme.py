@@ -1,0 +1,44 @@
+"""By what are pages compared, and in which edition of it?
+
+Signatures outlive a program: a ledger keeps the edition that made them, and another
+edition's are never compared with ours. Whoever changes what a signature is made of
+(words, hashes, permutations) counts the edition up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from gossamer.core.dedup.minhash import minhash
+from gossamer.core.dedup.simhash import simhash
+
+
+class NearDup(StrEnum):
+    """How near duplicates are found."""
+
+    OFF = "off"
+    SIMHASH = "simhash"
+    MINHASH = "minhash"
+
+
+class Scheme(Struct, frozen=True):
+    """A way to sign texts."""
+
+    edition: str
+    sign: Callable[[str], bytes]
+
+
+SCHEMES: Final[Mapping[NearDup, Scheme]] = {
+    NearDup.MINHASH: Scheme("minhash 1", minhash),
+    NearDup.SIMHASH: Scheme("simhash 1", simhash),
+}
+
+
+def signature_of(text: str, near_dup: NearDup) -> bytes:
+    """Return the signature of what a page says; empty where it says nothing, or where nothing is compared."""
+    scheme = SCHEMES.get(near_dup)
+    return scheme.sign(text) if scheme is not None else b""

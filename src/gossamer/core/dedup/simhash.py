@@ -1,0 +1,30 @@
+"""How much of two texts is the same? SimHash: 64 bits, each what most shingles have in that place.
+
+Texts with nearly the same shingles differ in few bits. Eight bytes a page instead of 512, but
+coarse: at distance 3 over half of the pairs with a Jaccard similarity of 0.95 are missed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gossamer.core.dedup.shingles import shingle_hashes
+from gossamer.kernel import kernel
+
+BITS: Final = 64
+
+
+def plain_simhash(text: str) -> bytes:
+    """Return the signature of a text, by Python alone; empty where there are no words."""
+    hashes = shingle_hashes(text)
+    if not hashes:
+        return b""
+    majority = 0
+    for bit in range(BITS):
+        mask = 1 << bit
+        if 2 * sum([value & mask for value in hashes]) > len(hashes) << bit:
+            majority |= mask
+    return majority.to_bytes(8, "little")
+
+
+simhash = kernel.simhash if kernel is not None else plain_simhash

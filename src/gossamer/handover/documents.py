@@ -1,0 +1,167 @@
+"""One page as one record: what the catalog knows of it, and what it says.
+
+In JSON both stand side by side, on one level. Times are UTC in ISO 8601, hashes are in hex,
+and what is not known is an empty string, not a missing name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.archive.warc import sha1_base32
+from gossamer.handover.stored import OpenCrawl, StoredPage, StoredPages, is_answer, is_page
+from gossamer.handover.where import ANYTHING, Selection
+from gossamer.parse.article import Article, PageSource, read_article
+from gossamer.parse.dispatch import declared_type
+from gossamer.records import Source, UrlId, UrlRecord
+from gossamer.runtime.inspection import Inspection
+
+FOUND_VIA = {
+    Source.SEED: "seed",
+    Source.LINK: "link",
+    Source.REDIRECT: "redirect",
+    Source.SITEMAP: "sitemap",
+    Source.NOTICE: "notice",
+    Source.PROBE: "probe",
+}
+_encode = msgspec.json.Encoder().encode
+
+
+class Storage(Struct, frozen=True, gc=False):
+    """Where the archive holds a page."""
+
+    file: str
+    offset: int
+    length: int
+    record_id: str  # urn:uuid:…
+
+
+class PageFacts(Struct, kw_only=True):
+    """What the catalog knows of a page."""
+
+    url: str
+    fetched_at: str
+    status: int
+    content_type: str  # as sniffed
+    declared_type: str  # as the server said
+    charset: str
+    redirect_to: str
+    depth: int
+    parent: str  # the URL of the page that it was found on; empty for a seed
+    found_via: str
+    etag: str
+    last_modified: str
+    content_hash: str  # of the decoded body
+    payload_digest: str  # of the body as archived, sha1:BASE32
+    bytes: int  # of the decoded body
+    truncated: str
+    duplicate_of: str
+    near_duplicate_of: str
+    similarity: float
+    directives: str
+    usage: str
+    storage: Storage
+
+
+class PageDocument(Struct):
+    """A page to hand over."""
+
+    facts: PageFacts
+    article: Article
+
+    @property
+    def language(self) -> str:
+        """The language that the page is in, as detected, or else as it says."""
+        return self.article.language or self.article.language_declared
+
+    def to_json(self) -> bytes:
+        """Return it as one JSON object on one line."""
+        return _encode(self.facts)[:-1] + b"," + _encode(self.article)[1:]
+
+
+class DocumentMaker:
+    """Makes documents of stored pages. URLs of parents are looked up once for many children."""
+
+    def __init__(self, crawl: OpenCrawl, pages: StoredPages) -> None:
+        self._crawl = crawl
+        self._pages = pages
+        self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
+
+    def make(self, page: StoredPage) -> PageDocument:
+        """Return the document of a page."""
+        exchange = self._pages.exchange(page)
+        declared = declared_type(exchange)
+        source = PageSource(
+            url=page.row.url,
+            content_type=page.row.content_type if exchange.is_decoded else "",
+            content=exchange.content,
+            headers=exchange.headers,
+            header_charset=declared.charset,
+            fetched_at=page.row.fetched_at,
+        )
+        return PageDocument(self._facts(page, declared.essence), read_article(source))
+
+    def _facts(self, page: StoredPage, declared: str) -> PageFacts:
+        row, span = page.row, page.span
+        return PageFacts(
+            url=row.url,
+            fetched_at=iso_time(row.fetched_at),
+            status=row.status,
+            content_type=row.content_type,
+            declared_type=declared,
+            charset=row.charset,
+            redirect_to=row.redirect_to,
+            depth=row.depth,
+            parent=self.url_of(row.parent),
+            found_via=FOUND_VIA[row.source],
+            etag=row.etag,
+            last_modified=row.last_modified,
+            content_hash=row.content_hash.hex(),
+            payload_digest=sha1_base32(page.record.payload_digest) if page.record.payload_digest else "",
+            bytes=row.content_bytes,
+            truncated=row.truncated,
+            duplicate_of=self.url_of(row.duplicate_of),
+            near_duplicate_of=self.url_of(row.near_duplicate_of),
+            similarity=round(row.similarity, 4),
+            directives=row.directives,
+            usage=row.usage,
+            storage=Storage(span.file, span.offset, span.length, page.record.id),
+        )
+
+    def url_of(self, key: UrlId) -> str:
+        """Return the URL of an id; empty where there is none."""
+        return self._url_of(key) if key else ""
+
+    def _look_up_url(self, key: UrlId) -> str:
+        row = self._crawl.ledger.look_up(key)
+        return row.url if row is not None else ""
+
+
+def documents(crawl: Inspection, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
+    """Yield the documents of a crawl that is open for reading, in archive order."""
+    pages = StoredPages(crawl)
+    maker = DocumentMaker(crawl, pages)
+    is_wanted = wanted_pages(selection)
+    hosts = selection.hosts
+    for page in pages.of_hosts(hosts, is_wanted) if hosts else pages.in_archive_order(is_wanted):
+        document = maker.make(page)
+        if selection.has_language(document.language):
+            yield document
+
+
+def wanted_pages(selection: Selection) -> Callable[[UrlRecord], bool]:
+    """Return the test for rows: pages that were kept, unless a condition on the status asks for others."""
+    kind = is_answer if selection.names("status") else is_page
+    return lambda row: kind(row) and selection.wants(row)
+
+
+def iso_time(seconds: float) -> str:
+    """Return a moment in UTC, in ISO 8601 with milliseconds."""
+    if not seconds:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,81 @@
+"""A crawl in the form that somebody wants it in. Streams: memory does not grow with the crawl.
+
+Pages come in archive order, the index in its own. Everything is read from what is committed,
+so a crawl may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gossamer import __version__
+from gossamer.errors import UsageError
+from gossamer.handover.documents import documents
+from gossamer.handover.index import index_lines
+from gossamer.handover.links import link_lines
+from gossamer.handover.output import whole_file, write_lines, write_stream
+from gossamer.handover.parquet import require_pyarrow, write_parquet
+from gossamer.handover.wet import wet_members
+from gossamer.handover.where import ANYTHING, Selection
+from gossamer.runtime.inspection import Inspection
+
+# Format -> name of the file where a folder is given.
+FORMATS = {
+    "jsonl": "pages.jsonl",
+    "parquet": "pages.parquet",
+    "cdxj": "index.cdxj",
+    "links": "links.jsonl",
+    "wet": "text.warc.wet.gz",
+}
+_BINARY = frozenset({"parquet", "wet"})
+
+
+def export(
+    crawl: Inspection, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
+) -> int:
+    """Write a crawl that is open for reading in one of `FORMATS` to a file, into a folder, or to stdout (None).
+
+    Return how many lines, rows or records were written.
+    """
+    target = _target(form, out)
+    if form == "parquet":
+        require_pyarrow()
+        assert target is not None
+        return write_parquet(documents(crawl, selection), target, crawl.folder.path.name, with_text=with_text)
+    if form == "wet":
+        about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {crawl.folder.path.name}"}
+        name = target.name if target is not None else FORMATS["wet"]
+        # The first record describes the file.
+        return _write_members(wet_members(documents(crawl, selection), name, about), target) - 1
+    if form == "links":
+        return write_lines(link_lines(documents(crawl, selection), _links_form(target)), target)
+    if form == "cdxj":
+        return write_lines(index_lines(crawl, selection), target)
+    return write_lines((document.to_json() + b"\n" for document in documents(crawl, selection)), target)
+
+
+def _target(form: str, out: Path | None) -> Path | None:
+    """Return the file to write; None is stdout."""
+    if out is not None:
+        return out / FORMATS[form] if out.is_dir() else out
+    if form == "parquet":
+        raise UsageError("--format parquet needs a file: -o pages.parquet")
+    if form in _BINARY and sys.stdout.isatty():
+        raise UsageError(f"--format {form} is not for a terminal: -o {FORMATS[form]}")
+    return None
+
+
+def _links_form(target: Path | None) -> str:
+    """Return how links are written, by the name of the file."""
+    name = target.name.removesuffix(".gz") if target is not None else ""
+    return next((form for form in ("tsv", "csv") if name.endswith(f".{form}")), "jsonl")
+
+
+def _write_members(members: Iterator[bytes], target: Path | None) -> int:
+    """Write gzip members as they are, whatever the file is called."""
+    if target is None:
+        return write_lines(members, None)
+    with whole_file(target) as file:
+        return write_stream(members, file)

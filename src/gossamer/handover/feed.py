@@ -1,0 +1,162 @@
+"""What is new, changed, repeated or gone since a reader was here last?
+
+The ledger keeps a numbered list of settled visits; an entry becomes visible with the commit
+that settles its page, also after a crash. A cursor is such a number: whoever has dealt with
+an entry goes on after it. Delivery is at least once, in order, and nothing is skipped.
+
+An entry tells what happened; its document is the page as it stands when the entry is read.
+Where a page has changed again meanwhile, the later entry brings the same document; where it
+is gone, the earlier entry is left out, for the later one says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from gossamer.errors import UsageError
+from gossamer.handover.documents import DocumentMaker, PageDocument, iso_time
+from gossamer.handover.stored import StoredPages, is_page
+from gossamer.records import Change, ChangeKind, UrlRecord
+from gossamer.runtime.inspection import Inspection
+
+_BATCH = 500
+_encode = msgspec.json.Encoder().encode
+OPS = {
+    ChangeKind.UPSERT: "upsert",
+    ChangeKind.UNCHANGED: "unchanged",
+    ChangeKind.GONE: "gone",
+    ChangeKind.DUPLICATE: "duplicate",
+}
+
+
+class FeedEntry(Struct, kw_only=True):
+    """One change."""
+
+    cursor: int
+    op: str  # upsert, unchanged, gone, duplicate
+    url: str
+    at: str
+    duplicate_of: str = ""  # of a duplicate: the page that it repeats
+    similarity: float = 0.0  # to that page; 1 where the content is the same
+    document: PageDocument | None = None  # of an upsert
+
+    def to_json(self) -> bytes:
+        """Return it as one JSON object on one line."""
+        line = _Line(cursor=self.cursor, op=self.op, url=self.url, at=self.at)
+        if self.op == OPS[ChangeKind.DUPLICATE]:
+            line.duplicate_of, line.similarity = self.duplicate_of, self.similarity
+        if self.document is not None:
+            line.document = Raw(self.document.to_json())
+        return _encode(line)
+
+
+class _Line(Struct, kw_only=True):
+    cursor: int
+    op: str
+    url: str
+    at: str
+    duplicate_of: str | UnsetType = UNSET
+    similarity: float | UnsetType = UNSET
+    document: Raw | UnsetType = UNSET
+
+
+class Feed:
+    """The changes of a crawl that is open for reading."""
+
+    def __init__(self, crawl: Inspection) -> None:
+        self._crawl = crawl
+        self._pages = StoredPages(crawl)
+        self._maker = DocumentMaker(crawl, self._pages)
+        self.position = 0  # how far was read, with the entries that were left out
+
+    def last(self) -> int:
+        """Return the cursor of the newest entry; 0 where there is none."""
+        return self._crawl.ledger.last_change()
+
+    def read(self, after: int = 0) -> Iterator[FeedEntry]:
+        """Yield the committed entries after a cursor."""
+        self.position = after
+        while changes := self._crawl.ledger.changes(self.position, _BATCH):
+            for change in changes:
+                entry = self._entry(change)
+                self.position = change.seq
+                if entry is not None:
+                    yield entry
+
+    def follow(self, after: int, wait: Callable[[], Any]) -> Iterator[FeedEntry]:
+        """Yield entries as long as the crawl runs; `wait` is called whenever there is nothing new."""
+        while True:
+            # Asked before reading: what a crawl committed before it let go of the folder is read below.
+            is_running = self._crawl.folder.owner() is not None
+            yield from self.read(after)
+            after = self.position
+            if not is_running:
+                return
+            wait()
+
+    def _entry(self, change: Change) -> FeedEntry | None:
+        row = self._crawl.ledger.look_up(change.url_id)
+        if row is None:
+            return None
+        entry = FeedEntry(cursor=change.seq, op=OPS[change.kind], url=row.url, at=iso_time(row.fetched_at))
+        if change.kind is ChangeKind.DUPLICATE:
+            self._add_original(entry, row)
+        elif change.kind is ChangeKind.UPSERT:
+            page = self._pages.at(change.url_id, row) if is_page(row) else None
+            if page is None:
+                return None
+            entry.document = self._maker.make(page)
+        return entry
+
+    def _add_original(self, entry: FeedEntry, row: UrlRecord) -> None:
+        is_same = bool(row.duplicate_of)
+        entry.duplicate_of = self._maker.url_of(row.duplicate_of or row.near_duplicate_of)
+        entry.similarity = 1.0 if is_same else round(row.similarity, 4)
+
+
+class CursorFile:
+    """A cursor that outlives its reader: a number in a file, replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> int:
+        """Return the cursor; 0 where there is no file yet."""
+        try:
+            text = self._path.read_text("ascii", "replace").strip()
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise UsageError(f"{self._path}: cannot be read: {error.strerror or error}") from error
+        return cursor_from(text, str(self._path))
+
+    def save(self, cursor: int) -> None:
+        """Keep the cursor, durably."""
+        unfinished = self._path.with_name(f".{self._path.name}.tmp")
+        try:
+            with unfinished.open("w", encoding="ascii") as file:
+                file.write(f"{cursor}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"{self._path}: cannot be written: {error.strerror or error}") from error
+
+
+def cursor_from(text: str, where: str) -> int:
+    """Return the cursor that a text means."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UsageError(f"{where}: {text[:40]!r} is not a cursor; right would be the number of the last line, or 0")
+    return int(text)
+
+
+def check_cursor(cursor: int, feed: Feed) -> None:
+    """Raise where a cursor cannot be of this crawl."""
+    if cursor > feed.last():
+        raise UsageError(f"cursor {cursor}: beyond the last change, {feed.last()}; is it of another crawl?")

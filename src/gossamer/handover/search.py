@@ -1,0 +1,210 @@
+"""Which pages of a crawl say this? SQLite's FTS5 in `search.sqlite`, fed by the change feed.
+
+The index is brought up to date before every search, from the cursor that it keeps: pages
+and cursor change in one transaction, so it may be killed at any moment. Left out are pages
+that say noindex, duplicates, and what is gone. The best match comes first (bm25, a word in
+the title counts five times). Scripts that do not part words by spaces are indexed sign by
+sign and searched as phrases.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+from msgspec import Struct
+
+from gossamer.errors import GossamerError, UsageError
+from gossamer.handover.feed import Feed, FeedEntry
+
+FILE_NAME = "search.sqlite"
+VERSION = 1  # an index of another version is made anew
+TITLE_WEIGHT = 5.0
+SNIPPET_WORDS = 24
+MARK = "**"
+_BATCH = 500
+_BUSY_TIMEOUT_S = 30.0
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_SIGN = re.compile(f"([{_UNSPACED}])")
+_GAP = "\u200b"  # parts words for SQLite, and is not seen
+_TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_MARKS = re.compile(r"^(?:#{1,6}|-) ", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+
+_SCHEMA = (
+    "DROP TABLE IF EXISTS pages",
+    "DROP TABLE IF EXISTS facts",
+    "DROP TABLE IF EXISTS state",
+    'CREATE VIRTUAL TABLE pages USING fts5(title, body, tokenize = "unicode61 remove_diacritics 2")',
+    "CREATE TABLE facts (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, title TEXT NOT NULL, date TEXT NOT NULL, "
+    "language TEXT NOT NULL)",
+    "CREATE TABLE state (cursor INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (0)",
+    f"PRAGMA user_version = {VERSION}",
+)
+_QUERY = f"""
+SELECT facts.url, facts.title, facts.date, facts.language, snippet(pages, 1, ?, ?, ' … ', {SNIPPET_WORDS}),
+       -bm25(pages, {TITLE_WEIGHT}, 1.0) AS score
+FROM pages JOIN facts ON facts.id = pages.rowid WHERE pages MATCH ? ORDER BY score DESC, facts.url LIMIT ?
+"""  # noqa: S608 - numbers of our own
+
+
+class Hit(Struct, frozen=True):
+    """A page that matches."""
+
+    url: str
+    title: str
+    date: str  # published, modified or fetched: what is known first
+    language: str
+    snippet: str  # the words found stand between `**`
+    score: float
+
+
+class SearchIndex:
+    """The search index of a crawl folder; use it with `with`. The constructor does no I/O."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE_NAME
+        self._db: sqlite3.Connection | None = None
+
+    def __enter__(self) -> SearchIndex:
+        try:
+            self._db = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+            self._make_tables()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        if isinstance(error, sqlite3.Error):
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> GossamerError:
+        return GossamerError(f"{self._path}: cannot be used: {error}; it may be removed, and is then made anew")
+
+    def _make_tables(self) -> None:
+        """Make the tables, unless they are there; another process may be at it."""
+        db = self._open
+        db.execute("PRAGMA journal_mode = WAL")
+        if self._version() == VERSION:
+            return
+        with self._transaction():
+            if self._version() != VERSION:
+                for statement in _SCHEMA:
+                    db.execute(statement)
+
+    def _version(self) -> int:
+        return int(self._open.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._open.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._open.execute("ROLLBACK")
+            raise
+        self._open.execute("COMMIT")
+
+    @property
+    def _open(self) -> sqlite3.Connection:
+        assert self._db is not None
+        return self._db
+
+    def cursor(self) -> int:
+        """Return how far the change feed was read."""
+        return int(self._open.execute("SELECT cursor FROM state").fetchone()[0])
+
+    def update(self, feed: Feed, on_batch: Callable[[int], None] = lambda _: None) -> int:
+        """Read what is new in the feed; return how many changes. `on_batch` is told how many so far."""
+        after, done = self.cursor(), 0
+        if after > feed.last():
+            raise GossamerError(f"{self._path}: is not of this crawl; remove it and it is made anew")
+        entries = feed.read(after)
+        while True:
+            batch = list(islice(entries, _BATCH))
+            self._apply(batch, feed.position)
+            done += len(batch)
+            on_batch(done)
+            if len(batch) < _BATCH:
+                return done
+
+    def _apply(self, entries: Sequence[FeedEntry], cursor: int) -> None:
+        with self._transaction():
+            for entry in entries:
+                if entry.op != "unchanged":
+                    self._remove(entry.url)
+                if entry.document is not None and not _is_barred(entry):
+                    self._add(entry)
+            self._open.execute("UPDATE state SET cursor = ?", (cursor,))
+
+    def _remove(self, url: str) -> None:
+        db = self._open
+        for (number,) in db.execute("SELECT id FROM facts WHERE url = ?", (url,)).fetchall():
+            db.execute("DELETE FROM pages WHERE rowid = ?", (number,))
+            db.execute("DELETE FROM facts WHERE id = ?", (number,))
+
+    def _add(self, entry: FeedEntry) -> None:
+        document = entry.document
+        assert document is not None
+        article = document.article
+        date = article.published or article.modified or document.facts.fetched_at
+        added = self._open.execute(
+            "INSERT INTO facts (url, title, date, language) VALUES (?, ?, ?, ?)",
+            (entry.url, article.title, date, document.language),
+        )
+        self._open.execute(
+            "INSERT INTO pages (rowid, title, body) VALUES (?, ?, ?)",
+            (added.lastrowid, _spaced(article.title), _spaced(_MARKS.sub("", article.text))),
+        )
+
+    def search(self, words: str, most: int = 10) -> list[Hit]:
+        """Return the best matches."""
+        query = fts_query(words)
+        with closing(self._open.execute(_QUERY, (MARK, MARK, query, most))) as rows:
+            return [
+                Hit(url, title, date, language, _readable(snippet), round(score, 4))
+                for url, title, date, language, snippet, score in rows
+            ]
+
+
+def _is_barred(entry: FeedEntry) -> bool:
+    """Tell whether a page asks not to be found."""
+    document = entry.document
+    return document is not None and (document.article.noindex or "noindex" in document.facts.directives)
+
+
+def fts_query(words: str) -> str:
+    """Return what a user typed in FTS5's language: words and "phrases", -without, prefix*.
+
+    Whatever else is typed has no meaning, so nothing can be wrong with a query but that it is empty.
+    """
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for minus, phrase, word in _TERM.findall(words.replace("\0", " ")):
+        parts = _WORD.findall(_spaced(phrase or word))
+        if parts:
+            star = "*" if word.endswith("*") else ""
+            (unwanted if minus else wanted).append('"' + " ".join(parts) + '"' + star)
+    if not wanted:
+        raise UsageError(f'nothing to search for in {words[:80]!r}; right would be a word or a "phrase"')
+    return " AND ".join(wanted) if not unwanted else f"({' AND '.join(wanted)}) NOT {' NOT '.join(unwanted)}"
+
+
+def _spaced(text: str) -> str:
+    """Return text with signs of scripts without spaces as words of their own."""
+    return _SIGN.sub(rf"{_GAP}\1{_GAP}", text)
+
+
+def _readable(snippet: str) -> str:
+    return " ".join(snippet.replace(_GAP, "").split())

@@ -1,0 +1,222 @@
+"""Which pages does a crawl hold, and where are their bytes?
+
+Pages come in archive order: file by file, each read once from its beginning, so a disk reads
+forwards whatever the order of the catalog. A page is there once, by the record that its row
+in the catalog names; what is not committed is not there. Memory: one record.
+
+A record without a body of its own (a revisit, a 304) stands for an earlier one: that is
+found by the row of the URL that it refers to, or else by the index.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
+from gossamer.archive.reader import ArchivedRecord, ArchiveReader, exchange_of, read_record
+from gossamer.archive.surt import surt
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.url import host_id, url_id
+from gossamer.errors import UsageError
+from gossamer.fetch.body import decode
+from gossamer.ports import Ledger
+from gossamer.records import ArchiveSpan, Exchange, OrderKind, Outcome, Source, UrlId, UrlRecord
+from gossamer.settings.model import Settings
+
+PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
+_REVISIT_MIME = "warc/revisit"
+_SLICE = 20_000  # places in memory at a time, about 3 MB
+
+
+class StoredPage(Struct):
+    """A row of the catalog and the archive record of its last visit."""
+
+    url_id: UrlId
+    row: UrlRecord
+    span: ArchiveSpan
+    record: ArchivedRecord
+
+
+def is_page(row: UrlRecord) -> bool:
+    """Tell whether a row is of a page that was fetched and kept."""
+    return row.outcome in PAGE_OUTCOMES and is_answer(row)
+
+
+def is_answer(row: UrlRecord) -> bool:
+    """Tell whether a row is of a page order, whatever came of it; sitemaps and our own probes are not."""
+    return row.kind is OrderKind.PAGE and row.source is not Source.PROBE
+
+
+class OpenCrawl(Protocol):
+    """A crawl folder whose books are open, from outside or by the crawl itself."""
+
+    @property
+    def folder(self) -> CrawlFolder:
+        """The folder."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """The books."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the crawl."""
+        ...
+
+
+class StoredPages:
+    """The pages of a crawl folder that is open for reading."""
+
+    def __init__(self, crawl: OpenCrawl) -> None:
+        if "warc" not in crawl.settings.store:
+            raise UsageError(f"{crawl.folder.path}: keeps no WARC archive (--store {', '.join(crawl.settings.store)})")
+        self._crawl = crawl
+        self._archive = crawl.folder.archive
+        self._index = crawl.folder.index
+        self._max_bytes = crawl.settings.max_bytes
+
+    def in_archive_order(self, is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
+        """Yield the wanted pages, oldest file first."""
+        for name, end in sorted(self._crawl.ledger.archive_ends().items()):
+            for record in self._records(name, end):
+                key = url_id(record.target)
+                row = self._crawl.ledger.look_up(key)
+                if row is None or row.archived is None or not is_wanted(row):
+                    continue
+                if row.archived.offset == record.offset and row.archived.file == name:
+                    yield StoredPage(key, row, row.archived, record)
+
+    def of_hosts(self, names: Iterable[str], is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
+        """Yield the wanted pages of some hosts, in archive order by slices: nothing else is read."""
+        rows = (item for name in names for item in self._crawl.ledger.urls(host_id(name)))
+        places = ((row.archived.file, row.archived.offset, key) for key, row in rows if row.archived and is_wanted(row))
+        while part := sorted(islice(places, _SLICE)):
+            for _, _, key in part:
+                row = self._crawl.ledger.look_up(key)
+                page = self.at(key, row) if row is not None and is_wanted(row) else None
+                if page is not None:
+                    yield page
+
+    def at(self, key: UrlId, row: UrlRecord) -> StoredPage | None:
+        """Return the page of one row; None where it has no record."""
+        record = self._read(row.archived) if row.archived is not None else None
+        return None if record is None or row.archived is None else StoredPage(key, row, row.archived, record)
+
+    def exchange(self, page: StoredPage) -> Exchange:
+        """Return what was received, decoded; of a revisit with the body that it stands for."""
+        original = self._original(page.record, page.row.url)
+        exchange = exchange_of(page.record, None, original)
+        if original is not None and exchange.status == 304:
+            earlier = exchange_of(original)
+            exchange.headers = earlier.headers
+        decoded = decode(exchange.body, exchange.header("content-encoding"), self._max_bytes)
+        exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+        return exchange
+
+    def _records(self, name: str, end: int) -> Iterator[ArchivedRecord]:
+        """Yield the answers in a file, as far as it is committed."""
+        for path in self._places(name):
+            try:
+                for record in ArchiveReader(path):
+                    if record.offset >= end:
+                        return
+                    if record.type in INDEXED_TYPES:
+                        yield record
+            except FileNotFoundError:
+                continue
+            return
+
+    def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
+        for path in self._places(span.file):
+            try:
+                return read_record(path, span.offset)
+            except FileNotFoundError:
+                continue
+        return None
+
+    def _places(self, name: str) -> tuple[Path, Path, Path]:
+        """Return where a file may be: it has its final name, or is open, and may change from one to the other."""
+        closed = self._archive / name
+        return closed, closed.with_name(name + ".open"), closed
+
+    # -- what a record without a body stands for --------------------------------------------------
+
+    def _original(self, record: ArchivedRecord, url: str) -> ArchivedRecord | None:
+        if record.type == "revisit":
+            target, digest = record.fields.get("warc-refers-to-target-uri", url), record.payload_digest
+        elif record.block[9:12] == b"304":
+            target, digest = url, b""
+        else:
+            return None
+        row = self._crawl.ledger.look_up(url_id(target))
+        known = self._read(row.archived) if row is not None and row.archived is not None else None
+        if known is not None and _has_body(known) and (not digest or known.payload_digest == digest):
+            return known
+        return self._indexed(target, digest)
+
+    def _indexed(self, url: str, digest: bytes) -> ArchivedRecord | None:
+        """Return the last whole answer of a URL that the index names, with a payload where one is given."""
+        for line in reversed(captures(self._index, url)):
+            if line.get("mime") == _REVISIT_MIME or line.get("status") == "304":
+                continue
+            found = self._read(ArchiveSpan(line["filename"], int(line["offset"]), int(line["length"])))
+            if found is not None and (not digest or found.payload_digest == digest):
+                return found
+        return None
+
+
+def _has_body(record: ArchivedRecord) -> bool:
+    return record.type == "response" and record.block[9:12] != b"304"
+
+
+def captures(index_folder: Path, url: str) -> list[dict[str, Any]]:
+    """Return what the index says of a URL, oldest first. Bisects the files: 40 µs each."""
+    prefix = f"{surt(url)} ".encode()
+    found: set[bytes] = set()
+    for path in [index_folder / INDEX_NAME, *sorted((index_folder / PARTS_FOLDER).glob("*.cdxj"))]:
+        found.update(_lines_with(path, prefix))
+    lines = [json.loads(line.split(b" ", 2)[2]) for line in sorted(found)]
+    return [line for line in lines if line["url"] == url]
+
+
+def _lines_with(path: Path, prefix: bytes) -> list[bytes]:
+    """Return the lines of a sorted file that begin with a prefix."""
+    try:
+        if not path.stat().st_size:
+            return []
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            start = _first_at_least(text, prefix)
+            lines = []
+            while start < len(text):
+                end = text.find(b"\n", start)
+                line = text[start : end if end >= 0 else len(text)]
+                if not line.startswith(prefix):
+                    break
+                lines.append(line)
+                start += len(line) + 1
+            return lines
+    except FileNotFoundError:  # folded into the whole by a crawl that has just ended
+        return []
+
+
+def _first_at_least(text: mmap.mmap, key: bytes) -> int:
+    """Return where the first line begins that is not less than a key."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        start = text.rfind(b"\n", low, middle) + 1 or low
+        if text[start : start + len(key)] < key:
+            end = text.find(b"\n", middle)
+            low = end + 1 if end >= 0 else len(text)
+        else:
+            high = start
+    return low

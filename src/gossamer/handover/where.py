@@ -1,0 +1,158 @@
+"""Which pages are meant? Conditions such as `host=example.org` or `status>=400`.
+
+A condition is FIELD OPERATOR VALUE; all that are given must hold. Values after `=` and `!=`
+may be a list with commas, of which one must fit. Everything is read from the row of the
+catalog but the language, which is told by the page itself.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.url import host_of
+from gossamer.errors import UsageError
+from gossamer.records import UrlRecord
+
+Test = Callable[[UrlRecord], bool]
+
+_CONDITION = re.compile(r"\s*([A-Za-z_]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
+_PATTERN = re.compile(r"[*?\[]")
+_ORDERS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_TEXTS: dict[str, Callable[[UrlRecord], str]] = {
+    "host": lambda row: host_of(row.url),
+    "domain": lambda row: registrable_domain(host_of(row.url)),
+    "type": lambda row: row.content_type,
+}
+_NUMBERS: dict[str, Callable[[UrlRecord], int]] = {
+    "status": lambda row: row.status,
+    "depth": lambda row: row.depth,
+    "bytes": lambda row: row.content_bytes,
+}
+_DUPLICATES: dict[str, Test] = {
+    "yes": lambda _: True,
+    "no": lambda row: not row.duplicate_of and not row.near_duplicate_of,
+    "only": lambda row: bool(row.duplicate_of or row.near_duplicate_of),
+}
+FIELDS = (*_TEXTS, *_NUMBERS, "language", "after", "before", "duplicates")
+
+
+class Selection(Struct, frozen=True):
+    """What is wanted."""
+
+    tests: tuple[Test, ...] = ()
+    languages: tuple[tuple[bool, frozenset[str]], ...] = ()  # whether it must be one of them, and the codes
+    fields: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] = ()  # all that can be wanted, where they are named; empty: any
+
+    def wants(self, row: UrlRecord) -> bool:
+        """Tell whether a row fits, as far as the catalog knows."""
+        return all(test(row) for test in self.tests)
+
+    def has_language(self, code: str) -> bool:
+        """Tell whether a page in this language is wanted."""
+        return all((code in codes) is is_in for is_in, codes in self.languages)
+
+    def names(self, field: str) -> bool:
+        """Tell whether a condition is on this field."""
+        return field in self.fields
+
+
+ANYTHING = Selection()
+
+
+def selection_from(conditions: Sequence[str]) -> Selection:
+    """Return what a list of conditions asks for."""
+    tests: list[Test] = []
+    languages: list[tuple[bool, frozenset[str]]] = []
+    fields: set[str] = set()
+    hosts: list[str] = []
+    for text in conditions:
+        field, sign, value = _split(text)
+        fields.add(field)
+        if field == "language":
+            _require(text, sign, "=", "!=")
+            languages.append((sign == "=", frozenset(_values(value.lower()))))
+        else:
+            tests.append(_test(text, field, sign, value))
+        if field == "host" and sign == "=" and not _PATTERN.search(value):
+            hosts = _values(value.lower())
+    return Selection(tuple(tests), tuple(languages), frozenset(fields), tuple(dict.fromkeys(hosts)))
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    match = _CONDITION.fullmatch(text)
+    if match is None or not match[3]:
+        raise UsageError(f"--where {text!r}: not a condition; right would be host=example.org or status>=400")
+    field = match[1].lower()
+    if field not in FIELDS:
+        close = get_close_matches(field, FIELDS, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"fields are {', '.join(FIELDS)}"
+        raise UsageError(f"--where {text!r}: no field '{field}'; {hint}")
+    return field, match[2], match[3]
+
+
+def _require(text: str, sign: str, *signs: str) -> None:
+    if sign not in signs:
+        field = _split(text)[0]
+        raise UsageError(f"--where {text!r}: '{field}' is compared with {' or '.join(signs)}")
+
+
+def _values(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _test(text: str, field: str, sign: str, value: str) -> Test:
+    if field in _TEXTS:
+        _require(text, sign, "=", "!=")
+        return _text_test(_TEXTS[field], _values(value.lower()), is_equal=sign == "=")
+    if field in _NUMBERS:
+        return _number_test(text, _NUMBERS[field], sign, value)
+    _require(text, sign, "=")
+    if field == "duplicates":
+        if value not in _DUPLICATES:
+            raise UsageError(f"--where {text!r}: right would be duplicates=yes, duplicates=no or duplicates=only")
+        return _DUPLICATES[value]
+    moment = _moment(text, value)
+    return (lambda row: row.fetched_at >= moment) if field == "after" else (lambda row: row.fetched_at < moment)
+
+
+def _text_test(read: Callable[[UrlRecord], str], patterns: list[str], *, is_equal: bool) -> Test:
+    return lambda row: any(fnmatchcase(read(row), pattern) for pattern in patterns) is is_equal
+
+
+def _number_test(text: str, read: Callable[[UrlRecord], int], sign: str, value: str) -> Test:
+    try:
+        numbers = [int(part) for part in _values(value)]
+    except ValueError:
+        numbers = []
+    if not numbers or (sign in _ORDERS and len(numbers) > 1):
+        field = _split(text)[0]
+        raise UsageError(f"--where {text!r}: '{field}' is a number; right would be {field}{sign}200")
+    if sign in _ORDERS:
+        compare, bound = _ORDERS[sign], numbers[0]
+        return lambda row: compare(read(row), bound)
+    return lambda row: (read(row) in numbers) is (sign == "=")
+
+
+def _moment(text: str, value: str) -> float:
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        field = _split(text)[0]
+        raise UsageError(
+            f"--where {text!r}: not a time; right would be {field}=2026-05-01 or a time in ISO 8601"
+        ) from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

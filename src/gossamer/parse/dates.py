@@ -1,0 +1,53 @@
+"""When does a page say that it was written?
+
+Dates come out in ISO 8601: `2024-05-01`, or `2024-05-01T12:30:00Z` where there is a time of
+day (a time without an offset counts as UTC). A date before the web, or after the page was
+fetched, is somebody's mistake and counts as none.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+FIRST_YEAR = 1990
+MOST_CHARS = 64
+_SLACK = timedelta(days=2)  # clocks and zones differ
+_DATE = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})")
+
+
+def iso_date(text: str, fetched_at: float) -> str:
+    """Return a date as a page or header writes it in ISO 8601; empty where it is none, or absurd."""
+    text = text[: MOST_CHARS * 2].strip()[:MOST_CHARS]
+    found = _parsed(text)
+    if found is None:
+        return ""
+    try:
+        if not isinstance(found, datetime):
+            moment = datetime(found.year, found.month, found.day, tzinfo=UTC)
+            return found.isoformat() if _is_sane(moment, fetched_at) else ""
+        moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z" if _is_sane(moment, fetched_at) else ""
+    except (OverflowError, ValueError):
+        return ""
+
+
+def _parsed(text: str) -> datetime | date | None:
+    """Return what a text means: a moment, or a day where it says no more."""
+    if not text.isascii():
+        return None
+    day = _DATE.fullmatch(text)
+    try:
+        if day is not None:
+            return date(int(day[1]), int(day[2]), int(day[3]))
+        if _DATE.match(text):
+            return datetime.fromisoformat(text.replace("/", "-"))
+        return parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _is_sane(moment: datetime, fetched_at: float) -> bool:
+    latest = datetime.fromtimestamp(fetched_at, UTC) + _SLACK if fetched_at else datetime.max.replace(tzinfo=UTC)
+    return moment.year >= FIRST_YEAR and moment <= latest

@@ -1,0 +1,246 @@
+"""Where does the CPU time of a page go? A crawl that runs as always, with a clock around each stage.
+
+`STAGES` is the one table of what belongs to which stage. Time is exclusive: what a stage spends
+in functions of another counts there, so the stages add up, and what no stage claims is the
+whole less their sum. The clock is the thread's own CPU time; what the clock itself costs
+(about a microsecond a call) is measured and taken off. Nothing here is in the way of a crawl
+that is not measured: `installed` puts the clocks in, and takes them out again.
+
+A name in the table that does not exist is an error, so that the table follows the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial, update_wrapper
+from threading import get_ident
+from time import thread_time_ns
+from typing import Any, Final
+
+from msgspec import Struct
+
+from gossamer.errors import GossamerError
+
+# stage -> "module:function" or "module:Class.method" below `gossamer`. Coroutines cannot be timed: they wait.
+STAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    # libcurl and its callbacks, names, limits of time.
+    "fetch": (
+        "fetch.poller:Poller._on_ready",
+        "fetch.poller:Poller._on_timer_due",
+        "fetch.poller:Poller._run_due",
+        "fetch.http:Fetcher.start",
+        "fetch.http:Fetcher._sweep",
+        "fetch.dns:Resolver._ask",
+        "fetch.dns:Resolver._flush",
+        "fetch.dns:Resolver._tick",
+    ),
+    "decode": ("fetch.body:decode",),
+    # Type and charset, then markup, links and text in one pass.
+    "parse": ("parse.dispatch:parse_exchange", "parse.html:parse_html", "parse.scan:scan"),
+    # What the links, metas and bases that were found say.
+    "links": ("parse.markup:document_of",),
+    "URLs": ("core.url:links_from",),
+    # Scope, traps, seen before: what is remembered in memory, then the filter and the exact set.
+    "seen": ("core.intake:Intake.screen", "backends.local.ledger:LocalLedger.admit"),
+    "signature": (
+        "parse.fingerprint:text_fingerprint",
+        "core.dedup.scheme:signature_of",
+        "engine.near_duplicates:NearDuplicates.note",
+    ),
+    # The rest of what is read from an answer: content hash, validators, wishes, words.
+    "result": ("runtime.worker:Worker._drain", "runtime.worker:read_answer"),
+    "archive": (
+        "archive.writer:ArchiveWriter.write",
+        "archive.files:FileStore.write",
+        "backends.local.ledger:LocalLedger.first_with_content",
+    ),
+    # Whose turn it is, what follows from a result, evidence of traps.
+    "frontier": (
+        "runtime.hub:Hub._pump",
+        "runtime.hub:Hub.on_result",
+        "runtime.hub:Hub._resolved",
+        "engine.crawl:Crawl.orders",
+        "engine.crawl:Crawl.complete",
+    ),
+    "events": ("telemetry.events:EventLog.emit", "telemetry.events:EventLog.flush", "engine.narrator:Narrator.page"),
+    # Rows of the ledger, sync of the archive, the transaction.
+    "commit": (
+        "backends.local.ledger:LocalLedger.settle",
+        "backends.local.ledger:LocalLedger.seal",
+        "backends.local.store:Store._write",
+        "archive.writer:ArchiveWriter.sync",
+        "runtime.hub:Hub.keep_tally",
+    ),
+    # Once, at the end of a crawl.
+    "report": ("archive.cdxj:fold_index", "telemetry.report:write_report"),
+}
+_CALIBRATION_CALLS: Final = 20_000
+
+
+class Spent(Struct):
+    """What a stage took, all threads together."""
+
+    ns: int = 0
+    calls: int = 0
+    inner_calls: int = 0  # of other clocks, made directly from this stage
+
+
+class ClockCost(Struct, frozen=True):
+    """What a timed call costs by being timed."""
+
+    inside_ns: float  # between the two readings: falls to the stage itself
+    outside_ns: float  # around them: falls to whoever called
+
+
+class _Thread:
+    """The stage that a thread is in, and what its stages took so far."""
+
+    __slots__ = ("frame", "spent")
+
+    def __init__(self, stages: Mapping[str, object]) -> None:
+        self.frame = [0, 0]  # nanoseconds and calls of timed functions, called from the one that is running
+        self.spent = {stage: Spent() for stage in stages}
+
+
+class StageClock:
+    """Adds up CPU time by stage. Safe in any number of threads: each adds up its own."""
+
+    def __init__(self, stages: Mapping[str, tuple[str, ...]] = STAGES) -> None:
+        self._stages = stages
+        self._threads: dict[int, _Thread] = {}
+
+    def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with a clock around it."""
+        threads, stages, clock, ident = self._threads, self._stages, thread_time_ns, get_ident
+
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the function takes
+            thread = threads.get(ident())
+            if thread is None:
+                thread = threads[ident()] = _Thread(stages)
+            outer = thread.frame
+            frame = thread.frame = [0, 0]
+            begun = clock()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = clock() - begun
+                thread.frame = outer
+                outer[0] += took
+                outer[1] += 1
+                spent = thread.spent[stage]
+                spent.ns += took - frame[0]
+                spent.calls += 1
+                spent.inner_calls += frame[1]
+
+        return update_wrapper(call, function)
+
+    def spent(self) -> dict[str, Spent]:
+        """Return what each stage took so far, clocks included."""
+        total = {stage: Spent() for stage in self._stages}
+        for thread in list(self._threads.values()):
+            for stage, spent in thread.spent.items():
+                total[stage].ns += spent.ns
+                total[stage].calls += spent.calls
+                total[stage].inner_calls += spent.inner_calls
+        return total
+
+
+class StageShare(Struct, frozen=True):
+    """A stage's part of a page."""
+
+    us: float
+    calls: float
+
+
+class StageProfile(Struct, frozen=True):
+    """CPU microseconds a page, by stage; `else_us` is the whole less the stages, `clock_us` was taken off."""
+
+    pages: int
+    whole_us: float
+    stages: dict[str, StageShare]
+    else_us: float
+    clock_us: float
+
+
+def profile(clock: StageClock, whole_s: float, pages: int, cost: ClockCost | None = None) -> StageProfile:
+    """Return the profile of a crawl that took this much CPU time and got this many pages."""
+    cost = cost or clock_cost()
+    pages = max(1, pages)
+    spent = clock.spent()
+    clock_ns = sum(stage.calls for stage in spent.values()) * (cost.inside_ns + cost.outside_ns)
+    shares = {name: _share(stage, cost, pages) for name, stage in spent.items()}
+    whole_us = (whole_s * 1e9 - clock_ns) / pages / 1e3
+    return StageProfile(
+        pages=pages,
+        whole_us=round(whole_us, 2),
+        stages=shares,
+        else_us=round(whole_us - sum(share.us for share in shares.values()), 2),
+        clock_us=round(clock_ns / pages / 1e3, 2),
+    )
+
+
+def _share(stage: Spent, cost: ClockCost, pages: int) -> StageShare:
+    ns = stage.ns - stage.calls * cost.inside_ns - stage.inner_calls * cost.outside_ns
+    return StageShare(us=round(max(0.0, ns) / pages / 1e3, 2), calls=round(stage.calls / pages, 3))
+
+
+def clock_cost(calls: int = _CALIBRATION_CALLS) -> ClockCost:
+    """Measure what a clock costs, on a function that does nothing."""
+
+    def nothing(_: object) -> None:
+        return None
+
+    clock = StageClock({"nothing": ()})
+    timed = clock.timed("nothing", nothing)
+    plain_ns = _time_calls(nothing, calls)
+    timed_ns = _time_calls(timed, calls)
+    inside_ns = max(0.0, clock.spent()["nothing"].ns - plain_ns) / calls
+    return ClockCost(inside_ns, max(0.0, (timed_ns - plain_ns) / calls - inside_ns))
+
+
+def _time_calls(function: Callable[[object], object], calls: int) -> int:
+    begun = thread_time_ns()
+    for _ in range(calls):
+        function(None)
+    return thread_time_ns() - begun
+
+
+@contextmanager
+def installed(clock: StageClock, stages: Mapping[str, tuple[str, ...]] = STAGES) -> Iterator[None]:
+    """Put clocks around the functions of all stages. What is made inside is timed; what was made before is not."""
+    undo: list[tuple[object, str, object]] = []
+    try:
+        for stage, names in stages.items():
+            for name in names:
+                undo += _replace(name, partial(clock.timed, stage))
+        yield
+    finally:
+        for owner, attribute, original in reversed(undo):
+            setattr(owner, attribute, original)
+
+
+def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[tuple[object, str, object]]:
+    """Replace a function wherever it is known by name; return what it takes to undo that."""
+    module_name, _, path = name.partition(":")
+    owner: object = importlib.import_module(f"gossamer.{module_name}")
+    *outer, attribute = path.split(".")
+    for part in outer:
+        owner = getattr(owner, part, None)
+    original = getattr(owner, attribute, None)
+    if not callable(original) or inspect.iscoroutinefunction(original):
+        raise GossamerError(f"{name} in the table of stages is no function that can be timed; see runtime/stages.py")
+    wrapped = wrap(original)
+    places = [(owner, attribute)] if outer else _places_of(original)
+    for place, known_as in places:
+        setattr(place, known_as, wrapped)
+    return [(place, known_as, original) for place, known_as in places]
+
+
+def _places_of(function: object) -> list[tuple[object, str]]:
+    """Return every module of ours that has a function under some name: it may have been imported by many."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("gossamer.")]
+    return [(module, name) for module in modules for name, value in vars(module).items() if value is function]

@@ -1,0 +1,49 @@
+"""The questions in docs/handover.md are asked of a real export."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.telemetry.folders import Crawled, finished, small_web
+
+from gossamer.handover.export import export
+from gossamer.runtime.inspection import Inspection
+
+__all__ = ["finished", "small_web"]
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "handover.md"
+QUESTIONS = re.findall(r"```sql\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+COLUMNS = [
+    ["domain", "pages", "bytes"],
+    ["host", "pages", "same_content", "nearly_same"],
+    ["language", "pages", "words", "declared_otherwise"],
+]
+
+
+@pytest.fixture(scope="module")
+def table(finished: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("parquet") / "pages.parquet"
+    with Inspection(finished.path) as crawl:
+        export(crawl, "parquet", path)
+    return path
+
+
+def test_there_are_three_questions() -> None:
+    assert len(QUESTIONS) == len(COLUMNS)
+
+
+@pytest.mark.parametrize("number", range(len(COLUMNS)))
+def test_a_question_has_the_answer_that_is_described(number: int, table: Path, finished: Crawled) -> None:
+    answer = duckdb.sql(QUESTIONS[number].replace("pages.parquet", str(table)))
+    assert answer.columns == COLUMNS[number]
+    rows = answer.fetchall()
+    assert sum(row[1] for row in rows) == finished.summary.pages
+
+
+def test_the_shares_of_duplicates_agree_with_the_summary(table: Path, finished: Crawled) -> None:
+    rows = duckdb.sql(QUESTIONS[1].replace("pages.parquet", str(table))).fetchall()
+    assert round(sum(pages * float(same) for _, pages, same, _ in rows)) == finished.summary.duplicates
+    assert round(sum(pages * float(near) for _, pages, _, near in rows)) == finished.summary.near_duplicates

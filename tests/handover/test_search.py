@@ -1,0 +1,166 @@
+"""Searching a real crawl."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.telemetry.folders import Crawled, finished, ledger_of, small_web
+
+from gossamer.core.url import link_to
+from gossamer.errors import UsageError
+from gossamer.handover.documents import PageDocument, PageFacts, Storage, documents
+from gossamer.handover.feed import Feed, FeedEntry
+from gossamer.handover.search import FILE_NAME, Hit, SearchIndex, fts_query
+from gossamer.parse.article import Article
+from gossamer.records import ChangeKind
+from gossamer.runtime.inspection import Inspection
+
+__all__ = ["finished", "small_web"]
+
+
+def found(folder: Path, words: str, most: int = 10) -> list[Hit]:
+    with Inspection(folder) as crawl, SearchIndex(crawl.folder.path) as index:
+        index.update(Feed(crawl))
+        return index.search(words, most)
+
+
+def a_document(crawled: Crawled) -> PageDocument:
+    with Inspection(crawled.path) as crawl:
+        return next(document for document in documents(crawl) if not document.facts.duplicate_of)
+
+
+class FakeFeed(Feed):
+    """Pages of our own."""
+
+    def __init__(self, *pages: tuple[str, str, str], op: str = "upsert", noindex: bool = False) -> None:
+        self.entries = [_entry(number, *page, op=op, noindex=noindex) for number, page in enumerate(pages, 1)]
+        self.position = 0
+
+    def last(self) -> int:
+        return len(self.entries)
+
+    def read(self, after: int = 0) -> Iterator[FeedEntry]:
+        for entry in self.entries[after:]:
+            self.position = entry.cursor
+            yield entry
+
+
+def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bool) -> FeedEntry:
+    empty = dict.fromkeys(
+        "content_type declared_type charset redirect_to parent found_via etag last_modified content_hash "
+        "payload_digest truncated duplicate_of near_duplicate_of directives usage".split(),
+        "",
+    )
+    facts = PageFacts(
+        url=url,
+        fetched_at="2026-05-01T00:00:00.000Z",
+        status=200,
+        depth=0,
+        bytes=1,
+        similarity=0.0,
+        storage=Storage("f", 0, 1, "urn:x"),
+        **empty,
+    )
+    article = Article(title=title, text=text, noindex=noindex)
+    document = PageDocument(facts, article) if op == "upsert" else None
+    return FeedEntry(cursor=number, op=op, url=url, at="", document=document)
+
+
+def searched(tmp_path: Path, feed: Feed, words: str) -> list[Hit]:
+    with SearchIndex(tmp_path) as index:
+        index.update(feed)
+        return index.search(words)
+
+
+def test_a_page_is_found_by_its_words(finished: Crawled) -> None:
+    document = a_document(finished)
+    words = re.findall(r"\w{6,}", document.article.title)[:3]
+    hits = found(finished.path, " ".join(words), 50)
+    assert document.facts.url in [hit.url for hit in hits]
+    assert all("**" in hit.snippet or any(word.lower() in hit.title.lower() for word in words) for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_duplicates_are_left_out(finished: Crawled) -> None:
+    with Inspection(finished.path) as crawl:
+        copies = {d.facts.url: d for d in documents(crawl) if d.facts.duplicate_of}
+    for url, document in copies.items():
+        words = " ".join(re.findall(r"\w{5,}", document.article.title))
+        urls = [hit.url for hit in found(finished.path, words, 200)]
+        assert url not in urls
+        assert document.facts.duplicate_of in urls
+
+
+def test_a_second_search_reads_only_what_is_new(finished: Crawled, tmp_path: Path) -> None:
+    folder = finished.copied(tmp_path / "copy")
+    (folder / FILE_NAME).unlink(missing_ok=True)
+    with Inspection(folder) as crawl, SearchIndex(folder) as index:
+        feed = Feed(crawl)
+        assert index.update(feed) == feed.last()
+        assert index.update(feed) == 0
+        assert index.cursor() == feed.last()
+        gone = index.search("a* OR e*", 1) or index.search("s*", 1)
+    with ledger_of(folder) as ledger:
+        ledger.note_change(link_to(gone[0].url).id, ChangeKind.GONE)
+    assert gone[0].url not in [hit.url for hit in found(folder, "s*", 500)]
+
+
+def test_the_title_counts_more(tmp_path: Path) -> None:
+    feed = FakeFeed(
+        ("http://a/", "Rivers", "The bridge stands over the river, an old bridge of stone, as all know."),
+        ("http://b/", "Bridge", "Something about a river and stones and nothing else that one would look for."),
+    )
+    assert [hit.url for hit in searched(tmp_path, feed, "bridge")] == ["http://b/", "http://a/"]
+
+
+def test_accents_and_case_do_not_matter(tmp_path: Path) -> None:
+    feed = FakeFeed(("http://a/", "Brücke", "Die Brücke über den Fluß"))
+    assert searched(tmp_path, feed, "BRUCKE")
+    assert "**Brücke**" in searched(tmp_path, feed, "brücke")[0].snippet
+
+
+def test_phrases_exclusions_and_beginnings(tmp_path: Path) -> None:
+    feed = FakeFeed(("http://a/", "A", "the old bridge is closed"), ("http://b/", "B", "the bridge is old"))
+    assert [hit.url for hit in searched(tmp_path, feed, '"old bridge"')] == ["http://a/"]
+    assert [hit.url for hit in searched(tmp_path, feed, "bridge -closed")] == ["http://b/"]
+    assert len(searched(tmp_path, feed, "brid*")) == 2
+    assert searched(tmp_path, feed, "brid") == []
+
+
+def test_scripts_without_spaces_are_searched_within(tmp_path: Path) -> None:
+    feed = FakeFeed(("http://a/", "新聞", "市議会は月曜日、古い橋を春まで閉鎖することを決定した。"))
+    hits = searched(tmp_path, feed, "古い橋")
+    assert hits[0].snippet.startswith("市議会は月曜日、**古い橋**を春まで閉鎖する")
+    assert searched(tmp_path, feed, "橋古") == []
+
+
+def test_pages_that_say_noindex_are_left_out(tmp_path: Path) -> None:
+    assert searched(tmp_path, FakeFeed(("http://a/", "T", "bridge"), noindex=True), "bridge") == []
+
+
+def test_a_page_that_became_a_duplicate_goes(tmp_path: Path) -> None:
+    with SearchIndex(tmp_path) as index:
+        index.update(FakeFeed(("http://a/", "T", "bridge")))
+        later = FakeFeed(("http://x/", "", ""), ("http://a/", "", ""), op="duplicate")
+        index.update(later)
+        assert index.search("bridge") == []
+
+
+@pytest.mark.parametrize("words", ["", "   ", '"', '""', "-", "***", "-x", "'", "()", '-"a b"'])
+def test_nothing_to_search_for_is_said(words: str) -> None:
+    with pytest.raises(UsageError, match="nothing to search for"):
+        fts_query(words)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.text(alphabet=st.characters(), max_size=20) | st.text(alphabet='"*-^:+(){}NEAROT ab', max_size=20))
+def test_no_query_breaks_the_search(tmp_path: Path, words: str) -> None:
+    try:
+        searched(tmp_path, FakeFeed(("http://a/", "T", "bridge a b")), words)
+    except UsageError:
+        pass

@@ -1,0 +1,91 @@
+"""The compiled scanner against the one in Python, and both against what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.parse import scan_python
+from gossamer.parse.scan_python import Scan
+
+try:
+    from gossamer.parse import _scan
+except ImportError:  # installed without a compiler
+    COMPILED = None
+else:
+    COMPILED = _scan.scan
+
+SCANNERS = [scan_python.scan, *([COMPILED] if COMPILED is not None else [])]
+needs_compiled = pytest.mark.skipif(COMPILED is None, reason="gossamer.parse._scan was not compiled")
+
+PIECES = st.sampled_from(
+    """< > / ! -- - " ' = & &amp &lt; &notit; &copy &# &#x41; &#65 &#x80; &#0; &#xD800; &#x110000; ; a href rel
+    nofollow x <a|href= <a|href=" </a> <title> </title> <script> </script> <script <!-- --> --!> <noscript> </noscript>
+    <template> </template> <svg> </svg> <svg/> <textarea> </textarea> <xmp> </xmp> <style> </style> <plaintext>
+    <iframe|src=q> </iframe> <td> <p> </p> <br/> <![CDATA[ ]]> <? ?> <!doctype| <meta|name=a|content=b>
+    <link|rel=next|href=z> <base|href=/b/> <html|lang=de> mailto:z http: #f </ javascript: &nbsp; &nGt; &#10; </scrIPT|
+    <select><option> é \u2028 \ufeff | """.replace("\n", " ").split(" ")
+).map(lambda piece: piece.replace("|", " "))
+CONTROLS = st.sampled_from(["\0", "\r\n", "\r", "\t", "\f", "\v", "\n"])
+MARKUP = st.lists(PIECES | CONTROLS | st.text(max_size=3), max_size=30).map("".join)
+
+
+@needs_compiled
+@settings(max_examples=1500, deadline=None)
+@given(MARKUP)
+def test_both_scanners_read_the_same(markup: str) -> None:
+    content = markup.encode("utf-8", "replace")
+    assert COMPILED is not None
+    assert COMPILED(content, True) == scan_python.scan(content, True)
+    assert COMPILED(content, False) == scan_python.scan(content, False)
+
+
+@needs_compiled
+@settings(max_examples=500, deadline=None)
+@given(st.binary(max_size=60))
+def test_both_scanners_refuse_the_same_bytes(content: bytes) -> None:
+    assert COMPILED is not None
+    assert COMPILED(content, True) == scan_python.scan(content, True)
+
+
+@pytest.mark.parametrize("scan", SCANNERS)
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>a  b\n c</p><p>d</p>", "a b c\nd"),
+        ("<ul><li>one<li>two <b>bo</b>ld</ul>", "one\ntwo bold"),
+        ("<table><tr><td>1<td>2<tr><th>3<td>4</table>", "1 2\n3 4"),
+        ("a<br>b<hr>c", "a\nb\nc"),
+        ("x<script>no</script><style>no</style><noscript>no</noscript><template>no</template>y", "xy"),
+        ("<title>no</title><textarea> in </textarea>", "in"),
+        ("<xmp>a<b></xmp>c", "a<b>\nc"),
+        ("1 &lt; 2 &amp 3&nbsp;4 &#x20; &bogus;", "1 < 2 & 3\xa04 &bogus;"),
+        ("a<!-- x --> b<!doctype x>c < d <3", "a bc < d <3"),
+        ("<script><!--<script>no</script>no--></script>yes", "yes"),
+    ],
+)
+def test_the_visible_text_is_read(scan: Callable[[bytes, bool], Scan | None], markup: str, text: str) -> None:
+    found = scan(markup.encode(), True)
+    assert found is not None
+    assert (found[7], found[8]) == (text, len(text.replace("\n", " ").split(" ")))
+
+
+@pytest.mark.parametrize("scan", SCANNERS)
+def test_anchors_that_say_nofollow_are_counted(scan: Callable[[bytes, bool], Scan | None]) -> None:
+    found = scan(b"<a href=/1><a href=/2 rel='x NoFollow'><area href=/3 rel=nofollow><a href=/1#again>", True)
+    assert found is not None
+    assert (found[5], found[6]) == (["/1"], 2)
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "unit",
+    ["<", "<div>", "<!--", "<!---", "<script><!--<script>", "<title>", "<noscript>", "&", "&a", "<a href=x", "</styl"],
+)
+def test_time_grows_with_the_input_and_no_faster(unit: str) -> None:
+    assert COMPILED is not None
+    content = unit.encode() * (3_000_000 // len(unit))
+    assert COMPILED(content, True) is not None  # quadratic, it would take hours
