@@ -124,7 +124,7 @@ def main() -> None:
         measure("feed", ["feed", folder], f"{scratch}/out", pages)
         (path / "search.sqlite").unlink(missing_ok=True)
         measure("search, first", ["search", folder, "bridge river"], os.devnull, pages)
-        measure("search, second", ["search", folder, '"old bridge" -copper captain*'], os.devnull, pages)
+        measure("search, second", ["search", folder, '"bridge council" -copper captain*'], os.devnull, pages)
 
 
 if __name__ == "__main__":

@@ -6,32 +6,24 @@ A walk over three sets: 0.7 µs a host, 0.1 µs where it was asked before.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import resources
 
 import ada_url
+
+_RULE = re.compile(r"^(?!//)\S+", re.MULTILINE)
 
 
 @lru_cache(maxsize=1)
 def _suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return plain suffixes, parents of wildcards (`*.ck` as `ck`), and exceptions (`!www.ck` as `www.ck`)."""
     text = resources.files("publicsuffixlist").joinpath("public_suffix_list.dat").read_text("utf-8")
-    plain: set[str] = {"test"}
-    wild: set[str] = set()
-    exceptions: set[str] = set()
-    for line in text.splitlines():
-        rule = line.split()[0] if line.strip() else ""
-        if not rule or rule.startswith("//"):
-            continue
-        into, name = plain, rule
-        if rule.startswith("!"):
-            into, name = exceptions, rule[1:]
-        elif rule.startswith("*."):
-            into, name = wild, rule[2:]
-        into.add(name)
-        if not name.isascii():
-            into.add(ada_url.idna_to_ascii(name).decode("ascii"))
-    return frozenset(plain), frozenset(wild), frozenset(exceptions)
+    rules = _RULE.findall(text)
+    rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
+    exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")
+    wild = frozenset(rule[2:] for rule in rules if rule[:2] == "*.")
+    return frozenset([*rules, "test"]), wild, exceptions  # the marked ones among the plain match no name
 
 
 @lru_cache(maxsize=100_000)

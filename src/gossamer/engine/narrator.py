@@ -54,25 +54,31 @@ class Narrator:
     def _fetched(self, event: EventName, order: Order, result: Result, now: float, **fields: Any) -> None:  # noqa: ANN401
         if result.retry_after_s > 0:
             fields["retry_after_s"] = result.retry_after_s
-        self.tell(
-            event,
-            now,
-            url=order.url,
-            host=order.host,
-            depth=order.depth,
-            status=result.status,
-            bytes=result.wire_bytes,
-            content_type=result.content_type,
-            worker=result.worker,
-            order=order.id,
-            kind=_KINDS[order.kind],
-            sent_at=result.sent_at,
-            requests=result.requests_sent,
-            ttfb_ms=_ms(result.first_byte_at - result.sent_at) if result.first_byte_at else 0,
-            total_ms=_ms(result.finished_at - order.ordered_at),
-            address=result.address,
-            attempt=order.attempt,
-            **fields,
+        reason = fields.pop("reason")
+        self._emit(
+            # By place: what is told of every page is told quickly.
+            Event(
+                now,
+                event,
+                order.url if self._mask is None else self._mask(order.url),
+                order.host,
+                order.depth,
+                result.status,
+                result.wire_bytes,
+                result.content_type,
+                result.worker,
+                round((now - self._started_at) * 1000),
+                reason,
+                order=order.id,
+                kind=_KINDS[order.kind],
+                sent_at=result.sent_at,
+                requests=result.requests_sent,
+                ttfb_ms=_ms(result.first_byte_at - result.sent_at) if result.first_byte_at else 0,
+                total_ms=_ms(result.finished_at - order.ordered_at),
+                address=result.address,
+                attempt=order.attempt,
+                **fields,
+            )
         )
 
     def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
@@ -135,13 +141,10 @@ class Narrator:
 
     def excluded(self, refused: Refused, depth: int, now: float) -> None:
         """A link was not queued."""
-        self.tell(
-            EventName.EXCLUDED_BY_RULE,
-            now,
-            url=refused.link.url,
-            host=refused.link.host,
-            depth=depth,
-            reason=refused.rule,
+        url = refused.link.url if self._mask is None else self._mask(refused.link.url)
+        since_ms = round((now - self._started_at) * 1000)
+        self._emit(
+            Event(now, EventName.EXCLUDED_BY_RULE, url, refused.link.host, depth, 0, 0, "", 0, since_ms, refused.rule)
         )
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:

