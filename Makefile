@@ -15,6 +15,7 @@ help:  ## what can be made
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src/gossamer
 	@touch $@
 
 .venv/dev: requirements/dev.txt .venv/runtime

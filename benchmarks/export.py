@@ -1,6 +1,6 @@
 """How fast is a crawl handed over, and with how much memory?
 
-Makes a crawl folder of N pages (about 9 KB of HTML with 40 links each, over N/500 hosts), or
+Makes a crawl folder of N pages (about 8 KB of HTML with 40 links each, over N/500 hosts), or
 takes one, and hands it over in every form, each in a process of its own.
 
     python benchmarks/export.py [--pages 100000] [--folder DIR]
@@ -124,7 +124,7 @@ def main() -> None:
         measure("feed", ["feed", folder], f"{scratch}/out", pages)
         (path / "search.sqlite").unlink(missing_ok=True)
         measure("search, first", ["search", folder, "bridge river"], os.devnull, pages)
-        measure("search, second", ["search", folder, '"bridge council" -copper captain*'], os.devnull, pages)
+        measure("search, second", ["search", folder, '"bridge council" captain*'], os.devnull, pages)
 
 
 if __name__ == "__main__":

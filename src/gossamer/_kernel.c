@@ -183,6 +183,13 @@ static int sign(const uint8_t *utf8, size_t length, Scheme scheme, uint8_t *sign
 
 /* Returns the UTF-8 of a text, cut to MOST_CHARS; `owner` keeps it alive. Lone surrogates are let through. */
 static const char *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **owner) {
+    if (PyBytes_Check(text)) {
+        char *bytes = NULL;
+        if (PyBytes_AsStringAndSize(text, &bytes, length) < 0) return NULL;
+        if (*length > MOST_CHARS) *length = MOST_CHARS;
+        *owner = Py_NewRef(text);
+        return bytes;
+    }
     Py_ssize_t chars = PyUnicode_GetLength(text);
     if (chars < 0) return NULL;
     PyObject *part = chars > MOST_CHARS ? PyUnicode_Substring(text, 0, MOST_CHARS) : Py_NewRef(text);
@@ -205,7 +212,8 @@ static PyObject *signature_of(PyObject *text, Scheme scheme) {
     Py_ssize_t length = 0;
     uint32_t signature[LANES];
     int made;
-    if (!PyUnicode_Check(text)) return PyErr_Format(PyExc_TypeError, "a signature is made of a str");
+    if (!PyUnicode_Check(text) && !PyBytes_Check(text))
+        return PyErr_Format(PyExc_TypeError, "a signature is made of a str, or of bytes in UTF-8");
     const char *utf8 = utf8_of(text, &length, &owner);
     if (utf8 == NULL) return NULL;
     if (length < LONG_TEXT_BYTES) {

@@ -505,6 +505,7 @@ class Assembly:
             commit_p50_ms=round(1000 * commits[len(commits) // 2], 1) if commits else 0.0,
             commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
             hub_cpu_seconds=round(tally.cpu_seconds, 3),
+            crawl_cpu_seconds=round(stats.crawl_cpu_s, 3),
             worker_deaths=stats.worker_deaths,
         )
 

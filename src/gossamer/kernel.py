@@ -35,8 +35,8 @@ class Bands(Protocol):
 class Kernel(Struct, frozen=True):
     """What the compiled kernel can do."""
 
-    minhash: Callable[[str], bytes]
-    simhash: Callable[[str], bytes]
+    minhash: Callable[[str | bytes], bytes]
+    simhash: Callable[[str | bytes], bytes]
     equal_lanes: Callable[[bytes, bytes], int]
     band_table: Callable[[], Bands]
 

@@ -101,8 +101,8 @@ class Ledger(Protocol):
         """Return the first page that had this content."""
         ...
 
-    def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
-        """Name the first page that had this content; a later one changes nothing."""
+    def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
+        """Name the first page that has this content; return the one that is known already, which stays, or None."""
         ...
 
     def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:

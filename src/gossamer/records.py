@@ -157,7 +157,10 @@ class Exchange(Struct):
 
     def header(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
-        return next((value for key, value in self.headers if key == name), "")
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return ""
 
 
 class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
@@ -177,7 +180,7 @@ class Document(Struct):
     title: str = ""
     description: str = ""
     canonical: str = ""
-    text: str = ""
+    visible: bytes = b""  # what a reader sees, in UTF-8: it is hashed more often than read
     hrefs: list[str] = []  # links to follow, resolved against nothing: see `base`
     base: str = ""  # what hrefs are relative to
     is_noindex: bool = False
@@ -185,6 +188,11 @@ class Document(Struct):
     is_noarchive: bool = False
     words: int = 0  # in the text
     nofollow_links: int = 0  # anchors that say rel=nofollow: counted, not followed
+
+    @property
+    def text(self) -> str:
+        """What a reader sees."""
+        return self.visible.decode()
 
 
 class Result(Struct, array_like=True):

@@ -346,9 +346,9 @@ def test_whoever_waits_until_the_time_told_finds_the_host_awake(ledger: Ledger, 
 def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: object) -> None:
     first = ContentRecord(b"u" * 16, "http://h.test/", 1.0, b"d" * 20)
     assert ledger.first_with_content(b"c" * 16) is None
-    ledger.put_content(b"c" * 16, first)
+    assert ledger.put_content(b"c" * 16, first) is None
     step()
-    ledger.put_content(b"c" * 16, ContentRecord(b"v" * 16, "http://i.test/", 2.0, b"d" * 20))
+    assert ledger.put_content(b"c" * 16, ContentRecord(b"v" * 16, "http://i.test/", 2.0, b"d" * 20)) == first
     step()
     assert ledger.first_with_content(b"c" * 16) == first
 

@@ -47,7 +47,7 @@ SHAPES: dict[str, Reader] = {
     "sitemap nesting": lambda n: parse_sitemap(b"<urlset>" + b"<url>" * n),
     "sitemap text": lambda n: parse_sitemap(b"<urlset><url><loc>" + b"x&amp;" * n),
     "sitemap lines": lambda n: parse_sitemap(b"http://a.test/\n" * n),
-    "fingerprint": lambda n: text_fingerprint("path and more " * n, "http://a.test/path/and/more?x=path"),
+    "fingerprint": lambda n: text_fingerprint(b"path and more " * n, "http://a.test/path/and/more?x=path"),
 }
 LEAST_S = 0.02
 GROWTH = 9.0  # for four times the input: quadratic would be 16

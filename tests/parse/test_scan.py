@@ -70,7 +70,7 @@ def test_both_scanners_refuse_the_same_bytes(content: bytes) -> None:
 def test_the_visible_text_is_read(scan: Callable[[bytes, bool], Scan | None], markup: str, text: str) -> None:
     found = scan(markup.encode(), True)
     assert found is not None
-    assert (found[7], found[8]) == (text, len(text.replace("\n", " ").split(" ")))
+    assert (found[7].decode(), found[8]) == (text, len(text.replace("\n", " ").split(" ")))
 
 
 @pytest.mark.parametrize("scan", SCANNERS)

@@ -164,7 +164,8 @@ def test_a_slow_host_answers_late_and_two_requests_to_it_overlap(fresh: RunningW
         assert each.makefile("rb").read().startswith(b"HTTP/1.1 ")
         each.close()
     first, second = fresh.log()
-    assert first.finished_at - first.arrived_at >= slow.answer_delay_s
+    # A loop's timer counts from the start of its turn, so it may fire a little early.
+    assert first.finished_at - first.arrived_at >= slow.answer_delay_s - 0.005
     assert (first.in_flight, second.in_flight) == (1, 2)
     assert fresh.audit(NO_PACE).too_many_at_once.count == 1
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +21,9 @@ from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from
 from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
+
+if TYPE_CHECKING:
+    from gossamer.assembly import Assembly
 
 STATUS_STOPPED = 11
 
@@ -78,7 +82,7 @@ def start(
     assembly.retries = retries
     if arguments.debug:
         assembly.on_page = print_page
-    assembly.on_event = _EventPrinter(arguments.verbose)
+    assembly.on_event = _EventPrinter(arguments.verbose, assembly)
     assembly.open()
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
     summary = uvloop.run(assembly.run(shows_progress=shows_progress and not arguments.debug))
@@ -151,8 +155,9 @@ class _EventPrinter:
         | {EventName.ROBOTS_UNREACHABLE, EventName.RECOVERED}
     )
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, level: int, assembly: Assembly) -> None:
         self._level = level
+        self._assembly = assembly
         self._is_quiet = level == 0
         self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
@@ -168,8 +173,8 @@ class _EventPrinter:
     def _tell_first_trouble(self, event: Event) -> None:
         """Say why nothing happens, where the very first host has to be waited for."""
         if event.event is EventName.FETCH_OK:
-            self._level = -1
-        elif event.event is EventName.HOST_PARKED and self._level == 0:
-            self._level = -1
+            self._assembly.on_event = None  # nothing more to say: a call an event is saved
+        elif event.event is EventName.HOST_PARKED:
+            self._assembly.on_event = None
             told = f"{event.host}: {printable(event.reason)}; asked again in {event.wait_s:.0f} s"
             print(self._clear + told, file=sys.stderr)

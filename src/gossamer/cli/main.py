@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 
 from gossamer import __version__
@@ -106,5 +108,14 @@ def _top_parser() -> argparse.ArgumentParser:
     )
 
 
+def run_program() -> None:
+    """Run the program and end the process. What a verb stores is stored when it returns: nothing is torn down."""
+    status = main()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program()

@@ -52,27 +52,55 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
 
 def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:
     """Return the row of a URL after a fetch; a 304 keeps what the visit before had found."""
-    record = record_of(url)
-    record.state = state
-    record.fetched_at = result.finished_at
-    record.outcome, record.error, record.status = result.outcome.value, result.error, result.status
-    record.content_type, record.charset = result.content_type, result.charset
-    record.language, record.title = result.language, result.title
-    record.wire_bytes, record.content_bytes = result.wire_bytes, result.content_bytes
-    record.content_hash, record.duplicate_of = result.content_hash, result.duplicate_of
-    record.etag, record.last_modified = result.etag, result.last_modified
-    record.redirect_to, record.archived = result.redirect_to, result.archived
-    record.truncated = result.truncated.value
-    record.directives, record.usage = result.directives, result.usage
-    record.near_duplicate_of, record.similarity = result.near_duplicate_of, result.similarity
-    record.nofollow_links = result.nofollow_links
-    record.visits = 1 + (before.visits if before else 0)
+    record = UrlRecord(
+        url=url.url,
+        state=state,
+        depth=url.depth,
+        source=url.source,
+        kind=url.kind,
+        parent=url.parent,
+        rank=url.rank,
+        seq=url.seq,
+        hops=url.hops,
+        attempt=url.attempt,
+        not_before=url.not_before,
+        found_at=url.found_at,
+        https_first=url.https_first,
+        fetched_at=result.finished_at,
+        outcome=result.outcome.value,
+        error=result.error,
+        status=result.status,
+        content_type=result.content_type,
+        charset=result.charset,
+        language=result.language,
+        title=result.title,
+        wire_bytes=result.wire_bytes,
+        content_bytes=result.content_bytes,
+        content_hash=result.content_hash,
+        duplicate_of=result.duplicate_of,
+        etag=result.etag,
+        last_modified=result.last_modified,
+        redirect_to=result.redirect_to,
+        archived=result.archived,
+        visits=1 + (before.visits if before else 0),
+        truncated=result.truncated.value,
+        directives=result.directives,
+        usage=result.usage,
+        lastmod=url.lastmod,
+        near_duplicate_of=result.near_duplicate_of,
+        similarity=result.similarity,
+        nofollow_links=result.nofollow_links,
+    )
     if before is not None and result.status == 304:
-        record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
-        record.content_bytes, record.language = before.content_bytes, before.language
-        record.charset, record.duplicate_of = before.charset, before.duplicate_of
-        record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
+        _keep_content(record, before)
     return record
+
+
+def _keep_content(record: UrlRecord, before: UrlRecord) -> None:
+    record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
+    record.content_bytes, record.language = before.content_bytes, before.language
+    record.charset, record.duplicate_of = before.charset, before.duplicate_of
+    record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:

@@ -43,6 +43,7 @@ HEAD_URLS = 256
 LEAST_HEAD_URLS = 4
 IDLE_HOSTS_KEPT = 10_000
 LONG_WAIT_S = 300.0
+CLOCK_SLACK_S = 0.005
 MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 
@@ -239,6 +240,7 @@ class Frontier:
     def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Take in URLs that the ledger has admitted. Those of hosts not in memory stay in the ledger."""
         touched: dict[str, HostSlot] = {}
+        most = self._head_size()
         for url in urls:
             self.queued += 1
             host = self._hosts.get(url.host)
@@ -251,8 +253,8 @@ class Frontier:
                 host.defer(url)
             else:
                 host.push(url)
-            if len(host.head) > 2 * self._head_size():
-                host.trim(self._head_size())
+            if len(host.head) > 2 * most:
+                host.trim(most)
             touched[url.host] = host
         for host in touched.values():
             if host.place is not Place.BLOCKED and host.in_flight < host.connections:
@@ -336,7 +338,11 @@ class Frontier:
         running = self._running.pop(result.order_id)
         host, order = running.host, running.order
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
-        asked_at = now if result.outcome is Outcome.WORKER_LOST else max(order.ordered_at, _arrived_at(result))
+        asked_at = (
+            now
+            if result.outcome is Outcome.WORKER_LOST
+            else max(order.ordered_at, _arrived_at(result, host.record.best_latency_s))
+        )
         self._hold_gates(running, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
@@ -709,6 +715,8 @@ class Frontier:
         return Place.READY if at <= now else at
 
     def _is_awaiting_robots(self, host: HostSlot) -> bool:
+        if not any(rules.is_pending for rules in host.origins.values()):
+            return False
         robots = host.origins.get(origin_of(host.head[0][2].url))
         return robots is not None and robots.is_pending
 
@@ -847,11 +855,15 @@ def _crawl_delay_s(origins: dict[str, OriginRules]) -> float:
     return max((origin.rules.crawl_delay_s or 0.0 for origin in origins.values() if origin.rules), default=0.0)
 
 
-def _arrived_at(result: Result) -> float:
+def _arrived_at(result: Result, best_latency_s: float) -> float:
     """Return the latest time at which the server can have had the request: pace is what the server sees.
 
     It was there before the answer was whole. That may be long after, for reasons of the server's
-    own, so no more than a plausible transit counts. (libcurl's own time of the first byte is
-    taken once for many transfers and can be some milliseconds early.)
+    own, so no more than a plausible transit counts; and what the answer took longer than the host's
+    best, since a request may have lain unread at a server under load. (libcurl's own time of the
+    first byte is taken once for many transfers and can be some milliseconds early.)
     """
-    return max(result.sent_at, min(result.finished_at, result.sent_at + MOST_TRANSIT_S))
+    arrived_at = max(result.sent_at, min(result.finished_at, result.sent_at + MOST_TRANSIT_S))
+    if result.first_byte_at and best_latency_s:
+        arrived_at = max(arrived_at, min(result.finished_at, result.first_byte_at + CLOCK_SLACK_S) - best_latency_s)
+    return arrived_at

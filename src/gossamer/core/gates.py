@@ -59,12 +59,8 @@ class Gates:
         self._domain_times: dict[str, float] = {}  # a domain may leave memory before its time has come
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
+        self.has_pace = bool(address.delay_s or domain.delay_s)  # requests must be reported when they are on the wire
         self.begun_at = float("-inf")  # the crawl was taken up again: nobody knows which address was asked last
-
-    @property
-    def has_pace(self) -> bool:
-        """Tell whether requests must be reported when they are on the wire."""
-        return bool(self._address.delay_s or self._domain.delay_s)
 
     def domain_next_at(self, name: str) -> float:
         """Return when a domain that comes into memory may be asked."""
@@ -84,7 +80,10 @@ class Gates:
         return address if self._is_closed(address, self._address, now) else None
 
     def _slot(self, address: str) -> AddressSlot:
-        return self._addresses.setdefault(address, AddressSlot(address))
+        slot = self._addresses.get(address)
+        if slot is None:
+            slot = self._addresses[address] = AddressSlot(address)
+        return slot
 
     def _is_closed(self, gate: Gate, rule: GateRule, now: float) -> bool:
         if rule.connections and gate.in_flight >= rule.connections:
@@ -107,13 +106,17 @@ class Gates:
 
     def occupy(self, host: HostSlot, address: str) -> None:
         """Count a request that goes out."""
-        for gate, rule in ((host.domain, self._domain), (self._slot(address), self._address)):
-            gate.in_flight += 1
-            if rule.delay_s:
-                gate.unsent += 1
+        domain, slot = host.domain, self._slot(address)
+        domain.in_flight += 1
+        slot.in_flight += 1
+        if self.has_pace:
+            domain.unsent += bool(self._domain.delay_s)
+            slot.unsent += bool(self._address.delay_s)
 
     def hold(self, host: HostSlot, address: str, asked_at: float, *, is_first_word: bool) -> None:
         """Take note of when a request reached its server, at first when it is sent, perhaps again when it ends."""
+        if not self.has_pace:
+            return
         for gate, rule in ((host.domain, self._domain), (self._slot(address), self._address)):
             if rule.delay_s:
                 gate.unsent -= is_first_word
@@ -128,7 +131,7 @@ class Gates:
         slot = self._addresses[address]
         for gate, rule in ((host.domain, self._domain), (slot, self._address)):
             gate.in_flight -= 1
-            if not gate.unsent and not gate.is_timed:  # else its time lets them go, one by one
+            if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time lets them go, one by one
                 freed += _let_go(gate, rule.connections)
         if not slot.in_flight and not slot.is_timed and not slot.unsent:
             del self._addresses[address]

@@ -1,34 +1,38 @@
 """Which of a page's hrefs need no second look? Those that its neighbours had, and that were offered to the crawl.
 
-Pages of a folder repeat the same navigation. A relative href means the same URL on every page of a
-folder, so it is looked up here before anything is resolved: 0.03 µs instead of 2, and nothing travels
-to the hub. What a page newly brings counts as offered only when the hub says that all of it was
-decided for good; until then it is kept by the number of its order.
+Pages of a site repeat the same navigation. A relative href means the same URL on every page of a
+folder, one that begins with a slash on every page of an origin, an absolute one everywhere; so they
+are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing travels to the hub.
+What a page newly brings counts as offered only when the hub says that all of it was decided for
+good; until then it is kept by the number of its order.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TypeAlias
 
 MOST_HREFS = 50_000  # about 8 MB
 MOST_PENDING = 4_096
+_NONE: frozenset[str] = frozenset()
+_Places: TypeAlias = tuple[str, str, str]
 
 
 class HrefMemo:
-    """The hrefs offered lately, by folder."""
+    """The hrefs offered lately, by what they are relative to."""
 
     def __init__(self) -> None:
-        self._folders: dict[str, set[str]] = {}
+        self._known: dict[str, set[str]] = {}
         self._count = 0
-        self._pending: OrderedDict[int, tuple[str, list[str]]] = OrderedDict()
+        self._pending: OrderedDict[int, tuple[_Places, list[str]]] = OrderedDict()
 
     def fresh(self, order_id: int, base: str, hrefs: list[str]) -> list[str]:
         """Return the hrefs of a page that were not offered yet, in order."""
-        folder = _folder_of(base)
-        known = self._folders.get(folder)
-        fresh = [href for href in hrefs if href not in known] if known else hrefs
+        places = _places_of(base)
+        by_folder, by_origin, absolute = [self._known.get(place, _NONE) for place in places]
+        fresh = [href for href in hrefs if href not in by_folder and href not in by_origin and href not in absolute]
         if fresh:
-            self._pending[order_id] = folder, fresh
+            self._pending[order_id] = places, fresh
             if len(self._pending) > MOST_PENDING:
                 self._pending.popitem(last=False)
         return fresh
@@ -38,22 +42,30 @@ class HrefMemo:
         pending = self._pending.pop(order_id, None)
         if pending is None:
             return
-        folder, hrefs = pending
+        (folder, origin, scheme), hrefs = pending
         if self._count > MOST_HREFS:
-            self._folders.clear()
+            self._known.clear()
             self._count = 0
-        known = self._folders.setdefault(folder, set())
-        before = len(known)
-        known.update([href for href in hrefs if _goes_by_folder(href)])
-        self._count += len(known) - before
+        self._count += len(hrefs)
+        for href in hrefs:
+            place = folder
+            if href[0] == "/" and href[1:2] not in ("/", "\\"):
+                place = origin
+            elif href.startswith(("http://", "https://")):
+                place = scheme
+            elif href[0] in "?\\" or ":" in href or href[0] == "/":
+                continue  # relative to the page itself, or written in a way that few write
+            known = self._known.get(place)
+            if known is None:
+                known = self._known[place] = set()
+            known.add(href)
 
 
-def _folder_of(base: str) -> str:
-    """Return a canonical URL up to the last slash of its path."""
+def _places_of(base: str) -> _Places:
+    """Return what hrefs of a page can be relative to: its folder, its origin, nothing.
+
+    An origin ends without a slash, so that it is no folder's name.
+    """
     query = base.find("?")
-    return base[: base.rfind("/", 0, query if query >= 0 else len(base)) + 1]
-
-
-def _goes_by_folder(href: str) -> bool:
-    """Tell whether a href means the same on all pages of a folder: no bare query, no scheme without slashes."""
-    return href[:1] != "?" and (":" not in href or "://" in href)
+    folder = base[: base.rfind("/", 0, query if query >= 0 else len(base)) + 1]
+    return folder, base[: base.index("/", 8)], ""

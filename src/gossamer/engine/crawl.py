@@ -458,12 +458,9 @@ class Crawl:
         """Tell whether another URL had this very content before."""
         if not result.content_hash:
             return False
-        first = self._ledger.first_with_content(result.content_hash)
-        if first is None:
-            copy = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest)
-            self._ledger.put_content(result.content_hash, copy)
-            return False
-        if first.url_id == url.id:
+        page = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest)
+        first = self._ledger.put_content(result.content_hash, page)
+        if first is None or first.url_id == url.id:
             return False
         result.duplicate_of = first.url_id
         self.tally.duplicates += 1

@@ -1037,7 +1037,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
     else
         result = Py_BuildValue("(NNNNNNnNn)", as_str(s.title), as_str(s.lang), as_list(&s.bases), as_pairs(&s.metas),
                                as_pairs(&s.links), as_list(&s.hrefs), (Py_ssize_t)s.nofollow,
-                               as_str((span){s.text, s.text_length}), (Py_ssize_t)s.words);
+                               PyBytes_FromStringAndSize(s.text, (Py_ssize_t)s.text_length), (Py_ssize_t)s.words);
     let_go(&s);
     return result;
 }

@@ -26,7 +26,7 @@ from gossamer.core.url import canonical
 from gossamer.parse.charset import decode_text
 from gossamer.parse.dates import iso_date
 from gossamer.parse.directives import directives_of, header_words
-from gossamer.parse.html import load_tree, read_markup
+from gossamer.parse.html_tree import load_tree, read_markup
 from gossamer.parse.language import detect_language
 from gossamer.parse.markup import Markup, document_of, one_line
 from gossamer.records import Document

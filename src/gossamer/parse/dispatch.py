@@ -53,9 +53,10 @@ def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
     elif kind.startswith("text/") and want_text:
-        document.text, document.charset = decode_text(content, declared.charset)
+        text, document.charset = decode_text(content, declared.charset)
+        document.visible = text.encode()
         # Splitting to count the words exactly takes 50 µs a page; blanks between them, 2.
-        document.words = document.text.count(" ") + document.text.count("\n") + bool(document.text)
+        document.words = text.count(" ") + text.count("\n") + bool(text)
     return document
 
 

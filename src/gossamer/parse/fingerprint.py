@@ -13,21 +13,21 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.url import path_of
 
-LEAST_CHARS = 20  # less says nothing: a page made by scripts
+LEAST_BYTES = 20  # less says nothing: a page made by scripts
 LEAST_ECHO_CHARS = 4
 MOST_ECHOES = 8
-MOST_CHARS = 100_000
+MOST_BYTES = 100_000
 _DIGITS = b"0123456789"
 
 
-def text_fingerprint(text: str, url: str) -> bytes:
-    """Return 8 bytes that stand for what a page says; empty where it says nothing."""
-    if len(text) < LEAST_CHARS:
+def text_fingerprint(text: bytes, url: str) -> bytes:
+    """Return 8 bytes that stand for what a page says, in UTF-8; empty where it says nothing."""
+    if len(text) < LEAST_BYTES:
         return b""
-    text = text[:MOST_CHARS]
+    text = text[:MOST_BYTES]
     for echo in _echoes(url):
-        text = text.replace(echo, "")
-    return xxh3_64_digest(text.encode("utf-8", "replace").translate(None, _DIGITS))
+        text = text.replace(echo.encode("utf-8", "replace"), b"")
+    return xxh3_64_digest(text.translate(None, _DIGITS))
 
 
 def _echoes(url: str) -> list[str]:

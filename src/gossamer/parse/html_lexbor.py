@@ -1,4 +1,4 @@
-"""What does an HTML page hold? The adapter over selectolax (Lexbor), the other side of `html`.
+"""What does an HTML page hold? The adapter over selectolax (Lexbor), the other side of `html_tree`.
 
 Same three functions, same documents, so that one parser can be checked against the other and
 take its place. Known differences: Lexbor leaves the contents of templates out, and its time
@@ -30,7 +30,7 @@ def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = Tr
     markup.charset = charset
     document = document_of(markup)
     if want_text:
-        document.text = visible_text(tree)
+        document.visible = visible_text(tree).encode()
     return document
 
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from gossamer.parse import scan_python
-from gossamer.parse.scan_python import Scan
+if TYPE_CHECKING:
+    from gossamer.parse.scan_python import Scan
 
-__all__ = ["Scan", "scan"]
+__all__ = ["scan"]
 
 
 def _choose() -> Callable[[bytes, bool], Scan | None]:
-    if os.environ.get("GOSSAMER_NO_KERNEL"):
-        return scan_python.scan
-    try:
-        from gossamer.parse import _scan
-    except ImportError:
-        return scan_python.scan
-    return _scan.scan
+    if not os.environ.get("GOSSAMER_NO_KERNEL"):
+        try:
+            from gossamer.parse import _scan
+        except ImportError:
+            pass
+        else:
+            return _scan.scan
+    from gossamer.parse import scan_python
+
+    return scan_python.scan
 
 
 scan = _choose()

@@ -20,7 +20,7 @@ from turbohtml import Token, TokenType
 
 from gossamer.parse.hrefs import clean_hrefs
 
-Scan = tuple[str, str, list[str], list[tuple[str, str]], list[tuple[str, str]], list[str], int, str, int]
+Scan = tuple[str, str, list[str], list[tuple[str, str]], list[tuple[str, str]], list[str], int, bytes, int]
 
 _SPACES = re.compile("[ \\t\\n\\f\\r]+")
 _BLOCKS = frozenset(
@@ -72,7 +72,7 @@ class _Scanner:
             self._links,
             clean_hrefs(self._hrefs),
             self._nofollow,
-            "".join(self._pieces),
+            "".join(self._pieces).encode(),
             self._words,
         )
 

@@ -55,6 +55,7 @@ class HubStats:
     commit_s: list[float] = field(default_factory=list)
     worker_deaths: int = 0
     worker_cpu_s: float = 0.0
+    crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_private_bytes: int = 0
     stall_p99_ms: float = 0.0
 
@@ -117,11 +118,13 @@ class Hub:
         self.probe.start()
         for _ in range(self._rules.workers):
             await self._add_worker()
+        cpu_before_s = vitals.cpu_seconds()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._commit_regularly())
             self._plan_pump()
             why = await self._over
             await self._wind_down()
+            self.stats.crawl_cpu_s = vitals.cpu_seconds() - cpu_before_s
             self._is_closing = True
             self._wants_commit.set()
         await self._close()

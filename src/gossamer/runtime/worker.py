@@ -336,8 +336,8 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
         base, hrefs = _base_of(document, order.url), document.hrefs[:MAX_HREFS]
         result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs))
     result.nofollow_links = document.nofollow_links
-    result.text_hash = text_fingerprint(document.text, order.url)
-    result.signature = signature_of(document.text, rules.near_dup)
+    result.text_hash = text_fingerprint(document.visible, order.url)
+    result.signature = signature_of(document.visible, rules.near_dup)
     result.words = document.words
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])

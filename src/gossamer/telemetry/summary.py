@@ -37,6 +37,7 @@ class Summary(Struct, kw_only=True):
     commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
     hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, what the process spent that schedules
+    crawl_cpu_seconds: float = 0.0  # of that, while requests were made: without start, index and report
     worker_deaths: int = 0
 
     def render(self) -> str:

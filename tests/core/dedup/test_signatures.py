@@ -40,6 +40,9 @@ def kernel() -> Kernel:
 def test_c_and_python_sign_alike(kernel: Kernel, words: str) -> None:
     assert kernel.minhash(words) == minhash.plain_minhash(words)
     assert kernel.simhash(words) == simhash.plain_simhash(words)
+    utf8 = words.encode("utf-8", "surrogatepass")
+    assert kernel.minhash(utf8) == kernel.minhash(words) == minhash.plain_minhash(utf8)
+    assert kernel.simhash(utf8) == kernel.simhash(words) == simhash.plain_simhash(utf8)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -101,6 +101,7 @@ class LocalLedger:
         self._signatures = SignatureTable(self._store)
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
+        self._archive_ends: dict[str, int] = {}  # likewise
         self._seen = SeenFilter()
         self._sleeping_count = 0
         self._last_change = 0
@@ -208,7 +209,7 @@ class LocalLedger:
     def archive_ends(self) -> dict[str, int]:
         """Return the committed length of every archive file."""
         entries = self._store.first("archives", b"", b"", _ALL)
-        return {name.decode(): int.from_bytes(end, "big") for name, end in entries}
+        return {name.decode(): int.from_bytes(end, "big") for name, end in entries} | self._archive_ends
 
     def get_meta(self, name: str) -> bytes | None:
         """Return a named value."""
@@ -293,10 +294,12 @@ class LocalLedger:
         key, _ = self._store.first("sleeping", b"", b"", 1)[0]
         return self._sleeping_count, int.from_bytes(key[:8], "big") / 1e6
 
-    def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
-        """Name the first page that had this content; a later one changes nothing."""
-        if self.first_with_content(content_hash) is None:
-            self._store.put("contents", content_hash, _encode(first))
+    def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
+        """Name the first page that has this content; return the one that is known already, if any."""
+        first = self.first_with_content(content_hash)
+        if first is None:
+            self._store.put("contents", content_hash, _encode(page))
+        return first
 
     def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
         """Append to the change feed."""
@@ -313,8 +316,10 @@ class LocalLedger:
 
     def put_archive_end(self, file: str, end: int) -> None:
         """Note how far an archive file belongs to what is committed."""
-        known = int.from_bytes(self._store.get("archives", file.encode()) or b"", "big")
-        self._store.put("archives", file.encode(), max(end, known).to_bytes(8, "big"))
+        known = self._archive_ends.get(file)
+        if known is None:
+            known = int.from_bytes(self._store.get("archives", file.encode()) or b"", "big")
+        self._archive_ends[file] = max(end, known)
 
     def put_meta(self, name: str, value: bytes) -> None:
         """Keep a named value."""
@@ -326,6 +331,9 @@ class LocalLedger:
         """Close the changes so far; return the function that writes them, in whatever thread. One at a time."""
         for key, host in self._live_hosts.items():
             self._store.put("hosts", key, _encode(host))
+        for file, end in self._archive_ends.items():
+            self._store.put("archives", file.encode(), end.to_bytes(8, "big"))
+        self._archive_ends.clear()
         for name, domain in self._live_domains.items():
             self._store.put("domains", _domain_key(name), _encode(domain))
         write = self._store.seal()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -67,7 +68,9 @@ class Store:
                 readahead=False,
             )
             for name in self._names:
-                self._tables[name] = self._env.open_db(name.encode(), create=not self._is_readonly)
+                # A folder of an earlier version lacks the newer tables until a crawl goes on in it: they are empty.
+                with suppress(lmdb.NotFoundError):
+                    self._tables[name] = self._env.open_db(name.encode(), create=not self._is_readonly)
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}") from error
 
@@ -101,6 +104,8 @@ class Store:
                 changed = changes[table].get(group)
                 if changed is not None and key in changed:
                     return changed[key]
+        if table not in self._tables:
+            return None
         with self._begin(table) as txn:
             value: bytes | None = txn.get(key)
             return value
@@ -117,6 +122,8 @@ class Store:
         """Return the first entries with a prefix beyond a key, in order."""
         changed = self._changed(table, prefix)
         entries = [(key, value) for key, value in changed.items() if value is not None and key > after]
+        if table not in self._tables:
+            return []
         with self._begin(table) as txn:
             entries += _some(_forwards(txn.cursor(), prefix, after), changed, count)
         entries.sort()
@@ -126,6 +133,8 @@ class Store:
         """Return the last entries with a prefix, last first."""
         changed = self._changed(table, prefix)
         entries = [(key, value) for key, value in changed.items() if value is not None]
+        if table not in self._tables:
+            return []
         with self._begin(table) as txn:
             entries += _some(_backwards(txn.cursor(), prefix), changed, count)
         entries.sort(reverse=True)
@@ -143,7 +152,7 @@ class Store:
     def committed(self, table: str, prefix: bytes = b"") -> Iterator[Item]:
         """Yield committed entries in order, in slices: no read transaction lasts."""
         after = b""
-        while True:
+        while table in self._tables:
             with self._begin(table) as txn:
                 items = _forwards(txn.cursor(), prefix, after)
                 batch = [item for item, _ in zip(items, range(_SLICE), strict=False)]
@@ -154,6 +163,8 @@ class Store:
 
     def committed_keys(self, table: str) -> Iterator[bytes]:
         """Yield all committed keys within one read transaction: for opening, when nobody writes."""
+        if table not in self._tables:
+            return
         with self._begin(table) as txn:
             keys: Iterator[bytes] = txn.cursor().iternext(keys=True, values=False)
             yield from keys
@@ -161,6 +172,8 @@ class Store:
     def committed_count(self, table: str) -> int:
         """Return how many entries are committed."""
         assert self._env is not None
+        if table not in self._tables:
+            return 0
         with self._env.begin() as txn:
             count: int = txn.stat(self._tables[table])["entries"]
             return count

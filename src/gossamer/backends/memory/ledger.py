@@ -159,9 +159,12 @@ class MemoryLedger:
         """Return the first page that had this content."""
         return self._contents.get(content_hash)
 
-    def put_content(self, content_hash: bytes, first: ContentRecord) -> None:
-        """Name the first page that had this content; a later one changes nothing."""
-        self._contents.setdefault(content_hash, first)
+    def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
+        """Name the first page that has this content; return the one that is known already, if any."""
+        first = self._contents.get(content_hash)
+        if first is None:
+            self._contents[content_hash] = page
+        return first
 
     def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
         """Append to the change feed."""

@@ -44,7 +44,7 @@ _VALUES = _side_by_side([0xFFFFFFFF] * LANES)
 _GUARDS = _side_by_side([1 << 32] * LANES)
 
 
-def plain_minhash(text: str) -> bytes:
+def plain_minhash(text: str | bytes) -> bytes:
     """Return the signature of a text, by Python alone; empty where there are no words.
 
     All lanes stand in one number, so that one multiplication serves them all: 3 µs a shingle, where a loop

@@ -29,7 +29,7 @@ class Scheme(Struct, frozen=True):
     """A way to sign texts."""
 
     edition: str
-    sign: Callable[[str], bytes]
+    sign: Callable[[str | bytes], bytes]
 
 
 SCHEMES: Final[Mapping[NearDup, Scheme]] = {
@@ -38,7 +38,7 @@ SCHEMES: Final[Mapping[NearDup, Scheme]] = {
 }
 
 
-def signature_of(text: str, near_dup: NearDup) -> bytes:
+def signature_of(text: str | bytes, near_dup: NearDup) -> bytes:
     """Return the signature of what a page says; empty where it says nothing, or where nothing is compared."""
     scheme = SCHEMES.get(near_dup)
     return scheme.sign(text) if scheme is not None else b""

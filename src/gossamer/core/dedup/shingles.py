@@ -2,7 +2,8 @@
 
 A word is a run of UTF-8 bytes between ASCII blanks, its ASCII letters in lower case; so C and
 Python agree on any text, lone surrogates too. A text of fewer than five words is one shingle
-of all of them. Of a long text the first `MOST_CHARS` characters count. Scripts that put no
+of all of them. Of a long text the first `MOST_CHARS` characters count (bytes, where it comes in
+UTF-8, as from a crawl). Scripts that put no
 blanks between words (Chinese, Thai) are compared clause by clause: coarser, never wrongly.
 
 A word's hash is XXH32. A shingle's is their sum by powers of `FOLD`, mixed, all modulo 2**64.
@@ -25,12 +26,13 @@ _FOLD_2, _FOLD_3, _FOLD_4 = FOLD**2 & MASK, FOLD**3 & MASK, FOLD**4 & MASK
 _word_hash = lru_cache(1 << 16)(xxh32_intdigest)
 
 
-def words_of(text: str) -> list[bytes]:
+def words_of(text: str | bytes) -> list[bytes]:
     """Return the words of a text, in order."""
-    return text[:MOST_CHARS].encode("utf-8", "surrogatepass").lower().split()
+    part = text[:MOST_CHARS]
+    return (part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")).lower().split()
 
 
-def shingle_hashes(text: str) -> list[int]:
+def shingle_hashes(text: str | bytes) -> list[int]:
     """Return the 64-bit hashes of a text's shingles, in order; none where there are no words."""
     words = [_word_hash(word) for word in words_of(text)]
     if len(words) < WORDS:

@@ -14,7 +14,7 @@ from gossamer.kernel import kernel
 BITS: Final = 64
 
 
-def plain_simhash(text: str) -> bytes:
+def plain_simhash(text: str | bytes) -> bytes:
     """Return the signature of a text, by Python alone; empty where there are no words."""
     hashes = shingle_hashes(text)
     if not hashes:
