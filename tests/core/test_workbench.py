@@ -191,7 +191,7 @@ class WorkbenchModel(RuleBasedStateMachine):
 
     @invariant()
     def every_host_is_counted_where_it_is(self) -> None:
-        assert Counter(host.place for host in self.hosts) == +Counter(self.bench.count)
+        assert Counter(host.place for host in self.hosts) == +Counter(dict(enumerate(self.bench.count)))
         assert self.bench.next_due() == min(self.due.values(), default=None)
 
     @invariant()

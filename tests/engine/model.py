@@ -374,7 +374,9 @@ class CrawlModel(RuleBasedStateMachine):
     @invariant()
     def places_are_counted_right(self) -> None:
         frontier = self.crawl.frontier
-        assert Counter(host.place for host in frontier._hosts.values()) == +Counter(frontier._bench.count)
+        assert Counter(host.place for host in frontier._hosts.values()) == +Counter(
+            dict(enumerate(frontier._bench.count))
+        )
 
     @precondition(lambda self: not self.out and not self.resolving)
     @rule()

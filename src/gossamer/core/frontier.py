@@ -249,13 +249,16 @@ class Frontier:
             host.record.queued += 1
             if not host.is_within(url):
                 continue
+            first = host.head[0] if host.head else None
             if url.not_before > now:
                 host.defer(url)
             else:
                 host.push(url)
             if len(host.head) > 2 * most:
                 host.trim(most)
-            touched[url.host] = host
+            # Behind what is first already a URL changes nothing about the turn of its host.
+            if first is None or host.head[0] is not first or host.place not in (Place.READY, Place.WAITING):
+                touched[url.host] = host
         for host in touched.values():
             if host.place is not Place.BLOCKED and host.in_flight < host.connections:
                 self._settle(host, now)
@@ -829,7 +832,7 @@ class Frontier:
 
     def places(self) -> dict[str, int]:
         """Return how many hosts are in each place."""
-        return {place.value: count for place, count in self._bench.count.items()}
+        return {place.name.lower(): self._bench.count[place] for place in Place}
 
     def is_in_flight(self, order_id: int) -> bool:
         """Tell whether an order is out."""

@@ -76,8 +76,7 @@ def _without_credentials(href: str) -> str:
 
 def host_of(url: str) -> str:
     """Return the host name of a canonical URL, without port and final dot (an IPv6 address keeps its brackets)."""
-    start = url.index("://") + 3
-    authority = url[start : url.index("/", start)]
+    authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # behind "https://" or "http://" and a letter
     if authority.startswith("["):
         return authority[: authority.index("]") + 1]
     colon = authority.find(":")
@@ -88,12 +87,12 @@ def host_of(url: str) -> str:
 
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a canonical URL: what robots.txt goes by."""
-    return url[: url.index("/", url.index("://") + 3)]
+    return url[: url.index("/", 8)]
 
 
 def path_of(url: str) -> str:
     """Return path and query of a canonical URL."""
-    return url[url.index("/", url.index("://") + 3) :]
+    return url[url.index("/", 8) :]
 
 
 def port_of(url: str) -> int:

@@ -1,7 +1,8 @@
 """A worker in a process of its own: `python -m gossamer.runtime.worker_process FD`.
 
 Reads orders from the socket that the hub left open for it, answers with results in
-batches, one a turn of the event loop. Ends when the hub says so or is gone.
+batches: a frame costs the hub as much as two pages do. What is done waits up to
+`FLUSH_S` for company, unless nothing else is under way. Ends when the hub says so or is gone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from gossamer.runtime.crew import open_worker
 from gossamer.runtime.worker import Worker
 
 RECENT_COPIES = 100_000
+FLUSH_S = 0.004
+MOST_RESULTS = 16  # in one frame
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -62,7 +65,8 @@ class WorkerEnd:
         self._frames = messages.FrameReader()
         self._results: list[Result] = []
         self._writer: asyncio.StreamWriter | None = None
-        self._is_flush_planned = False
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._under_way = 0
         self._finder: CopyFinder | None = None
 
     async def run(self) -> None:
@@ -100,6 +104,7 @@ class WorkerEnd:
                     if self._finder is not None:
                         self._finder.expect(order)
                     worker.start(order)
+                self._under_way += len(orders)
             case messages.Sync(number):
                 await worker.sync()
                 self._flush()
@@ -113,13 +118,15 @@ class WorkerEnd:
                 yield message
 
     def on_result(self, result: Result) -> None:
-        """Keep a result until the end of this turn of the loop."""
+        """Keep a result for a moment, until it has company."""
         if self._finder is not None:
             self._finder.note(result)
         self._results.append(result)
-        if not self._is_flush_planned:
-            self._is_flush_planned = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        self._under_way -= 1
+        if not self._under_way or len(self._results) >= MOST_RESULTS:
+            self._flush()
+        elif self._flush_timer is None:
+            self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
         """Tell at once."""
@@ -130,7 +137,9 @@ class WorkerEnd:
         self._send(messages.Failed(type(error).__name__, str(error)))
 
     def _flush(self) -> None:
-        self._is_flush_planned = False
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
         if self._results:
             failpoints.reach("before_report")
             results, self._results = self._results, []

@@ -26,6 +26,7 @@ from gossamer.errors import CorruptFolderError, DiskFullError, GossamerError
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used
 GROUP_BYTES: Final = 8
 LEAST_FREE_BYTES: Final = 4 << 20
+_PUT_AT_ONCE: Final = 128
 _SLICE: Final = 2000
 
 Item: TypeAlias = tuple[bytes, bytes]
@@ -228,7 +229,9 @@ class Store:
         if items:
             items.sort()  # neighbours share pages of the tree
             with txn.cursor(self._tables[name]) as cursor:
-                cursor.putmulti(items, append=name in self._appended)
+                # A call keeps the GIL: a few at a time, so that the event loop gets its turn in between.
+                for start in range(0, len(items), _PUT_AT_ONCE):
+                    cursor.putmulti(items[start : start + _PUT_AT_ONCE], append=name in self._appended)
 
 
 def _some(items: Iterator[Item], changed: Group, count: int) -> list[Item]:
