@@ -52,11 +52,13 @@ from gossamer.runtime.worker import WorkerRules
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.events import Event, EventLog, EventName, PacePromise, Promises
 from gossamer.telemetry.last_words import last_words
 from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
 from gossamer.telemetry.report import write_report
+from gossamer.telemetry.report_events import outcome_of
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
 
@@ -114,6 +116,7 @@ def promises_of(settings: Settings) -> Promises:
         host_connections=settings.host_connections,
         domain_delay_s=settings.domain_politeness_ms / 1000,
         address_delay_s=settings.address_politeness_ms / 1000,
+        address_connections=settings.address_connections,
         allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
         longest_request_s=3 * settings.timeout,
         pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
@@ -172,7 +175,7 @@ class Assembly:
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
-        self._first_failure = ""
+        self._first_trouble: Event | None = None
         self._moved_robots: set[str] = set()  # where a killed run found the robots.txt of others
         self._hub: Hub | None = None
         self._stop_reason = ""
@@ -187,14 +190,18 @@ class Assembly:
 
     def _emit(self, event: Event) -> None:
         self._events.emit(event)
-        if not self._first_failure and event.event in _TROUBLE:
-            self._first_failure = f"{event.url or event.host}: {event.reason}"
+        if self._first_trouble is None and event.event in _TROUBLE:
+            self._first_trouble = event
         if self.on_event is not None:
             self.on_event(event)
 
     def first_failure(self) -> str:
-        """Return what went wrong first, in one line."""
-        return printable(self._first_failure, 300)
+        """Return what went wrong first, in one line, and what would help."""
+        event = self._first_trouble
+        if event is None:
+            return ""
+        advice = advice_on(outcome_of(event))
+        return printable(f"{event.url or event.host}: {event.reason}", 300) + (f"; {advice}" if advice else "")
 
     # -- start ------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from gossamer.sim.web import preset
 from gossamer.telemetry.events import Event, EventName, Promises, read_events
 
 CRAWL_DELAY_S = 0.2
+CROWD = 3
 Doctor = Callable[[list[Event]], list[Event]]
 
 
@@ -164,6 +165,19 @@ def _address_too_fast(events: list[Event], _web: RunningWeb) -> list[Event]:
     return _promise(events, Promises(delay_s=0.02, address_delay_s=5.0))
 
 
+def _address_crowded(events: list[Event], _web: RunningWeb) -> list[Event]:
+    """Let one host more share an address, and be asked at one moment, than the run has promised."""
+    first: dict[str, Event] = {}
+    for one in events:
+        if one.event is EventName.FETCH_OK and not one.kind:
+            first.setdefault(one.host, one)
+    crowd = sorted(first.values(), key=lambda one: one.sent_at)[: 1 + CROWD]
+    assert len(crowd) == 1 + CROWD
+    end = max(one.ts for one in crowd) + 0.01
+    stretched = [replace(one, ts=end, address="127.9.9.9") if one in crowd else one for one in events]
+    return _promise(stretched, Promises(delay_s=0.02, address_connections=CROWD))
+
+
 @pytest.mark.parametrize(
     ("plant", "breach"),
     [
@@ -181,6 +195,7 @@ def _address_too_fast(events: list[Event], _web: RunningWeb) -> list[Event]:
         (_robots_without_connection, "robots_unreachable"),
         (_domain_too_fast, "domain_pace"),
         (_address_too_fast, "address_pace"),
+        (_address_crowded, "address_crowd"),
     ],
 )
 def test_rudeness_is_found(  # noqa: PLR0917 - fixtures
@@ -193,6 +208,26 @@ def test_rudeness_is_found(  # noqa: PLR0917 - fixtures
 ) -> None:
     folder = _doctored(good.copied(tmp_path / "rude"), lambda events: plant(events, web))
     assert breach in _breaches(capsys, folder)
+
+
+def test_a_crawl_keeps_to_its_promise_to_an_address_and_is_found_out_where_it_had_promised_less(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunningWeb(preset("small", pages=120, domains_per_address=12, slow=1.0, slow_s=0.05)) as web:
+        folder = crawl(web, tmp_path / "crawl", address_connections=CROWD).path
+    assert _breaches(capsys, folder) == {}
+    _doctored(folder, lambda events: _promise(events, Promises(delay_s=0.02, address_connections=CROWD - 1)))
+    assert set(_breaches(capsys, folder)) == {"address_crowd"}
+    _, out, _ = said(capsys, "audit", folder)
+    assert f"{CROWD} at once at address 127.1.1.1; {CROWD - 1} promised" in out
+
+
+def test_a_run_that_promised_an_address_nothing_is_not_held_to_it(
+    good: Crawled, web: RunningWeb, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = good.copied(tmp_path / "old")
+    _doctored(folder, lambda events: _promise(_address_crowded(events, web), Promises(delay_s=0.02)))
+    assert "address_crowd" not in _breaches(capsys, folder)
 
 
 def test_the_offending_fetch_is_named(

@@ -20,7 +20,7 @@ __all__ = ["finished", "small_web"]
 def test_export_to_a_file_says_how_many(finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = said(capsys, "export", finished.path, "--format", "jsonl", "-o", tmp_path / "p.jsonl")
     assert (status, out) == (0, "")
-    assert f"{finished.summary.pages} written" in err
+    assert f"{finished.summary.pages} pages written" in err
 
 
 @pytest.mark.parametrize("form", ["jsonl", "links", "cdxj"])
@@ -43,6 +43,24 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(finished: Crawled, verb: t
     assert process.returncode == 0
 
 
+def test_a_reader_that_ends_early_gets_what_was_in_the_pipe_again(finished: Crawled, tmp_path: Path) -> None:
+    kept = tmp_path / "cursor"
+    command = [*GOSSAMER, "feed", str(finished.path), "--cursor-file", str(kept)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None
+        process.stdout.read(100)  # less than the first line
+        process.stdout.close()
+    assert not kept.exists()
+
+
+def test_export_names_the_file_in_a_folder(
+    finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = said(capsys, "export", finished.path, "--format", "cdxj", "-o", tmp_path)
+    assert status == 0
+    assert err.endswith(f"captures written to {tmp_path / 'index.cdxj'}\n")
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -51,11 +69,15 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(finished: Crawled, verb: t
         ("export", "--format", "jsonl", "--where", "hots=x"),
         ("export", "--format", "parquet"),
         ("export", "--format", "jsonl", "-o", "/no/such/folder/x"),
+        ("export", "--format", "jsonl", "-o", "no-such-folder/"),
+        ("export", "--format", "jsonl", "-o", ""),
+        ("export", "--format", "jsonl", "--where", "host=,"),
         ("export", "--format", "wet", "--with-text"),
         ("feed", "--limit", "-1"),
         ("feed", "--after", "x"),
         ("feed", "--after", "99999999"),
         ("feed", "--after", "1", "--cursor-file", "c"),
+        ("feed", "--cursor-file", "/no/such/folder/c"),
         ("search", "x", "-n", "0"),
         ("search", "***"),
     ],

@@ -36,6 +36,12 @@ def refused(done: object, *words: str, status: int = 2) -> None:
         ([SEED, "--exclude-pattern", "("], ["exclude-pattern", "regular expression"]),
         ([SEED, "--allow-network", "home"], ["allow-network", "10.0.0.0/8"]),
         ([SEED, "--store", "floppy"], ["store", "floppy"]),
+        (
+            [SEED, "--crawl-delay", "2", "--politeness-ms", "50"],
+            ["--crawl-delay 2", "--politeness-ms 50", "one of them"],
+        ),
+        ([SEED, "--crawl-delay", "-1"], ["--crawl-delay -1"]),
+        ([SEED, "--crawl-delay", "nan"], ["--crawl-delay nan"]),
         (["ftp://example.org/"], ["ftp", "http"]),
         (["http://exa mple.org/"], ["not a URL"]),
         (["/no/such/seeds.txt"], ["/no/such/seeds.txt"]),
@@ -95,6 +101,19 @@ def test_a_host_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with RunningWeb(preset("small")) as web:
         done = run("crawl", "http://no-such-host.test/", "--out", str(tmp_path / "out"), "--dns", web.dns_address)
     refused(done, "no page could be fetched", "no-such-host.test", status=1)
+
+
+def test_a_closed_address_is_told_with_the_option_that_opens_it(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    with RunningWeb(preset("small")) as web:
+        (seed,) = web.seeds(1)
+        done = run("crawl", seed, "--out", out, "--dns", web.dns_address)
+        refused(done, "no page could be fetched", "blocked_address", "--allow-network CIDR", status=1)
+        why = run("why", out, seed)
+        assert "what helps  --allow-network CIDR opens" in why.stdout
+        done = run("retry", out, "--allow-network", "127.0.0.0/8", "-n", "3", "--politeness-ms", "20", "--json")
+        assert summary_of(done.stdout)["pages"] == 3, done.stderr
+        assert "--allow-network" not in run("why", out, seed).stdout
 
 
 def test_an_unknown_verb_is_told() -> None:

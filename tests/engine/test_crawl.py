@@ -108,6 +108,18 @@ def test_the_order_before_must_be_on_the_wire_even_when_an_earlier_one_ends() ->
     assert len(bench.orders(after_s=0.3)) == 1
 
 
+def test_an_answer_tells_when_its_request_had_arrived() -> None:
+    bench = Bench(*(f"http://a.test/{n}" for n in range(5)), host_connections=2)
+    (first,) = bench.past_robots()
+    bench.crawl.mark_sent(first.id, bench.now, bench.now)
+    bench.now += 0.01
+    bench.end(first)
+    assert bench.orders(after_s=0.98) == []
+    assert len(bench.orders(after_s=0.02)) == 1, (
+        "a second after the answer, not after the longest way it could have had"
+    )
+
+
 def test_without_a_delay_all_connections_of_a_host_are_used_at_once() -> None:
     bench = Bench(*(f"http://a.test/{n}" for n in range(8)), host_connections=4, delay_s=0.0)
     orders = bench.past_robots()

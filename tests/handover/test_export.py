@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
+import os
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.reader import read_record
 from gossamer.core.url import host_of
+from gossamer.errors import DiskFullError
 from gossamer.handover import parquet
 from gossamer.handover.columns import COMMON_CRAWL
 from gossamer.handover.documents import documents
 from gossamer.handover.export import export
 from gossamer.handover.links import GraphLink
+from gossamer.handover.output import write_lines
 from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.runtime.inspection import Inspection
 
@@ -72,6 +77,7 @@ def test_a_copy_has_the_text_of_its_original(finished: Crawled, tmp_path: Path) 
     assert copies
     for copy in copies:
         assert copy["text"] == lines[copy["duplicate_of"]]["text"] != ""
+        assert copy["similarity"] == 1.0
 
 
 def test_near_copies_name_their_page_and_likeness(finished: Crawled, tmp_path: Path) -> None:
@@ -209,6 +215,36 @@ def test_a_file_that_is_not_whole_is_not_seen(
     for form in ("jsonl", "parquet", "wet", "links"):
         with pytest.raises(KeyboardInterrupt):
             exported(finished, form, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_named_pipe_is_written_into_and_not_replaced(finished: Crawled, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["wc", "-l", str(pipe)], stdout=subprocess.PIPE) as reader:
+        exported(finished, "jsonl", pipe)
+        assert reader.stdout is not None
+        assert int(reader.stdout.read().split()[0]) == finished.summary.pages
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_stays_a_link(stopped: Crawled, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "pages.jsonl"
+    link.symlink_to(tmp_path / "there" / "real.jsonl")
+    exported(stopped, "jsonl", link)
+    assert link.is_symlink()
+    assert len(json_lines(tmp_path / "there" / "real.jsonl")) == stopped.summary.pages
+
+
+def test_a_full_disk_is_named_where_it_is(tmp_path: Path) -> None:
+    def lines() -> Iterator[bytes]:
+        yield b"a line\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DiskFullError, match=r"out: no room left"):
+        write_lines(lines(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

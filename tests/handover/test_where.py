@@ -56,6 +56,19 @@ def test_a_condition_holds_or_not(condition: str, is_wanted: bool) -> None:
     assert selection_from([condition]).wants(row()) is is_wanted
 
 
+@pytest.mark.parametrize(
+    ("url", "condition"),
+    [
+        ("http://[::1]:8080/", "host=[::1]"),
+        ("http://xn--bcher-kva.example/", "host=Bücher.example"),
+        ("http://www.xn--bcher-kva.example/", "domain=bücher.example"),
+    ],
+)
+def test_hosts_are_named_as_people_write_them(url: str, condition: str) -> None:
+    assert selection_from([condition]).wants(row(url=url))
+    assert not selection_from([condition]).wants(row())
+
+
 def test_near_duplicates_are_duplicates() -> None:
     near = row(near_duplicate_of=b"n" * 16)
     assert not selection_from(["duplicates=no"]).wants(near)

@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -30,13 +31,14 @@ class Seen(NamedTuple):
     path: str
     head: bytes
     connection: int
+    at: float  # when its head was read to the end
 
 
 class Call:
     """One request and the means to answer it."""
 
     def __init__(self, seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-        self.host, self.path, self.head, self.connection = seen
+        self.host, self.path, self.head, self.connection = seen.host, seen.path, seen.head, seen.connection
         self.port = port
         self.is_last = False  # the connection is closed after this
         self._reader = reader
@@ -240,7 +242,8 @@ class HostileServer:
 def _seen(head: bytes, number: int) -> Seen:
     lines = head.decode("latin-1").split("\r\n")
     host = next((line[5:].strip() for line in lines if line.lower().startswith("host:")), "")
-    return Seen(host.rpartition(":")[0].rstrip(".").lower() or host, lines[0].split(" ")[1], head, number)
+    name = host.rpartition(":")[0].rstrip(".").lower() or host
+    return Seen(name, lines[0].split(" ")[1], head, number, time.monotonic())
 
 
 def with_robots(script: Script) -> Script:

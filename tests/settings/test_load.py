@@ -15,7 +15,7 @@ from gossamer.settings.load import (
     merged,
     to_toml,
 )
-from gossamer.settings.model import PaceSetting, Settings, options
+from gossamer.settings.model import Group, PaceSetting, Settings, options
 
 
 def _file(tmp_path: Path, text: str) -> Path:
@@ -112,7 +112,12 @@ def test_an_unknown_variable_is_named() -> None:
         ({"allow_network": ["10.0.0.0/99"]}, ["allow-network", "10.0.0.0/8"]),
         ({"dns": "not an address"}, ["dns", "127.0.0.1:53"]),
         ({"store": ["tape"]}, ["store", "'tape'"]),
-        ({"pace": [{"host": "a", "speed": 1}]}, ["pace", "speed"]),
+        (
+            {"pace": [{"host": "a", "speed": 1}]},
+            ["flags: [[pace]]", "'speed'", "right would be host, delay, connections"],
+        ),
+        ({"pace": [{"host": "a"}, {"host": "b", "delay-ms": 1}]}, ["'delay-ms'", "did you mean 'delay' (in seconds)?"]),
+        ({"pace": [{"host": "a", "connection": 1}]}, ["'connection'", "did you mean 'connections'?"]),
     ],
 )
 def test_a_bad_value_is_told_in_one_line(values: dict[str, object], parts: list[str]) -> None:
@@ -190,6 +195,7 @@ def test_a_crawl_that_has_begun_keeps_its_order_but_may_change_its_limits() -> N
 def test_every_setting_is_told_to_the_user() -> None:
     for option in options():
         assert option.help
+        assert option.group in Group
         assert option.key == option.name.replace("_", "-")
     by_name = {option.name: option for option in options()}
     assert by_name["order"].choices == ["breadth", "score", "random", "tiers"]

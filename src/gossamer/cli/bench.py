@@ -18,12 +18,12 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.cli.contact import with_contact
-from gossamer.cli.options import add_options, given
+from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.errors import UsageError
 from gossamer.runtime import vitals
 from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
 from gossamer.settings.load import settings_for_new
-from gossamer.settings.model import Settings
+from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
@@ -56,11 +56,19 @@ class Figures(Struct, frozen=True):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("seed", nargs="*", metavar="SEED", help="crawl from here, as `crawl` would (a synthetic web)")
-    parser.add_argument("--pages", type=int, metavar="N", help=f"stop after N pages ({PAGES})")
-    parser.add_argument("--stages", action="store_true", help="where the time goes: CPU of each stage of a page")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    describe(
+        parser,
+        "[SEED…] [options]",
+        ["gossamer bench", "gossamer bench --pages 20000 --stages", "gossamer bench --workers auto --json"],
+    )
+    group_of(parser, Group.WHAT).add_argument(
+        "seed", nargs="*", metavar="SEED", help="crawl from here, as `crawl` would (a synthetic web)"
+    )
+    group_of(parser, Group.LIMITS).add_argument("--pages", type=int, metavar="N", help=f"stop after N pages ({PAGES})")
     add_options(parser)
+    group = group_of(parser, Group.LOOKING_ON)
+    group.add_argument("--stages", action="store_true", help="where the time goes: CPU of each stage of a page")
+    group.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:

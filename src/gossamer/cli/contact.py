@@ -32,14 +32,15 @@ def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
                 "a crawl of public hosts needs --contact URL-OR-MAIL, so that webmasters can reach you; "
                 "right would be --contact you@example.org"
             )
-        contact = _ask()
+        contact = _ask(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(contact + "\n", "utf-8")
     return replace(settings, contact=contact)
 
 
-def _ask() -> str:
+def _ask(path: Path) -> str:
     print("Webmasters should be able to reach you. It goes into the User-Agent of every request.", file=sys.stderr)
+    print(f"It is remembered in {path}; --contact gives another.", file=sys.stderr)
     while True:
         print("Your contact (a URL or mail address): ", end="", file=sys.stderr, flush=True)
         contact = sys.stdin.readline().strip()

@@ -12,11 +12,11 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
-from gossamer.cli.options import add_options, given
+from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.errors import UsageError
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
-from gossamer.settings.model import Settings
+from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.summary import Summary
@@ -30,20 +30,39 @@ STATUS_STOPPED = 11
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one a line")
-    parser.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
-    parser.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a domain a row")
-    parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)")
-    add_output_options(parser)
+    describe(
+        parser,
+        "SEED… [-o DIR] [options]",
+        [
+            "gossamer crawl example.org --contact you@example.org -n 500 -o crawls/ex",
+            "gossamer crawl seeds.txt --scope host --max-time 3600 -o crawls/list",
+            "gossamer crawl -o crawls/list          # goes on where it stopped",
+        ],
+    )
+    what = group_of(parser, Group.WHAT)
+    what.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one a line")
+    what.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
+    what.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a domain a row")
+    group_of(parser, Group.STORING).add_argument(
+        "-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)"
+    )
     add_options(parser)
+    add_output_options(parser)
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is printed."""
-    parser.add_argument("-p", "--progress", action=argparse.BooleanOptionalAction, default=None, help="show progress")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="print errors; -vv every event")
-    parser.add_argument("-d", "--debug", action="store_true", help="print a JSON record a page")
-    parser.add_argument("--json", action="store_true", help="the last line is the summary as JSON")
+    group = group_of(parser, Group.LOOKING_ON)
+    group.add_argument(
+        "-p",
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show progress (on, at a terminal)",
+    )
+    group.add_argument("-v", "--verbose", action="count", default=0, help="print errors; -vv every event")
+    group.add_argument("-d", "--debug", action="store_true", help="print a JSON record a page")
+    group.add_argument("--json", action="store_true", help="the last line is the summary as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="which web (small)")
     parser.add_argument("--pages", type=int, metavar="N", help="pages in all")
     parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/demo-<time>)")
-    parser.add_argument("--politeness-ms", type=int, default=100, metavar="N", help="pace (100: these hosts are ours)")
+    parser.add_argument("--politeness-ms", type=int, default=100, metavar="MS", help="pace (100: these hosts are ours)")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
     add_output_options(parser)
 

@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("gossamer", lambda: (True, f"{__version__} on Python {platform.python_version()}")),
         ("python", _check_python),
         ("packages", _check_packages),
+        ("compiled", _check_compiled),
         ("libcurl", _check_libcurl),
         ("open files", _check_files),
         ("disk", _check_disk),
@@ -61,6 +62,19 @@ def _check_packages() -> tuple[bool, str]:
         except metadata.PackageNotFoundError:
             missing.append(name)
     return not missing, f"missing: {', '.join(missing)}; install gossamer anew" if missing else ", ".join(found)
+
+
+def _check_compiled() -> tuple[bool, str]:
+    """Tell which compiled parts are there. Without them all works, but slower: no fault of the machine's."""
+    from gossamer.kernel import kernel
+    from gossamer.parse import scan
+
+    parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
+    there = [name for name, is_there in parts.items() if is_there]
+    missing = [name for name, is_there in parts.items() if not is_there]
+    if not missing:
+        return True, ", ".join(there)
+    return True, f"not built: {', '.join(missing)}; a page costs 9 times as much (--near-dup off: twice)"
 
 
 def _check_libcurl() -> tuple[bool, str]:

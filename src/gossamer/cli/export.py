@@ -8,11 +8,12 @@ from pathlib import Path
 
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
-from gossamer.handover.export import FORMATS, export
+from gossamer.handover.export import FORMATS, export, target_file
 from gossamer.handover.where import FIELDS, selection_from
 from gossamer.runtime.inspection import Inspection
 from gossamer.telemetry.text import count
 
+_UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
 _TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
 _FORMATS = """formats:
   jsonl    a page a line: what is known of it, its text, its links
@@ -39,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("--format", required=True, choices=tuple(FORMATS), help="see below")
     parser.add_argument(
-        "-o", "--out", type=Path, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout"
+        "-o", "--out", type=_out, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout"
     )
     parser.add_argument(
         "--where",
@@ -59,5 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
     with quiet_pipe(), Inspection(arguments.dir) as crawl:
         written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
         if arguments.out is not None:
-            print(f"{count(written)} written to {arguments.out}", file=sys.stderr)
+            target = target_file(arguments.format, arguments.out)
+            print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)
     return 0
+
+
+def _out(text: str) -> Path:
+    """Return the file or folder that is meant: what ends with a slash is no file."""
+    path = Path(text)
+    if not text or (text.endswith("/") and not path.is_dir()):
+        raise UsageError(f"-o {text!r}: no such folder")
+    return path

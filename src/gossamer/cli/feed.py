@@ -11,6 +11,7 @@ from pathlib import Path
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
+from gossamer.handover.output import no_room_told
 from gossamer.runtime.inspection import Inspection
 
 PAUSE_S = 0.5
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--limit {arguments.limit}: at least 1")
     kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
     after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
-    with quiet_pipe(), Inspection(arguments.dir) as crawl:
+    with quiet_pipe(), no_room_told("stdout"), Inspection(arguments.dir) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
         out = FeedOutput(kept, after)
@@ -53,8 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
             entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
             for entry in islice(entries, arguments.limit):
                 out.write(entry.to_json(), entry.cursor)
-        finally:
+        except BrokenPipeError:
+            raise  # what the reader had not taken out of the pipe is lost: the cursor stays, and it comes again
+        except BaseException:
             out.flush()
+            raise
+        out.flush()
     return 0
 
 

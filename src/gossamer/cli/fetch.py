@@ -12,6 +12,7 @@ from gossamer.core.url import canonical, links_from
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.records import Document, Exchange, Outcome
 from gossamer.settings.seeds import Seed, seed_from
+from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import printable, size
 
 
@@ -49,6 +50,7 @@ def _show(exchange: Exchange, *, all_links: bool) -> None:
     for line in exchange.response_head.decode("latin-1").splitlines():
         print(f"< {printable(line)}".rstrip())
     _row("outcome", f"{exchange.outcome} {exchange.error}".strip())
+    _row("what helps", advice_on(exchange.outcome))
     _row("address", exchange.address)
     if exchange.sent_at:
         _row("time", f"{1000 * (exchange.finished_at - exchange.sent_at):.0f} ms from request to end")

@@ -4,36 +4,68 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
-from gossamer.settings.model import Option, options
+from gossamer.settings.model import Group, Option, options
+
+_CONFIG_HELP = "settings from a file; each below is a key of it, and GOSSAMER_… in the environment"
+
+
+class GroupedHelp(argparse.RawDescriptionHelpFormatter):
+    """Help in which an option takes as little room as it can: `-n, --max-pages N`, `--[no-]traps`."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return super()._format_action_invocation(action)
+        names = list(action.option_strings)
+        if isinstance(action, argparse.BooleanOptionalAction):
+            # Each --name is followed by its --no-name.
+            names = [f"--[no-]{n[2:]}" if n[:2] == "--" else n for n in names if n[:5] != "--no-"]
+        value = "" if action.nargs == 0 else f" {self._format_args(action, action.dest.upper())}"
+        return ", ".join(names) + value
+
+
+def describe(parser: argparse.ArgumentParser, usage: str, examples: Sequence[str]) -> None:
+    """Give a verb with settings its usage in one line, the headings in their order, and examples at the end."""
+    parser.usage = f"{parser.prog} {usage}"
+    parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
+    parser.formatter_class = GroupedHelp
+    for group in Group:
+        group_of(parser, group)  # a heading without options is not shown
+
+
+def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._ArgumentGroup:
+    """Return the group of that name, made where it is not there yet."""
+    known = {each.title: each for each in parser._action_groups}
+    return known.get(group.value) or parser.add_argument_group(group.value)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for every setting."""
-    group = parser.add_argument_group("settings (each also a key of --config and GOSSAMER_… in the environment)")
+    """Add an option for every setting, under its heading."""
+    parser.add_argument("--config", metavar="FILE.toml", type=Path, help=_CONFIG_HELP)
     for option in options():
+        group = group_of(parser, option.group)
         if option.name != "pace":
             _add(group, option)
-    group.add_argument("--crawl-delay", metavar="SECONDS", type=float, help="as --politeness-ms, in seconds")
-    group.add_argument("--config", metavar="FILE.toml", type=Path, help="settings from a file")
+        if option.name == "politeness_ms":
+            group.add_argument("--crawl-delay", metavar="SECONDS", type=float, help="as --politeness-ms, in seconds")
 
 
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     flags = [*option.flags, f"--{option.key}"]
-    note = "" if option.default in (None, "", ()) or option.is_switch else f" ({_shown(option.default)})"
     if option.is_switch:
         group.add_argument(
-            *flags, action=argparse.BooleanOptionalAction, default=None, dest=option.name, help=_safe(option.help)
+            *flags, action=argparse.BooleanOptionalAction, default=None, dest=option.name, help=_help(option)
         )
     elif option.choices:
-        group.add_argument(
-            *flags, choices=option.choices, default=None, dest=option.name, help=_safe(option.help + note)
-        )
+        group.add_argument(*flags, choices=option.choices, default=None, dest=option.name, help=_help(option))
     else:
         group.add_argument(
             *flags,
@@ -41,15 +73,20 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
             metavar=option.metavar,
             default=None,
             dest=option.name,
-            help=_safe(option.help + ("" if option.is_repeatable else note)),
+            help=_help(option),
         )
 
 
-def _safe(text: str) -> str:
-    return text.replace("%", "%%")
+def _help(option: Option) -> str:
+    """Return what an option does, with its default where that is one value."""
+    has_note = option.default not in (None, "", ()) and not option.is_repeatable
+    note = f" ({_shown(option.default)})" if has_note else ""
+    return (option.help + note).replace("%", "%%")
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - a default of any kind
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return str(value).removesuffix(".0")
 
 
@@ -62,8 +99,16 @@ def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
     sources.append(("environment", from_environment(os.environ)))
     flags = {option.name: value for option in options() if (value := getattr(arguments, option.name, None)) is not None}
     if arguments.crawl_delay is not None:
-        if arguments.crawl_delay < 0:
-            raise UsageError(f"--crawl-delay {arguments.crawl_delay:g}: not a number of seconds")
-        flags["politeness_ms"] = round(arguments.crawl_delay * 1000)
+        flags["politeness_ms"] = _milliseconds(arguments.crawl_delay, flags.get("politeness_ms"))
     sources.append(("command line", flags))
     return sources
+
+
+def _milliseconds(crawl_delay_s: float, politeness_ms: str | None) -> int:
+    """Return --crawl-delay as --politeness-ms, where only one of them was given."""
+    if politeness_ms is not None:
+        both = f"--crawl-delay {crawl_delay_s:g} and --politeness-ms {politeness_ms}"
+        raise UsageError(f"{both} set the same thing; right would be one of them")
+    if not 0 <= crawl_delay_s < float("inf"):
+        raise UsageError(f"--crawl-delay {crawl_delay_s:g}: not a number of seconds")
+    return round(crawl_delay_s * 1000)

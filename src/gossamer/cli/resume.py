@@ -7,15 +7,25 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.options import add_options, given
+from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.settings.load import settings_for_known
+from gossamer.settings.model import Group
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
-    add_output_options(parser)
+    describe(
+        parser,
+        "DIR [options]",
+        [
+            "gossamer resume crawls/ex",
+            "gossamer resume crawls/ex --max-pages 5000",
+            "gossamer resume crawls/ex --crawl-delay 5 --block-host shop.example.org",
+        ],
+    )
+    group_of(parser, Group.WHAT).add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     add_options(parser)
+    add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,21 +10,32 @@ from pathlib import Path
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.options import add_options, given
+from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.core.url import host_of
 from gossamer.records import UrlRecord, UrlState
 from gossamer.settings.load import settings_for_known
+from gossamer.settings.model import Group
 from gossamer.telemetry.text import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
-    parser.add_argument("--list", action="store_true", help="only list the dead letters")
-    parser.add_argument("--outcome", action="append", metavar="WORD", help="only those that ended so (timeout, …)")
-    parser.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
-    add_output_options(parser)
+    describe(
+        parser,
+        "DIR [options]",
+        [
+            "gossamer retry crawls/ex --list",
+            "gossamer retry crawls/ex --outcome timeout --timeout 30",
+            "gossamer retry crawls/ex --host www.example.org",
+        ],
+    )
+    what = group_of(parser, Group.WHAT)
+    what.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    what.add_argument("--list", action="store_true", help="only list the dead letters")
+    what.add_argument("--outcome", action="append", metavar="WORD", help="only those that ended so (timeout, …)")
+    what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
     add_options(parser)
+    add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from gossamer.core.url import canonical, host_of, url_id
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
 from gossamer.runtime.inspection import Inspection
 from gossamer.settings.seeds import seed_from
+from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.life import FOUND_AS, Life, LifeSource, life_of
 from gossamer.telemetry.report_terminal import moment
 from gossamer.telemetry.text import count, duration, printable, size
@@ -105,6 +106,7 @@ def _told(life: Life, crawl: Inspection, archive: Path) -> Lines:
     yield "robots.txt", _robots(life, crawl.now)
     yield from _attempts(life)
     yield from (("note", note) for note in life.notes)
+    yield from _advice(life, crawl)
     yield from _waiting(life)
     if life.row is not None and life.row.state is not UrlState.QUEUED:
         yield from _stored(life, life.row, archive)
@@ -163,6 +165,13 @@ def _attempts(life: Life) -> Lines:
         target = f" to {attempt.target}" if attempt.target else ""
         reason = attempt.reason if attempt.reason not in ("", attempt.outcome) else attempt.outcome
         yield "fetched", f"{moment(attempt.at)} UTC, {what}{reason}{target}, {attempt.total_ms} ms{again}"
+
+
+def _advice(life: Life, crawl: Inspection) -> Lines:
+    row = life.row
+    advice = advice_on(row.outcome) if row is not None and row.state is UrlState.DEAD else ""
+    if row is not None and advice:
+        yield "what helps", f"{advice}; with it 'gossamer retry {crawl.folder.path}' tries again"
 
 
 def _waiting(life: Life) -> Lines:

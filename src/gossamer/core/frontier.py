@@ -143,6 +143,8 @@ class _Running(Struct):
     url: QueuedUrl | None
     errand: RobotsErrand | None
     is_sent: bool = False
+    next_at_before: float = 0.0  # of its host, when it was sent
+    next_at_held: float = 0.0  # since, as long as nobody knows when it arrived; 0: not reported as sent
 
 
 class Frontier:
@@ -329,7 +331,9 @@ class Frontier:
             host.unsent = 0
         arrived_at = max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S
         self._hold_gates(running, arrived_at)
+        running.next_at_before = host.record.next_at
         self._hold_pace(host, arrived_at)
+        running.next_at_held = host.record.next_at
         self._settle(host, now)
 
     def _hold_gates(self, running: _Running, arrived_at: float) -> None:
@@ -360,6 +364,9 @@ class Frontier:
         if host.record.parked_until > max(before, now):
             what.parked_s = host.record.parked_until - now
         host.record.delay_s = self._delay_s(host)
+        if running.next_at_held and running.next_at_held == host.record.next_at:
+            # Nothing was sent since: now that its arrival is known, the longest way it could have had counts no more.
+            host.record.next_at = running.next_at_before
         self._hold_pace(host, asked_at)
         self._settle(host, now)
         for other in freed:

@@ -185,7 +185,7 @@ def _our_columns(document: PageDocument) -> dict[str, Any]:
         "found_via": facts.found_via,
         "duplicate_of": facts.duplicate_of or None,
         "near_duplicate_of": facts.near_duplicate_of or None,
-        "similarity": facts.similarity if facts.near_duplicate_of else None,
+        "similarity": facts.similarity if facts.duplicate_of or facts.near_duplicate_of else None,
         "words": article.words,
         "content_bytes": facts.bytes,
         "outlinks": len(article.links),

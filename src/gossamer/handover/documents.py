@@ -127,7 +127,7 @@ class DocumentMaker:
             truncated=row.truncated,
             duplicate_of=self.url_of(row.duplicate_of),
             near_duplicate_of=self.url_of(row.near_duplicate_of),
-            similarity=round(row.similarity, 4),
+            similarity=1.0 if row.duplicate_of else round(row.similarity, 4),
             directives=row.directives,
             usage=row.usage,
             storage=Storage(span.file, span.offset, span.length, page.record.id),

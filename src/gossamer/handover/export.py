@@ -37,9 +37,9 @@ def export(
 ) -> int:
     """Write a crawl that is open for reading in one of `FORMATS` to a file, into a folder, or to stdout (None).
 
-    Return how many lines, rows or records were written.
+    Return how many pages, captures, links or texts were written.
     """
-    target = _target(form, out)
+    target = target_file(form, out)
     if form == "parquet":
         require_pyarrow()
         assert target is not None
@@ -50,13 +50,15 @@ def export(
         # The first record describes the file.
         return _write_members(wet_members(documents(crawl, selection), name, about), target) - 1
     if form == "links":
-        return write_lines(link_lines(documents(crawl, selection), _links_form(target)), target)
+        layout = _links_form(target)
+        written = write_lines(link_lines(documents(crawl, selection), layout), target)
+        return written if layout == "jsonl" else written - 1  # the header
     if form == "cdxj":
         return write_lines(index_lines(crawl, selection), target)
     return write_lines((document.to_json() + b"\n" for document in documents(crawl, selection)), target)
 
 
-def _target(form: str, out: Path | None) -> Path | None:
+def target_file(form: str, out: Path | None) -> Path | None:
     """Return the file to write; None is stdout."""
     if out is not None:
         return out / FORMATS[form] if out.is_dir() else out

@@ -131,6 +131,8 @@ class CursorFile:
         try:
             text = self._path.read_text("ascii", "replace").strip()
         except FileNotFoundError:
+            if not self._path.parent.is_dir():
+                raise UsageError(f"{self._path}: no such folder: {self._path.parent}") from None
             return 0
         except OSError as error:
             raise UsageError(f"{self._path}: cannot be read: {error.strerror or error}") from error

@@ -1,7 +1,11 @@
-"""Where an export goes: to stdout, or to a file that is there whole or not at all."""
+"""Where an export goes: to stdout, or to a file that is there whole or not at all.
+
+A device or a named pipe is written into, never replaced. A link stays a link: the file that it leads to is replaced.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import sys
@@ -10,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from gossamer.errors import UsageError
+from gossamer.errors import DiskFullError, UsageError
 
 _GZIP_LEVEL = 6
 
@@ -18,22 +22,42 @@ _GZIP_LEVEL = 6
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes its name when all is written; after an error or Ctrl-C nothing is left."""
-    unfinished = path.with_name(f".{path.name}.tmp")
+    if path.exists() and not path.is_file():
+        with _opened(path, path) as file, no_room_told(path):
+            yield file
+        return
+    final = path.resolve()
+    unfinished = final.with_name(f".{final.name}.tmp")
+    file = _opened(unfinished, path)
     try:
-        file = unfinished.open("wb")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    try:
-        with file:
+        with no_room_told(path), file:
             yield file
             if not file.closed:
                 file.flush()
                 os.fsync(file.fileno())
-        unfinished.replace(path)
+        unfinished.replace(final)
     except BaseException:
         with suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def _opened(path: Path, named: Path) -> BinaryIO:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise UsageError(f"{named}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def no_room_told(where: Path | str) -> Iterator[None]:
+    """Say of a full disk where it is: it need not be that of the crawl."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFullError(f"{where}: no room left") from error
 
 
 def write_lines(lines: Iterable[bytes], out: Path | None) -> int:
@@ -58,6 +82,7 @@ def write_stream(lines: Iterable[bytes], file: BinaryIO) -> int:
 
 
 def _to_stdout(lines: Iterable[bytes]) -> int:
-    count = write_stream(lines, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    with no_room_told("stdout"):
+        count = write_stream(lines, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
     return count

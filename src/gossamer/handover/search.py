@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -191,7 +192,7 @@ def fts_query(words: str) -> str:
     """
     wanted: list[str] = []
     unwanted: list[str] = []
-    for minus, phrase, word in _TERM.findall(words.replace("\0", " ")):
+    for minus, phrase, word in _TERM.findall(unicodedata.normalize("NFC", words.replace("\0", " "))):
         parts = _WORD.findall(_spaced(phrase or word))
         if parts:
             star = "*" if word.endswith("*") else ""

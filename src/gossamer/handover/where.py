@@ -17,14 +17,14 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
-from gossamer.core.url import host_of
+from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.records import UrlRecord
 
 Test = Callable[[UrlRecord], bool]
 
 _CONDITION = re.compile(r"\s*([A-Za-z_]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
-_PATTERN = re.compile(r"[*?\[]")
+_PATTERN = re.compile(r"[*?]")
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -88,13 +88,13 @@ def selection_from(conditions: Sequence[str]) -> Selection:
         else:
             tests.append(_test(text, field, sign, value))
         if field == "host" and sign == "=" and not _PATTERN.search(value):
-            hosts = _values(value.lower())
+            hosts = [_ascii_host(name) for name in _values(value.lower())]
     return Selection(tuple(tests), tuple(languages), frozenset(fields), tuple(dict.fromkeys(hosts)))
 
 
 def _split(text: str) -> tuple[str, str, str]:
     match = _CONDITION.fullmatch(text)
-    if match is None or not match[3]:
+    if match is None or not _values(match[3]):
         raise UsageError(f"--where {text!r}: not a condition; right would be host=example.org or status>=400")
     field = match[1].lower()
     if field not in FIELDS:
@@ -114,10 +114,18 @@ def _values(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def _ascii_host(name: str) -> str:
+    """Return a host name as URLs have it: `bücher.example` is `xn--bcher-kva.example`."""
+    url = None if name.isascii() else canonical(f"http://{name}/")
+    return host_of(url) if url is not None else name
+
+
 def _test(text: str, field: str, sign: str, value: str) -> Test:
     if field in _TEXTS:
         _require(text, sign, "=", "!=")
-        return _text_test(_TEXTS[field], _values(value.lower()), is_equal=sign == "=")
+        values = _values(value.lower())
+        names = values if field == "type" else [_ascii_host(name) for name in values]
+        return _text_test(_TEXTS[field], names, is_equal=sign == "=")
     if field in _NUMBERS:
         return _number_test(text, _NUMBERS[field], sign, value)
     _require(text, sign, "=")
@@ -130,6 +138,7 @@ def _test(text: str, field: str, sign: str, value: str) -> Test:
 
 
 def _text_test(read: Callable[[UrlRecord], str], patterns: list[str], *, is_equal: bool) -> Test:
+    patterns = [pattern.replace("[", "[[]") for pattern in patterns]  # as in http://[::1]/, not a set of letters
     return lambda row: any(fnmatchcase(read(row), pattern) for pattern in patterns) is is_equal
 
 

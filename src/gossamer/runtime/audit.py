@@ -156,6 +156,7 @@ def _promises_of(settings: Settings) -> Promises:
         host_connections=settings.host_connections,
         domain_delay_s=settings.domain_politeness_ms / 1000,
         address_delay_s=settings.address_politeness_ms / 1000,
+        address_connections=settings.address_connections,
         allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
         longest_request_s=3 * settings.timeout,
         pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),

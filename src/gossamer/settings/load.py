@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
-from gossamer.settings.model import Option, Settings, options
+from gossamer.settings.model import Option, PaceSetting, Settings, options
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
@@ -91,12 +91,25 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
 def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]) -> str:
     match = re.search(r"`\$\.(\w+)", message)
     name = match.group(1) if match else ""
+    stray = re.match(r"Object contains unknown field `(.*)` - at `\$\.pace\[", message)
+    if stray is not None:
+        return f"{named.get(name, 'settings')}: [[pace]]: {_stray_pace_key(stray.group(1))}"
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
     return (
         f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {values.get(name)!r}: {what[0].lower()}{what[1:]}"
     )
+
+
+def _stray_pace_key(key: str) -> str:
+    from difflib import get_close_matches
+
+    known = PaceSetting.__struct_fields__
+    close = get_close_matches(key, known, n=1)
+    unit = " (in seconds)" if close == ["delay"] else ""
+    hint = f"did you mean '{close[0]}'{unit}?" if close else f"right would be {', '.join(known)}"
+    return f"unknown key '{key}'; {hint}"
 
 
 _PLAIN_WORDS = {

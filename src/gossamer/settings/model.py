@@ -1,8 +1,8 @@
 """Every setting of a crawl: its name, default and meaning, in one place.
 
 The command line, the TOML file and the environment are all made from this: `--max-pages`,
-`max-pages = …`, `GOSSAMER_MAX_PAGES`. A field's metadata says how it is read and whether
-a crawl that has begun may change it.
+`max-pages = …`, `GOSSAMER_MAX_PAGES`. A field's metadata says under which heading it is listed,
+how it is read and whether a crawl that has begun may change it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,17 @@ class AfterTarget(StrEnum):
     CONTINUE = "continue"
 
 
+class Group(StrEnum):
+    """Under which heading an option is listed, in this order."""
+
+    WHAT = "what to crawl"
+    LIMITS = "limits"
+    PACE = "pace and manners"
+    FETCHING = "fetching"
+    STORING = "storing"
+    LOOKING_ON = "looking on"
+
+
 class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
     """Delay and connections for hosts of a pattern: a `[[pace]]` table in the file."""
 
@@ -49,8 +60,10 @@ class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
     connections: int | None = None
 
 
-def _field(help_text: str, *, is_fixed: bool = False, flags: tuple[str, ...] = (), metavar: str = "N") -> Meta:
-    extra = {"help": help_text, "is_fixed": is_fixed, "flags": flags, "metavar": metavar}
+def _field(
+    group: Group, help_text: str, *, is_fixed: bool = False, flags: tuple[str, ...] = (), metavar: str = "N"
+) -> Meta:
+    extra = {"group": group, "help": help_text, "is_fixed": is_fixed, "flags": flags, "metavar": metavar}
     return Meta(extra=extra)
 
 
@@ -62,83 +75,115 @@ _Seconds = Annotated[float, Meta(ge=0)]
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of one crawl. Fields marked fixed must stay as they are once a crawl has begun."""
 
-    max_pages: Annotated[_Count | None, _field("stop after N pages fetched successfully (10000)", flags=("-n",))] = None
-    max_depth: Annotated[_Natural, _field("links followed from a seed")] = 10
-    max_time: Annotated[_Seconds | None, _field("stop cleanly after SECONDS", metavar="SECONDS")] = None
-    max_pages_per_host: Annotated[_Count | None, _field("at most N pages of a host")] = None
-    max_pages_per_domain: Annotated[_Count | None, _field("at most N pages of a registrable domain")] = None
-    max_hosts_per_domain: Annotated[_Count, _field("at most N hosts of a registrable domain: wildcards in the DNS")] = (
-        1000
-    )
-    target_unique_domains: Annotated[
-        _Count | None, _field("first pass for breadth: stop at N registrable domains", is_fixed=True)
+    max_pages: Annotated[
+        _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully (10000)", flags=("-n",))
     ] = None
-    after_target: Annotated[AfterTarget, _field("after the first pass: stop, or go on with the normal policy")] = (
-        AfterTarget.STOP
+    max_depth: Annotated[_Natural, _field(Group.LIMITS, "links followed from a seed")] = 10
+    max_time: Annotated[_Seconds | None, _field(Group.LIMITS, "stop cleanly after SECONDS", metavar="SECONDS")] = None
+    max_pages_per_host: Annotated[_Count | None, _field(Group.LIMITS, "at most N pages of a host")] = None
+    max_pages_per_domain: Annotated[_Count | None, _field(Group.LIMITS, "at most N pages of a registrable domain")] = (
+        None
     )
-    scope: Annotated[Reach | None, _field("how far from the seeds (domain)", is_fixed=True)] = None
-    order: Annotated[OrderName, _field("frontier order", is_fixed=True)] = OrderName.BREADTH
-    random_seed: Annotated[_Natural, _field("decides --order random", is_fixed=True)] = 0
+    max_hosts_per_domain: Annotated[
+        _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain: wildcards in the DNS")
+    ] = 1000
+    target_unique_domains: Annotated[
+        _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_fixed=True)
+    ] = None
+    after_target: Annotated[
+        AfterTarget, _field(Group.WHAT, "after the first pass: stop, or go on with the normal policy")
+    ] = AfterTarget.STOP
+    scope: Annotated[Reach | None, _field(Group.WHAT, "how far from the seeds (domain)", is_fixed=True)] = None
+    order: Annotated[OrderName, _field(Group.WHAT, "frontier order", is_fixed=True)] = OrderName.BREADTH
+    random_seed: Annotated[_Natural, _field(Group.WHAT, "decides --order random", is_fixed=True)] = 0
     include_pattern: Annotated[
-        tuple[str, ...], _field("keep URLs that match, whatever is excluded", is_fixed=True, metavar="RE")
+        tuple[str, ...], _field(Group.WHAT, "keep URLs that match, whatever is excluded", is_fixed=True, metavar="RE")
     ] = ()
-    exclude_pattern: Annotated[tuple[str, ...], _field("leave out URLs that match", is_fixed=True, metavar="RE")] = (
-        DEFAULT_EXCLUDES
-    )
-    block_host: Annotated[tuple[str, ...], _field("never contact this host or domain", metavar="HOST")] = ()
-    max_links_per_page: Annotated[_Count, _field("new URLs taken from one page")] = 1000
-    max_queued: Annotated[_Count | None, _field("keep at most N URLs queued; the last ones become dead letters")] = None
-    politeness_ms: Annotated[_Natural, _field("least time between two requests to a host")] = 1000
-    host_connections: Annotated[_Count, _field("requests in flight to one host name")] = 1
+    exclude_pattern: Annotated[
+        tuple[str, ...], _field(Group.WHAT, "leave out URLs that match", is_fixed=True, metavar="RE")
+    ] = DEFAULT_EXCLUDES
+    block_host: Annotated[tuple[str, ...], _field(Group.WHAT, "never contact this host or domain", metavar="HOST")] = ()
+    max_links_per_page: Annotated[_Count, _field(Group.LIMITS, "new URLs taken from one page")] = 1000
+    max_queued: Annotated[
+        _Count | None, _field(Group.LIMITS, "keep at most N URLs queued; the last ones become dead letters")
+    ] = None
+    politeness_ms: Annotated[
+        _Natural, _field(Group.PACE, "least time between two requests to a host", metavar="MS")
+    ] = 1000
+    host_connections: Annotated[_Count, _field(Group.PACE, "requests in flight to one host name")] = 1
     domain_connections: Annotated[
-        _Natural, _field("requests in flight to one registrable domain, 0 = no limit", flags=("--domain-concurrency",))
+        _Natural,
+        _field(
+            Group.PACE, "requests in flight to one registrable domain, 0 = no limit", flags=("--domain-concurrency",)
+        ),
     ] = 0
     domain_politeness_ms: Annotated[
-        _Natural, _field("least time between two requests to one registrable domain, 0 = by host only")
+        _Natural,
+        _field(Group.PACE, "least time between two requests to one registrable domain, 0 = by host only", metavar="MS"),
     ] = 0
     address_politeness_ms: Annotated[
-        _Natural, _field("least time between two requests to one IP address, 0 = by host only")
+        _Natural,
+        _field(Group.PACE, "least time between two requests to one IP address, 0 = by host only", metavar="MS"),
     ] = 0
-    address_connections: Annotated[_Natural, _field("requests in flight to one IP address, 0 = no limit")] = 20
-    connections: Annotated[_Count, _field("requests in flight in all, a worker process", flags=("-c",))] = 256
-    workers: Annotated[_Natural, _field("processes; auto = one a core", metavar="N|auto")] = 1
+    address_connections: Annotated[
+        _Natural, _field(Group.PACE, "requests in flight to one IP address, 0 = no limit")
+    ] = 20
+    connections: Annotated[
+        _Count, _field(Group.FETCHING, "requests in flight in all, a worker process", flags=("-c",))
+    ] = 256
+    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto = one a core", metavar="N|auto")] = 1
     timeout: Annotated[
         Annotated[float, Meta(gt=0)],
-        _field("for connect, TLS, first byte and silence each; a whole answer 3 times that", metavar="S"),
+        _field(
+            Group.FETCHING, "for connect, TLS, first byte and silence each; a whole answer 3 times that", metavar="S"
+        ),
     ] = 10.0
-    max_bytes: Annotated[_Count, _field("of a body, decoded and on the wire")] = 5_000_000
-    max_wait: Annotated[_Seconds, _field("the crawl is over when all that is left is parked longer", metavar="S")] = (
-        300.0
+    max_bytes: Annotated[_Count, _field(Group.LIMITS, "of a body, decoded and on the wire")] = 5_000_000
+    max_wait: Annotated[
+        _Seconds, _field(Group.LIMITS, "the crawl is over when all that is left is parked longer", metavar="S")
+    ] = 300.0
+    retry_wait: Annotated[_Seconds, _field(Group.FETCHING, "first wait before a retry, then times 4", metavar="S")] = (
+        2.0
     )
-    retry_wait: Annotated[_Seconds, _field("first wait before a retry, then times 4", metavar="S")] = 2.0
-    sitemaps: Annotated[SitemapUse, _field("sitemaps that robots.txt lists")] = SitemapUse.MIXED
-    user_agent: Annotated[str, _field("the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")] = ""
-    contact: Annotated[str, _field("who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
-    robots_unreachable: Annotated[RobotsUnreachable, _field("on 5xx, time-out, no connection")] = RobotsUnreachable.DENY
-    parse_pdf_links: Annotated[bool, _field("harvest links from PDF files")] = True
-    follow_duplicates: Annotated[bool, _field("follow the links of pages seen under another URL")] = True
-    near_dup: Annotated[NearDup, _field("how pages that say nearly the same are found", is_fixed=True)] = (
-        NearDup.MINHASH
+    sitemaps: Annotated[SitemapUse, _field(Group.WHAT, "sitemaps that robots.txt lists")] = SitemapUse.MIXED
+    user_agent: Annotated[
+        str, _field(Group.PACE, "the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")
+    ] = ""
+    contact: Annotated[str, _field(Group.PACE, "who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
+    robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "on 5xx, time-out, no connection")] = (
+        RobotsUnreachable.DENY
     )
-    cooldown_sec: Annotated[_Natural, _field("a URL found again after N seconds is fetched again; 0 = never")] = 0
-    store: Annotated[tuple[str, ...], _field("where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")] = (
-        "warc",
-    )
-    accept: Annotated[tuple[str, ...], _field("keep answers of this type too", is_fixed=True, metavar="TYPE")] = ()
-    save_interval: Annotated[_Count, _field("pages a WARC file")] = 1000
-    dns: Annotated[str, _field("ask this DNS server and no other", metavar="HOST:PORT")] = ""
-    traps: Annotated[bool, _field("hold URL patterns that bring nothing new, probe for soft 404")] = True
-    allow_network: Annotated[
-        tuple[str, ...], _field("private or loopback range that links may lead to", metavar="CIDR")
+    parse_pdf_links: Annotated[bool, _field(Group.WHAT, "harvest links from PDF files")] = True
+    follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
+    near_dup: Annotated[
+        NearDup, _field(Group.STORING, "how pages that say nearly the same are found", is_fixed=True)
+    ] = NearDup.MINHASH
+    cooldown_sec: Annotated[
+        _Natural, _field(Group.WHAT, "a URL found again after N seconds is fetched again; 0 = never")
+    ] = 0
+    store: Annotated[
+        tuple[str, ...], _field(Group.STORING, "where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")
+    ] = ("warc",)
+    accept: Annotated[
+        tuple[str, ...], _field(Group.STORING, "keep answers of this type too", is_fixed=True, metavar="TYPE")
     ] = ()
-    mask_queries: Annotated[bool, _field("mask the values of query parameters in events")] = False
-    pace: Annotated[tuple[PaceSetting, ...], _field("delay and connections by host pattern (file only)")] = ()
+    save_interval: Annotated[_Count, _field(Group.STORING, "pages a WARC file")] = 1000
+    dns: Annotated[str, _field(Group.FETCHING, "ask this DNS server and no other", metavar="HOST:PORT")] = ""
+    traps: Annotated[bool, _field(Group.WHAT, "hold URL patterns that bring nothing new, probe for soft 404")] = True
+    allow_network: Annotated[
+        tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
+    ] = ()
+    mask_queries: Annotated[bool, _field(Group.STORING, "mask the values of query parameters in events")] = False
+    pace: Annotated[
+        tuple[PaceSetting, ...], _field(Group.PACE, "delay and connections by host pattern (file only)")
+    ] = ()
 
 
 class Option(Struct, frozen=True):
     """How one setting is given."""
 
     name: str
+    group: Group
     help: str
     is_fixed: bool
     flags: tuple[str, ...]
@@ -185,6 +230,7 @@ def options() -> list[Option]:
         made.append(
             Option(
                 name=field.name,
+                group=extra["group"],
                 help=extra["help"],
                 is_fixed=extra["is_fixed"],
                 flags=extra["flags"],

@@ -5,7 +5,7 @@ robots.txt of its origin, the delay that its run promised, that file's Crawl-del
 windows of Retry-After, the opt-outs. What cannot be shown counts against the crawl too.
 A request belongs to the moment of its order: what was learned while it was on its way
 cannot have been known. Costs: 5 µs a request and a read for each robots.txt; memory: a few
-hundred bytes a host.
+hundred bytes a host, and a number for each request that is on its way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import heappop, heappush
 from typing import Protocol
 
 from msgspec import Struct
@@ -46,6 +47,7 @@ class Breach(StrEnum):
     RETRY_AFTER = "retry_after"
     REPEATED = "repeated"
     TOO_MANY_AT_ONCE = "too_many_at_once"
+    ADDRESS_CROWD = "address_crowd"  # too many at once at one IP address
     OPTED_OUT = "opted_out"
     DOMAIN_PACE = "domain_pace"
     ADDRESS_PACE = "address_pace"
@@ -130,6 +132,7 @@ class Auditor:
         self._pace = _pace_of(promises)
         self._hosts: dict[str, _Host] = {}
         self._last_at: dict[str, float] = {}  # by domain and by address, where these have a pace
+        self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests under way end
         self._opted_out: dict[str, float] = {}
         self._breaches: Counter[str] = Counter()
         self._now = 0.0
@@ -160,6 +163,7 @@ class Auditor:
             for host in self._hosts.values():
                 host.last_sent_at, host.quiet_until = 0.0, 0.0
                 host.open_until.clear()
+            self._address_ends.clear()
         self._now = run.at
 
     def _note_opt_out(self, fact: OptOut) -> None:
@@ -179,6 +183,7 @@ class Auditor:
             self._judge_robots(host, asked)
         self._judge_pace(host, asked)
         self._judge_crowd(host, asked)
+        self._judge_address_crowd(asked)
         self._judge_neighbours(asked)
         if asked.is_robots:
             self._report.robots_requests += 1
@@ -299,6 +304,20 @@ class Auditor:
         most = self._pace.connections(asked.host)
         if len(host.open_until) > most:
             self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} at once; {most} promised")
+
+    def _judge_address_crowd(self, asked: Asked) -> None:
+        """Judge the requests at once to one IP address, whichever hosts they were for."""
+        most = self._promises.address_connections
+        if not most or not asked.address:
+            return
+        ends = self._address_ends.setdefault(asked.address, [])
+        # Any two that are left overlap, so all of them were on their way at one moment.
+        while ends and ends[0] <= asked.ordered_at + SLACK_S:
+            heappop(ends)
+        heappush(ends, asked.told_at)
+        if len(ends) > most:
+            detail = f"{len(ends)} at once at address {asked.address}; {most} promised"
+            self._blame(Breach.ADDRESS_CROWD, asked, detail)
 
     def _judge_neighbours(self, asked: Asked) -> None:
         """Judge the pace of the host's domain and address, where a run has promised one."""

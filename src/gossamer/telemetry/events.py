@@ -71,6 +71,7 @@ class Promises(Struct, frozen=True, omit_defaults=True):
     host_connections: int = 1
     domain_delay_s: float = 0.0
     address_delay_s: float = 0.0
+    address_connections: int = 0  # no limit, or a run of old that did not say
     allows_unreachable_robots: bool = False
     longest_request_s: float = 30.0
     pace: tuple[PacePromise, ...] = ()
