@@ -118,6 +118,27 @@ def test_a_hook_that_fails_ends_the_crawl_with_its_error(web: RunningWeb, tmp_pa
     assert (tmp_path / "c" / "report.json").is_file()
 
 
+def test_a_score_that_is_no_number_is_the_hooks_error(web: RunningWeb, tmp_path: Path) -> None:
+    async def run() -> None:
+        hooks: dict[str, Any] = {"score_link": lambda _link: "high"}
+        async with gossamer.crawl(web.seeds(), **options(web, tmp_path / "c", **hooks)) as pages:
+            await pages.finish()
+
+    with pytest.raises(ValueError, match="high"):
+        asyncio.run(run())
+
+
+def test_crawls_begun_in_the_same_second_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("time.strftime", lambda *_: "now")
+    for name in ("localhost-now", "localhost-now-2", "localhost-now-3"):
+        folder = gossamer.crawl("http://localhost/").out
+        assert folder == Path("crawls") / name
+        folder.mkdir(parents=True)
+
+
 def test_links_that_a_hook_leaves_out_are_not_asked_for(web: RunningWeb, tmp_path: Path) -> None:
     async def run() -> list[str]:
         async with gossamer.crawl(
@@ -133,7 +154,7 @@ def test_links_that_a_hook_leaves_out_are_not_asked_for(web: RunningWeb, tmp_pat
     [
         ("https://example.org/", {}, "contact"),
         ([], {}, "no seeds"),
-        ("http://localhost/", {"max_pagse": 1}, "max_pagse"),
+        ("http://localhost/", {"max_pagse": 1}, "no setting 'max_pagse'; did you mean 'max_pages'"),
         ("http://localhost/", {"max_pages": "many"}, "max"),
     ],
 )

@@ -30,7 +30,7 @@ from gossamer.handover.stored import StoredPage, StoredPages
 from gossamer.parse.article import Article
 from gossamer.ports import Ledger
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
-from gossamer.settings.load import settings_for_known, settings_for_new
+from gossamer.settings.load import check_names, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
 from gossamer.telemetry.summary import Summary
@@ -148,8 +148,9 @@ def crawl(
     found = seeds_from([seeds] if isinstance(seeds, str) else seeds)
     if not found and out is None:
         raise UsageError("no seeds; right would be gossamer.crawl('https://example.org/')")
-    folder = CrawlFolder(Path(out) if out is not None else default_folder(found[0]))
+    folder = CrawlFolder(Path(out) if out is not None else default_folder(found[0].link.host))
     folder.check_usable()
+    check_names(settings)
     sources = [("arguments", settings)]
     if folder.holds_crawl():
         chosen = settings_for_known(folder.settings_path, sources)
@@ -265,7 +266,7 @@ class Crawling:
         accept, score = self._hooks.accept_link, self._hooks.score_link
         return LinkHooks(
             None if accept is None else lambda link: self._guarded(accept, link, False),
-            None if score is None else lambda link: self._guarded(score, link, 0.0),
+            None if score is None else lambda link: self._guarded(lambda found: float(score(found)), link, 0.0),
         )
 
     def _guarded(self, hook: Callable[[Any], Any], about: object, instead: object) -> Any:  # noqa: ANN401 - as the hook

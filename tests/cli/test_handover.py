@@ -53,6 +53,17 @@ def test_a_reader_that_ends_early_gets_what_was_in_the_pipe_again(finished: Craw
     assert not kept.exists()
 
 
+def test_the_header_of_a_table_is_no_link(
+    finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [
+        said(capsys, "export", finished.path, "--format", "links", "-o", tmp_path / name)[2].split(" written")[0]
+        for name in ("links.jsonl", "links.tsv", "links.csv.gz")
+    ]
+    assert len(set(told)) == 1
+    assert told[0].endswith(" links")
+
+
 def test_export_names_the_file_in_a_folder(
     finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,12 @@ def test_a_page_that_became_a_duplicate_goes(tmp_path: Path) -> None:
         assert index.search("bridge") == []
 
 
+def test_accents_may_be_typed_apart(tmp_path: Path) -> None:
+    with SearchIndex(tmp_path) as index:
+        index.update(FakeFeed(("http://a/", "T", "two caf\u00e9s")))
+        assert [hit.url for hit in index.search("cafe\u0301s")] == ["http://a/"]
+
+
 @pytest.mark.parametrize("words", ["", "   ", '"', '""', "-", "***", "-x", "'", "()", '-"a b"'])
 def test_nothing_to_search_for_is_said(words: str) -> None:
     with pytest.raises(UsageError, match="nothing to search for"):

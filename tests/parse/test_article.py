@@ -53,6 +53,12 @@ def test_facts_are_read() -> None:
     assert found.words == len(found.text.split())
 
 
+def test_headings_are_those_that_a_reader_sees() -> None:
+    found = article('<h1>Bridges<a class="headerlink" href="#b">\u00b6</a></h1><h2 hidden>Not here</h2><h2>C#</h2>')
+    assert found.headings == [Heading(1, "Bridges"), Heading(2, "C#")]
+    assert found.title == "Bridges"
+
+
 def test_links_are_resolved_with_text_and_rel() -> None:
     links = [(link.url, link.text, link.rel, link.nofollow) for link in article(PAGE).links]
     assert links == [

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
     if not seeds and not arguments.out:
         raise UsageError("no seeds; right would be: gossamer crawl https://example.org/")
-    folder = CrawlFolder(arguments.out or default_folder(seeds[0]))
+    folder = CrawlFolder(arguments.out or default_folder(seeds[0].link.host))
     folder.check_usable()
     sources = given(arguments)
     if folder.holds_crawl():

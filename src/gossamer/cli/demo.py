@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.web import plan_of
 from gossamer.settings.load import completed, merged
-from gossamer.settings.seeds import seeds_from
+from gossamer.settings.seeds import default_folder, seeds_from
 from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import PRESETS
@@ -28,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1 where the servers saw something impolite."""
-    folder = CrawlFolder(arguments.out or Path("crawls") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}")
+    folder = CrawlFolder(arguments.out or default_folder("demo"))
     folder.check_usable()
     plan = plan_of(arguments)
     with RunningWeb(plan) as web:

@@ -146,8 +146,9 @@ def _from_html(page: PageSource) -> Article:
         modified=modified,
         noindex=said.is_noindex,
         links=_links(tree, base, said),
-        headings=_headings(tree),
     )
+    tree.remove(_UNSEEN)
+    article.headings = _headings(tree)
     article.text = main_text(tree)
     if not article.title and article.headings:
         article.title = article.headings[0].text
@@ -158,8 +159,7 @@ def _from_html(page: PageSource) -> Article:
 
 
 def main_text(tree: turbohtml.Document) -> str:
-    """Return the main text of a page. Changes the tree: read everything else first."""
-    tree.remove(_UNSEEN)
+    """Return the main text of a page without `_UNSEEN`. Changes the tree: read everything else first."""
     dense = tree.main_content()
     for heading in islice(tree.select(_HEADINGS), MAX_HEADINGS):
         heading.insert(0, Text("#" * int(heading.tag[1]) + " "))

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 FIRST_YEAR = 1990
 MOST_CHARS = 64
 _SLACK = timedelta(days=2)  # clocks and zones differ
+_UTC = re.compile(r"(?<=\d) ?(?:UTC|GMT)$")
 _DATE = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})")
 
 
@@ -42,7 +43,7 @@ def _parsed(text: str) -> datetime | date | None:
         if day is not None:
             return date(int(day[1]), int(day[2]), int(day[3]))
         if _DATE.match(text):
-            return datetime.fromisoformat(text.replace("/", "-"))
+            return datetime.fromisoformat(_UTC.sub("Z", text.replace("/", "-")))
         return parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -55,6 +55,18 @@ def _suggestion(key: str, known: Mapping[str, Option]) -> str:
     return f"; did you mean '{close[0]}'?" if close else "; 'gossamer crawl --help' lists all options"
 
 
+def check_names(values: Mapping[str, Any]) -> None:
+    """Refuse what is no setting, by its name as a program writes it."""
+    from difflib import get_close_matches
+
+    known = [option.name for option in options()]
+    for name in values:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "'gossamer crawl --help' lists all"
+            raise UsageError(f"no setting '{name}'; {hint}")
+
+
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of `GOSSAMER_…` variables, by field name."""
     known = by_key()

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
@@ -140,7 +141,8 @@ def needs_contact(seed: Seed) -> bool:
     return not opened_addresses(seed) and host != "test" and not host.endswith(".test")
 
 
-def default_folder(first: Seed) -> Path:
-    """Return the folder of a crawl that was given none."""
-    host = re.sub(r"[^\w.-]", "_", first.link.host)[:80]
-    return Path("crawls") / f"{host}-{time.strftime('%Y%m%d-%H%M%S')}"
+def default_folder(about: str) -> Path:
+    """Return the folder of a crawl that was given none, named for its first host: one that is not there yet."""
+    name = f"{re.sub(r'[^\w.-]', '_', about)[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    numbered = (Path("crawls") / (name if number == 1 else f"{name}-{number}") for number in count(1))
+    return next(path for path in numbered if not path.exists())
