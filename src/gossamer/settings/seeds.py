@@ -143,6 +143,7 @@ def needs_contact(seed: Seed) -> bool:
 
 def default_folder(about: str) -> Path:
     """Return the folder of a crawl that was given none, named for its first host: one that is not there yet."""
-    name = f"{re.sub(r'[^\w.-]', '_', about)[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    safe = re.sub(r"[^\w.-]", "_", about)[:80]
+    name = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
     numbered = (Path("crawls") / (name if number == 1 else f"{name}-{number}") for number in count(1))
     return next(path for path in numbered if not path.exists())
