@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop
-from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core import politeness, robots_book
+from gossamer.core.commands import Bury, Command, Consequence, Denied, LoadHost, Refill, Resolve, Sleep, Wake
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
 from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry
@@ -51,50 +51,6 @@ BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 _HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
 
 
-class Resolve(Struct, frozen=True):
-    """Look a host name up; answer with `learn_address` or `fail_address`."""
-
-    host: str
-
-
-class Refill(Struct, frozen=True):
-    """Read up to `count` queued URLs of a host beyond `after`; answer with `refill`."""
-
-    host: str
-    after: tuple[int, int] | None
-    count: int
-
-
-class LoadHost(Struct, frozen=True):
-    """Bring a host into memory; answer with `load_host`."""
-
-    host: str
-
-
-class Wake(Struct, frozen=True):
-    """There is room for hosts that sleep in the ledger; answer with `load_host` for up to `count`, then `woken`."""
-
-    count: int
-
-
-class Sleep(Struct, frozen=True):
-    """A host has left memory; the ledger keeps it until the time given."""
-
-    host: HostRecord
-    until: float
-
-
-class Bury(Struct, frozen=True):
-    """All that is queued at a host has failed: move it to the dead letters."""
-
-    host: HostRecord
-    outcome: Outcome
-    error: str
-
-
-Command: TypeAlias = Resolve | Refill | LoadHost | Wake | Sleep | Bury
-
-
 class FrontierLimits(Struct, frozen=True):
     """Numbers that bound the frontier. None: no limit."""
 
@@ -111,30 +67,6 @@ class FrontierLimits(Struct, frozen=True):
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
     is_unreachable_robots_allowed: bool = False
-
-
-class Denied(Struct, frozen=True):
-    """A URL that robots.txt forbids; found out when its turn came."""
-
-    url: QueuedUrl
-    decision: RobotsDecision
-
-
-class Consequence(Struct):
-    """What follows from the end of an order, for the driver to record."""
-
-    url: QueuedUrl | None = None  # the URL that the order was for; None for robots.txt
-    state: UrlState | None = None  # DONE or DEAD; QUEUED where it will be tried again
-    retry: QueuedUrl | None = None
-    hosts: list[HostRecord] = []  # changed by it: the order's own first
-    domain: DomainRecord | None = None
-    is_page: bool = False
-    new_domain: bool = False
-    robots_origin: str = ""  # whose robots.txt was asked for
-    robots: OriginRules | None = None
-    sitemaps: list[str] = []
-    fallbacks: list[QueuedUrl] = []  # bare domains whose https cannot be had: to be tried over http
-    parked_s: float = 0.0  # the host was parked for this long just now
 
 
 class _Running(Struct):

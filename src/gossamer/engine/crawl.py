@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.core import frontier as core
+from gossamer.core import commands
 from gossamer.core.catalog import change_of, queued_from, record_of, settled_record
+from gossamer.core.commands import Consequence
 from gossamer.core.domains import registrable_domain
-from gossamer.core.frontier import Consequence, Frontier
+from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Finding, Intake, Refused
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
 from gossamer.core.url import canonical, host_id, host_of, link_to
@@ -216,25 +217,25 @@ class Crawl:
     def _run_commands(self, now: float) -> bool:
         """Do what the frontier asks for; tell whether there was anything."""
         has_run = False
-        while commands := self.frontier.take_commands(now):
+        while asked := self.frontier.take_commands(now):
             has_run = True
-            for command in commands:
+            for command in asked:
                 self._run_command(command, now)
         return has_run
 
-    def _run_command(self, command: core.Command, now: float) -> None:
+    def _run_command(self, command: commands.Command, now: float) -> None:
         match command:
-            case core.Resolve(host):
+            case commands.Resolve(host):
                 self._resolves.append(host)
-            case core.Refill(host, after, count):
+            case commands.Refill(host, after, count):
                 self.frontier.refill(host, self._ledger.refill(host_id(host), after, count), count, now)
-            case core.LoadHost(host):
+            case commands.LoadHost(host):
                 self._hosts.load(self._hosts.record(host, now), now)
-            case core.Wake(count):
+            case commands.Wake(count):
                 self._hosts.wake(count, now)
-            case core.Sleep(record, until):
+            case commands.Sleep(record, until):
                 self._hosts.put_to_sleep(record, until)
-            case core.Bury(record, outcome, error):
+            case commands.Bury(record, outcome, error):
                 buried = self._ledger.bury(host_id(record.name), outcome.value, error, now)
                 self.tally.dead += buried
                 self._ledger.put_host(record)
