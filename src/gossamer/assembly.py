@@ -43,6 +43,7 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import Order, Result, RobotsRecord, UrlRecord
 from gossamer.runtime import opt_out, recovery, vitals
+from gossamer.runtime.audit import promises_of
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crew import WorkerConfig
@@ -53,7 +54,7 @@ from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.events import Event, EventLog, EventName, PacePromise, Promises
+from gossamer.telemetry.events import Event, EventLog, EventName
 from gossamer.telemetry.last_words import last_words
 from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
@@ -107,20 +108,6 @@ def pace_of(settings: Settings) -> Pace:
     """Return the pace of every host."""
     rules = [PaceRule(rule.host, rule.delay, rule.connections) for rule in settings.pace]
     return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
-
-
-def promises_of(settings: Settings) -> Promises:
-    """Return what the audit will hold a run to."""
-    return Promises(
-        delay_s=settings.politeness_ms / 1000,
-        host_connections=settings.host_connections,
-        domain_delay_s=settings.domain_politeness_ms / 1000,
-        address_delay_s=settings.address_politeness_ms / 1000,
-        address_connections=settings.address_connections,
-        allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
-        longest_request_s=3 * settings.timeout,
-        pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
-    )
 
 
 def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator, hooks: LinkHooks | None = None) -> Crawl:

@@ -142,15 +142,15 @@ def audit_crawl(crawl: Inspection, token: str) -> AuditReport:
     captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
     events = crawl.folder.events
     captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
-    auditor = Auditor(_promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
+    auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
     report = auditor.take_all(facts_in_order(events))
     if crawl.owner is not None:
         report.notes.append("the crawl is running: what happened in the last seconds is not in it")
     return report
 
 
-def _promises_of(settings: Settings) -> Promises:
-    """Return what the folder's settings promise, for runs that did not say."""
+def promises_of(settings: Settings) -> Promises:
+    """Return what settings promise: told by each run when it starts; the folder's stand in for runs that did not."""
     return Promises(
         delay_s=settings.politeness_ms / 1000,
         host_connections=settings.host_connections,
