@@ -38,6 +38,7 @@ from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
     ContentRecord,
+    DomainRecord,
     HostRecord,
     Link,
     Order,
@@ -188,13 +189,17 @@ class Crawl:
     def orders(self, now: float, most: int = 1 << 30) -> list[Order]:
         """Return the requests to make now."""
         orders: list[Order] = []
+        frontier = self.frontier
+        self._run_commands(now)
         while len(orders) < most:
-            self._run_commands(now)
-            order = self.frontier.next_order(now) if not self.is_target_reached else None
-            self._record_denied(now)
+            order = frontier.next_order(now) if not self.is_target_reached else None
+            if frontier.has_denied:
+                self._record_denied(now)
             if order is not None:
                 self._orders[order.id] = order
                 orders.append(order)
+                if frontier.has_commands:
+                    self._run_commands(now)
             elif not self._run_commands(now):
                 break
         return orders
@@ -267,26 +272,31 @@ class Crawl:
         order = self._orders.pop(result.order_id, None)
         if order is None:
             return
-        self._judge_redirect(order, result)
+        if result.outcome is Outcome.REDIRECT:
+            self._judge_redirect(order, result)
         what = self.frontier.complete(result, now)
+        ledger = self._ledger
         if result.outcome is not Outcome.WORKER_LOST:
             self.tally.count_fetch(order.kind, result)
         if order.kind is OrderKind.PAGE:
             self._evidence.note_size(what.hosts[0], result)
         for record in what.hosts:
-            self._ledger.put_host(record)
-        if what.domain is not None:
-            known = self._ledger.domain(what.domain.name)
-            what.domain.hosts = known.hosts if known is not None else 1
-            self._ledger.put_domain(what.domain)
+            ledger.put_host(record)
+        if what.domain_pages:
+            self._count_domain(what.hosts[0].domain, what.domain_pages)
         if result.archived is not None:
-            self._ledger.put_archive_end(result.archived.file, result.archive_end)
+            ledger.put_archive_end(result.archived.file, result.archive_end)
         if what.url is None:
             self._end_robots(order, result, what, now)
         else:
             self._end_page(order, what.url, result, what, now)
         if what.parked_s:
             self._tell.parked(what.hosts[0], what.parked_s, now)
+
+    def _count_domain(self, name: str, pages: int) -> None:
+        record = self._ledger.domain(name) or DomainRecord(name, hosts=1)
+        record.pages = pages
+        self._ledger.put_domain(record)
 
     def adopt(self, link: Link, now: float) -> Order | None:
         """Return an order for a queued URL whose answer was read back from the archive; None where it is not queued."""
@@ -310,7 +320,7 @@ class Crawl:
 
     def _judge_redirect(self, order: Order, result: Result) -> None:
         """Turn a redirect that leads nowhere into the failure that it is."""
-        if result.outcome is not Outcome.REDIRECT or order.kind is OrderKind.ROBOTS:
+        if order.kind is OrderKind.ROBOTS:
             return
         if result.redirect_to == order.url:
             result.outcome = Outcome.REDIRECT_LOOP
@@ -426,9 +436,9 @@ class Crawl:
         self.tally.count_page(result)
         if what.hosts[0].pages == 1:
             self.tally.unique_hosts += 1
-        if what.domain is not None and what.new_domain:
+        if what.domain_pages == 1:
             self.tally.unique_domains += 1
-            self._note_new_domain(what.domain.name)
+            self._note_new_domain(what.hosts[0].domain)
 
     def _note_new_domain(self, domain: str) -> None:
         first_pass = self._intake.first_pass
