@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord, UrlState
 
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_OK = Outcome.OK
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
+_PROBE = Source.PROBE
+_QUEUED = UrlState.QUEUED
+_UPSERT = ChangeKind.UPSERT
+
 
 def record_of(url: QueuedUrl) -> UrlRecord:
     """Return the catalog's row of a URL that waits."""
     record = UrlRecord(
         url.url,
-        UrlState.QUEUED,
+        _QUEUED,
         url.depth,
         url.source,
         url.kind,
@@ -106,14 +113,14 @@ def _keep_content(record: UrlRecord, before: UrlRecord) -> None:
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:
     """Return what a settled visit of a page means to an indexer; None where it says nothing of the page."""
-    if url.source is Source.PROBE:
+    if url.source is _PROBE:
         return None
     if result.status in (404, 410) or is_soft_404:
         return ChangeKind.GONE
-    if result.outcome is Outcome.NOT_MODIFIED:
+    if result.outcome is _NOT_MODIFIED:
         return ChangeKind.UNCHANGED
-    if result.outcome is not Outcome.OK:
+    if result.outcome is not _OK:
         return None
     if before is not None and before.content_hash and before.content_hash == result.content_hash:
         return ChangeKind.UNCHANGED
-    return ChangeKind.DUPLICATE if result.duplicate_of or result.near_duplicate_of else ChangeKind.UPSERT
+    return ChangeKind.DUPLICATE if result.duplicate_of or result.near_duplicate_of else _UPSERT

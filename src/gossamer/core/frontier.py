@@ -46,7 +46,19 @@ LONG_WAIT_S = 300.0
 CLOCK_SLACK_S = 0.005
 MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
-_IN_LINE = (Place.READY, Place.WAITING)
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_READY = Place.READY
+_BUSY = Place.BUSY
+_IDLE = Place.IDLE
+_BLOCKED = Place.BLOCKED
+_SPENT = Place.SPENT
+_WAITING = Place.WAITING
+_OK = Outcome.OK
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_DONE = UrlState.DONE
+_IN_LINE = (_READY, _WAITING)
 _NO_ADDRESS = ("",)  # of a host that the simulator, not the DNS, knows
 
 # Answers that make a bare domain fall back from https to http at once.
@@ -198,7 +210,7 @@ class Frontier:
             if first is None or host.head[0] is not first or host.place not in _IN_LINE:
                 touched[url.host] = host
         for host in touched.values():
-            if host.place is not Place.BLOCKED and host.in_flight < host.connections:
+            if host.place is not _BLOCKED and host.in_flight < host.connections:
                 self._settle(host, now)
 
     def refill(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
@@ -285,9 +297,7 @@ class Frontier:
         record = host.record
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
         asked_at = (
-            now
-            if result.outcome is Outcome.WORKER_LOST
-            else max(order.ordered_at, _arrived_at(result, record.best_latency_s))
+            now if result.outcome is _WORKER_LOST else max(order.ordered_at, _arrived_at(result, record.best_latency_s))
         )
         self._hold_gates(running, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
@@ -335,7 +345,7 @@ class Frontier:
         what.url = url
         is_answered = result.outcome in ANSWERED
         wait_s = None if is_answered else wait_before_retry(result.outcome, url.attempt + 1, self._first_wait(host))
-        if result.outcome is Outcome.WORKER_LOST:
+        if result.outcome is _WORKER_LOST:
             what.retry = url
             wait_s = 0.0
             if host.is_within(url):
@@ -348,8 +358,8 @@ class Frontier:
             return
         self.queued -= 1
         host.record.queued -= 1
-        what.state = UrlState.DONE if is_answered else UrlState.DEAD
-        what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
+        what.state = _DONE if is_answered else UrlState.DEAD
+        what.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
         if what.is_page:
             self._count_page(host, what)
         if not what.is_page or (self._is_crowded() and not host.domain.pages_in_flight):
@@ -371,7 +381,7 @@ class Frontier:
         """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
         spent, domain.spent = domain.spent, {}
         for host in spent.values():
-            if host.place is Place.SPENT:
+            if host.place is _SPENT:
                 self._settle(host, now)
 
     def _first_wait(self, host: HostSlot) -> float:
@@ -381,7 +391,7 @@ class Frontier:
 
     def _end_robots(self, host: HostSlot, errand: RobotsErrand, result: Result, what: Consequence, now: float) -> None:
         what.robots_origin = errand.origin
-        if result.outcome is Outcome.WORKER_LOST:
+        if result.outcome is _WORKER_LOST:
             host.errands.append(errand)
             return
         if result.outcome is Outcome.REDIRECT and errand.hops < robots_book.MAX_ROBOTS_HOPS:
@@ -393,7 +403,7 @@ class Frontier:
         last = owner.origins.get(errand.origin)
         rules = robots_book.rules_from(result, self._token)
         what.fallbacks = self._https_fallbacks(owner, errand, result)
-        if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
+        if result.outcome is _NOT_MODIFIED and last is not None and last.rules is not None:
             what.robots = owner.origins[errand.origin] = robots_book.renewed(last, now)
         else:
             what.robots = self._learn_robots(owner, errand.origin, rules, result, now)
@@ -522,7 +532,7 @@ class Frontier:
 
     def _look_up(self, host: HostSlot) -> None:
         """Have a host's name looked up, as soon as none of its requests is out: its end must not be theirs."""
-        self._bench.move(host, Place.BUSY)
+        self._bench.move(host, _BUSY)
         if not host.in_flight:
             host.is_resolving = True
             self._resolving += 1
@@ -604,7 +614,10 @@ class Frontier:
         host.unsent = order.id if delay_s else 0
         if delay_s:
             host.record.next_at = max(host.record.next_at, now + delay_s)
-        self._settle(host, now)
+        if host.place is _READY and host.in_flight >= host.connections and host.head and not self._has_budgets:
+            self._bench.move(host, _BUSY)  # what `_settle` would find, in a tenth of the time
+        else:
+            self._settle(host, now)
 
     def _reports_sending(self, host: HostSlot) -> bool:
         """Tell whether the next request must wait until this one is known to be on the wire."""
@@ -647,7 +660,7 @@ class Frontier:
         """Give a host the place that its state asks for. Called after every change to it."""
         if self._hosts.get(host.name) is not host:
             return  # it has left memory in the meantime
-        if host.place is Place.IDLE:
+        if host.place is _IDLE:
             self._idle.pop(host.name, None)
         place = self._place_of(host, now)
         if isinstance(place, float):
@@ -656,13 +669,13 @@ class Frontier:
                 self._drop(host)
                 return
             self._bench.wait(host, place)
-        elif place is Place.READY:
+        elif place is _READY:
             self._bench.make_ready(host)
         else:
             self._bench.move(host, place)
-        if host.place is Place.IDLE:
+        if host.place is _IDLE:
             self._keep_idle(host)
-        elif host.place is Place.SPENT:
+        elif host.place is _SPENT:
             self._keep_spent(host)
 
     def _keep_spent(self, host: HostSlot) -> None:
@@ -682,29 +695,29 @@ class Frontier:
     def _place_of(self, host: HostSlot, now: float) -> Place | float:
         """Return a host's place; a time where it has to wait."""
         if host.is_resolving or host.is_refilling:
-            return Place.BUSY
+            return _BUSY
         if host.record.is_blocked:
-            return Place.BUSY if host.in_flight else Place.SPENT
+            return _BUSY if host.in_flight else _SPENT
         if host.deferred:
             host.recall(now)
         if not host.errands:
             if not host.head and not host.deferred and host.horizon is None:
-                return Place.BUSY if host.in_flight else Place.IDLE
+                return _BUSY if host.in_flight else _IDLE
             if self._has_budgets and self._is_spent(host):
-                return Place.SPENT
+                return _SPENT
             if not host.head and host.horizon is not None:
                 self._ask_refill(host)
-                return Place.BUSY
+                return _BUSY
         if host.in_flight >= host.connections or (host.in_flight and host.unsent):
-            return Place.BUSY
+            return _BUSY
         record = host.record
         at = record.next_at if record.next_at > record.parked_until else record.parked_until
         if not host.errands:
             if not host.head:
                 at = max(at, host.deferred[0][0])
             elif self._is_awaiting_robots(host):
-                return Place.BUSY
-        return Place.READY if at <= now else at
+                return _BUSY
+        return _READY if at <= now else at
 
     def _is_awaiting_robots(self, host: HostSlot) -> bool:
         for rules in host.origins.values():  # 1 µs less than any()
@@ -771,7 +784,7 @@ class Frontier:
         host = self._hosts.get(host_name)
         if host is not None and host.record.is_blocked is not is_blocked:
             host.record.is_blocked = is_blocked
-            if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+            if host.place is not _BUSY and host.place is not _BLOCKED:
                 self._settle(host, now)
 
     def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
@@ -788,7 +801,7 @@ class Frontier:
         host.out -= gone & deferred
         host.record.queued -= len(gone)
         self.queued -= len(gone)
-        if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+        if host.place is not _BUSY and host.place is not _BLOCKED:
             self._settle(host, now)
         return [url for url in urls if url.seq in gone]
 
@@ -801,7 +814,7 @@ class Frontier:
         if self._is_quota_out():
             return "max_pages"
         # Whoever is busy now waits for robots.txt at a host that is parked itself.
-        if self._bench.count[Place.READY] or self._bench.count[Place.BLOCKED]:
+        if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
         wakeup = self.next_wakeup()
         if wakeup is None:
@@ -814,7 +827,7 @@ class Frontier:
 
     @staticmethod
     def _is_parked(host: HostSlot, horizon: float) -> bool:
-        if host.place is not Place.WAITING:
+        if host.place is not _WAITING:
             return False
         at = max(host.record.next_at, host.record.parked_until)
         return at > horizon or (not host.head and bool(host.deferred) and host.deferred[0][0] > horizon)

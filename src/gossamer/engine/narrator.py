@@ -19,6 +19,8 @@ _PAGE_EVENTS = {
     Outcome.LINKS_ONLY: EventName.PDF_LINKS_EXTRACTED,
 }
 _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_SITEMAP = OrderKind.SITEMAP
 
 
 class Narrator:
@@ -109,7 +111,7 @@ class Narrator:
         reason = ""
         if result.outcome is not Outcome.OK:
             reason = f"{result.outcome}: {result.error}".rstrip(": ")
-        elif url.kind is OrderKind.SITEMAP:
+        elif url.kind is _SITEMAP:
             event = EventName.SITEMAP_READ
         self._fetched(
             event,
