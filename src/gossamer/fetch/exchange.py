@@ -27,6 +27,8 @@ _CUT_BY: Final[Mapping[Outcome, Truncation]] = {
 
 def settled(transfer: Transfer, code: int, message: str) -> tuple[Outcome, str]:
     """Return the outcome and one line about it, for a transfer that libcurl ended with this code."""
+    if transfer.verdict is None:
+        transfer.judge_caps()
     if transfer.verdict is not None:
         return transfer.verdict, transfer.error
     if code and not transfer.cut:

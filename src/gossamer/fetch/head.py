@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from gossamer.fetch.limits import FetchLimits
+
 Header: TypeAlias = tuple[str, str]
 
 # Servers repeat themselves: "Content-Type: text/html" is parsed once (0.05 µs instead of 0.33).
@@ -42,6 +44,13 @@ class Head(NamedTuple):
         return ",".join([value for key, value in self.headers if key == name])
 
 
+class Excess(NamedTuple):
+    """Which cap the header lines of an answer are over."""
+
+    reason: str
+    is_interim: bool = False  # too many answers before the final one, not too large a head
+
+
 NO_HEAD: Final = Head(0, "", b"", [], False)
 
 
@@ -59,6 +68,21 @@ def read_head(lines: list[bytes]) -> Head:
     ]
     raw = b"".join(lines) if end - start == len(lines) else b"".join(lines[start:end])
     return Head(status, version, raw, headers, is_whole)
+
+
+def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:
+    """Return which cap the header lines of an answer are over, trailers included, or None."""
+    interims = len([line for line in lines if line[:5] == b"HTTP/" and b" 1" in line[:12]])
+    if interims > limits.max_interim_answers:
+        return Excess(f"more than {limits.max_interim_answers} interim answers", is_interim=True)
+    sizes = [len(line) for line in lines]
+    if max(sizes, default=0) > limits.max_header_line_bytes:
+        return Excess(f"a header line of more than {limits.max_header_line_bytes} bytes")
+    if len(lines) > limits.max_headers + 2 * (1 + interims):  # two lines of a head are no headers
+        return Excess(f"more than {limits.max_headers} headers")
+    if sum(sizes) > limits.max_header_bytes:
+        return Excess(f"more than {limits.max_header_bytes} bytes of headers")
+    return None
 
 
 def _final_span(lines: list[bytes]) -> tuple[int, int]:
