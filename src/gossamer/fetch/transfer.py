@@ -74,6 +74,7 @@ class Transfer:
         "_clock",
         "_connect_to",
         "_has_extra_headers",
+        "_judged_lines",
         "_limits",
         "_on_socket_made",
         "_policy",
@@ -159,7 +160,7 @@ class Transfer:
         self.lines.clear()
         self.chunks.clear()
         self.head: Head | None = None
-        self.size = self._seen_bytes = 0
+        self.size = self._seen_bytes = self._judged_lines = 0
         self.requests_sent = 0
         self.sent_at = 0.0
         self.verdict: Outcome | None = None
@@ -211,7 +212,11 @@ class Transfer:
 
     def judge_caps(self) -> None:
         """Give the verdict where there is more of a head than we take."""
-        head, lines, limits = self.final_head(), self.lines, self._limits
+        lines, limits = self.lines, self._limits
+        if len(lines) == self._judged_lines:
+            return
+        self._judged_lines = len(lines)
+        head = self.final_head()
         # Nearly always one head, smaller than a line may be: nothing of it can be over a cap.
         if len(head.headers) + 2 == len(lines) <= limits.max_headers and len(head.raw) <= limits.max_header_line_bytes:
             return
