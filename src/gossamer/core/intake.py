@@ -23,6 +23,8 @@ MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of rank to one point of a hook's score
 DEEP = 2  # beyond this depth a host that sends over-size answers is not followed
 _NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_SEED, _FROM_SITEMAP, _SITEMAP = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP
 
 
 class Refused(Struct, frozen=True):
@@ -114,7 +116,7 @@ class Intake:
                 if rule != "first_pass":
                     screened.refused.append(Refused(link, rule))
                 continue
-            if len(screened.candidates) >= self._max_links and finding.source is not Source.SITEMAP:
+            if len(screened.candidates) >= self._max_links and finding.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue
@@ -123,18 +125,16 @@ class Intake:
         return screened
 
     def _refusal(self, link: Link, finding: Finding) -> str | None:
-        if finding.source is Source.SEED:
+        if finding.source is _SEED:
             return None
-        if finding.kind is OrderKind.SITEMAP:
-            rule = self.scope.refusal(link.url, link.host)
+        url, host = link.url, link.host
+        rule = self.scope.refusal(url, host)
+        if finding.kind is _SITEMAP:
             return None if rule == "extension" else rule  # sitemap.xml.gz
-        rule = (
-            self.scope.refusal(link.url, link.host)
-            or shape_trap(link.url)
-            or self._dates.refusal(link.url, link.host)
-            or self.novelty.refusal(link.url, link.host)
-        )
-        if rule is None and link.host in self.heavy_hosts and finding.depth > DEEP:
+        if rule is not None:
+            return rule
+        rule = shape_trap(url) or self._dates.refusal(url, host) or self.novelty.refusal(url, host)
+        if rule is None and host in self.heavy_hosts and finding.depth > DEEP:
             rule = "oversize_host"
         if rule is not None:
             return rule

@@ -8,7 +8,7 @@ then how far from the seeds. Include patterns let nothing in that is out of reac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from gossamer.core.domains import registrable_domain
@@ -60,7 +60,8 @@ class Scope:
         blocked_hosts: Iterable[str] = (),
         skipped_extensions: frozenset[str] = SKIPPED_EXTENSIONS,
     ) -> None:
-        self._reach = reach
+        self._place_of = _PLACES.get(reach)  # None: everything is within reach
+        self._is_prefix = reach is Reach.PREFIX
         self._include = _union(includes)
         self._exclude = _union(excludes)
         self._skipped = skipped_extensions
@@ -73,7 +74,7 @@ class Scope:
 
     def join(self, url: str, host: str) -> bool:
         """Let a seed, or the target of a seed's redirect, open its surroundings; tell whether they were closed."""
-        place = self._place_of(url, host)
+        place = self._place_of(url, host) if self._place_of is not None else ""
         is_new = place not in self._places
         self._places.add(place)
         return is_new
@@ -93,25 +94,25 @@ class Scope:
         return None
 
     def _is_within_reach(self, url: str, host: str) -> bool:
-        if self._reach is Reach.ANY:
+        if self._place_of is None:
             return True
-        if self._reach is Reach.PREFIX:
+        if self._is_prefix:
             return any(url.startswith(place) for place in self._places)
         return self._place_of(url, host) in self._places
 
-    def _place_of(self, url: str, host: str) -> str:
-        match self._reach:
-            case Reach.PAGE:
-                return url
-            case Reach.PREFIX:
-                bare = url.partition("?")[0]
-                return bare[: bare.rindex("/") + 1]
-            case Reach.HOST:
-                return host
-            case Reach.DOMAIN:
-                return registrable_domain(host)
-            case Reach.ANY:
-                return ""
+
+def _prefix_of(url: str, _host: str) -> str:
+    bare = url.partition("?")[0]
+    return bare[: bare.rindex("/") + 1]
+
+
+# What a URL shares with the seeds whose surroundings it belongs to.
+_PLACES: Mapping[Reach, Callable[[str, str], str]] = {
+    Reach.PAGE: lambda url, _host: url,
+    Reach.PREFIX: _prefix_of,
+    Reach.HOST: lambda _url, host: host,
+    Reach.DOMAIN: lambda _url, host: registrable_domain(host),
+}
 
 
 def _union(patterns: Sequence[str]) -> re.Pattern[str] | None:

@@ -20,7 +20,7 @@ _PAGE_EVENTS = {
 }
 _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
-_SITEMAP = OrderKind.SITEMAP
+_SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcome.OK
 
 
 class Narrator:
@@ -100,7 +100,7 @@ class Narrator:
             order,
             result,
             now,
-            reason=result.outcome.value,
+            str(result.outcome),
             origin=origin if order.hops else "",
             target=result.redirect_to,
         )
@@ -109,7 +109,7 @@ class Narrator:
         """A page, a sitemap or an error came back, for good."""
         event = _PAGE_EVENTS.get(result.outcome, EventName.ERROR)
         reason = ""
-        if result.outcome is not Outcome.OK:
+        if result.outcome is not _OK:
             reason = f"{result.outcome}: {result.error}".rstrip(": ")
         elif url.kind is _SITEMAP:
             event = EventName.SITEMAP_READ
@@ -156,9 +156,7 @@ class Narrator:
         """A link was not queued."""
         url = refused.link.url if self._mask is None else self._mask(refused.link.url)
         since_ms = round((now - self._started_at) * 1000)
-        self._emit(
-            Event(now, EventName.EXCLUDED_BY_RULE, url, refused.link.host, depth, 0, 0, "", 0, since_ms, refused.rule)
-        )
+        self._emit(Event(now, _EXCLUDED, url, refused.link.host, depth, 0, 0, "", 0, since_ms, refused.rule))
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may bring."""

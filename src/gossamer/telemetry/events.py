@@ -123,6 +123,7 @@ class Event(Struct, frozen=True, omit_defaults=True):
 
 Emit: TypeAlias = Callable[[Event], None]
 
+_OPTED_OUT = EventName.OPTED_OUT
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
@@ -143,7 +144,7 @@ class EventLog:
     def emit(self, event: Event) -> None:
         """Take an event; it reaches the file with the next flush, or at once where others rest on it."""
         self._buffer.append(_encode(event))
-        if event.kind == "robots" or event.retry_after_s or event.event is EventName.OPTED_OUT:
+        if event.kind == "robots" or event.retry_after_s or event.event is _OPTED_OUT:
             with suppress(DiskFullError):  # the next flush will say so, where it can be acted upon
                 self.flush()
 
