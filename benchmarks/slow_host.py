@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gossamer.core.frontier import FrontierLimits
+from gossamer.core.limits import FrontierLimits
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.scenarios import ImaginedHost, Scenario, many_hosts
 from gossamer.sim.web import preset

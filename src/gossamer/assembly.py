@@ -27,8 +27,9 @@ from gossamer.archive.recovery import RecoveredTail
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, LinkHooks
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import ordering
 from gossamer.core.scope import Reach, Scope

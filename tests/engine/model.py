@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.domains import registrable_domain
-from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import OrderName, ordering
 from gossamer.core.scope import Reach, Scope
@@ -362,12 +363,12 @@ class CrawlModel(RuleBasedStateMachine):
     @invariant()
     def memory_is_bounded(self) -> None:
         frontier = self.crawl.frontier
-        busy = len(frontier._hosts) - len(frontier._idle)
-        assert len(frontier._idle) <= IDLE_HOSTS
+        busy = len(frontier._hosts) - len(frontier._residents.idle)
+        assert len(frontier._residents.idle) <= IDLE_HOSTS
         # Beyond the bound only those that have work again, and those that robots.txt of another host led to.
         assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + len(self.led_to)
         for host in frontier._hosts.values():
-            assert len(host.head) <= 2 * frontier._head_size() + 8
+            assert len(host.head) <= 2 * frontier._residents.head_size() + 8
             seqs = [entry[1] for entry in host.head] + [entry[1] for entry in host.deferred]
             assert len(set(seqs)) == len(seqs), "a URL stands twice in memory"
 

@@ -8,9 +8,10 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core import frontier as core
-from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core import residents as core
+from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import OrderName, ordering
 from gossamer.core.scope import Reach, Scope

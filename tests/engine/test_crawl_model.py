@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core import frontier
+from gossamer.core import residents
 from gossamer.ports import Ledger
 
 from .model import IDLE_HOSTS, CrawlModel
@@ -69,9 +69,9 @@ class CrawlOnDisk(CrawlModel):
 def little_memory() -> Iterator[None]:
     """Let hosts and URLs come and go at the slightest occasion."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frontier, "IDLE_HOSTS_KEPT", IDLE_HOSTS)
-        patch.setattr(frontier, "LEAST_HEAD_URLS", 1)
-        patch.setattr(frontier, "LONG_WAIT_S", 3.0)
+        patch.setattr(residents, "IDLE_HOSTS_KEPT", IDLE_HOSTS)
+        patch.setattr(residents, "LEAST_HEAD_URLS", 1)
+        patch.setattr(residents, "LONG_WAIT_S", 3.0)
         yield
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.engine.test_crawl import Bench
 
 from gossamer.core.catalog import queued_from
-from gossamer.core.frontier import FrontierLimits
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import read_quarantines, release

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.core.frontier import FrontierLimits
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import host_id
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Request

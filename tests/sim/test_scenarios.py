@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.frontier import FrontierLimits
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import PaceRule
 from gossamer.core.priority import OrderName
 from gossamer.core.scope import Reach

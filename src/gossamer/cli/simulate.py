@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from gossamer.core.frontier import FrontierLimits
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import OrderName
 from gossamer.sim.scenarios import Scenario, many_hosts
 from gossamer.telemetry.text import count, duration

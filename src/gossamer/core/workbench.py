@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from gossamer.core.gates import GateRule, Gates
+from gossamer.core.politeness import delay_in_force_s
 from gossamer.core.priority import Ordering, Standing
 from gossamer.core.robots import RobotsRules
 from gossamer.records import HostId, HostRecord, QueuedUrl
@@ -104,6 +105,19 @@ class HostSlot:
 
     def __post_init__(self) -> None:
         self.name = self.record.name  # read a dozen times a page
+
+    def delay_s(self) -> float:
+        """Return the delay in force."""
+        record = self.record
+        if record.backoff or record.slow_steps:
+            return delay_in_force_s(record, self.floor_s)
+        return self.floor_s
+
+    def hold_pace(self, asked_at: float) -> None:
+        """Leave the host alone for its delay after a request."""
+        delay_s = self.delay_s()
+        if delay_s:  # without one the way to the server does not matter either
+            self.record.next_at = max(self.record.next_at, asked_at + delay_s)
 
     def push(self, url: QueuedUrl) -> None:
         """Put a URL into the head of the queue."""

@@ -9,8 +9,9 @@ from xxhash import xxh3_128_digest
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.frontier import Frontier, FrontierLimits
+from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import OrderName, ordering
 from gossamer.core.scope import Reach, Scope
