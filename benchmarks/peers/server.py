@@ -2,6 +2,10 @@
 
 It counts what it served: every answer is a line of its log, which is buffered and costs the
 rival nothing. Its configuration, log and certificate are in a folder that is thrown away.
+
+TLS is 1.3 with a key on P-256, and every new connection a full handshake: nginx hands out no sessions to
+resume. wrk, which asks one server all the time, would resume all of them, at a third of the CPU; a
+crawler that meets thousands of hosts for the first time resumes none.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ http {{
   keepalive_timeout {keep_s}; keepalive_requests 10000000;
   open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
   ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
+  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache none;
   server {{
     {listen}
     root {root};
