@@ -139,6 +139,38 @@ def test_look_ups_of_one_name_share_a_query() -> None:
     run(main)
 
 
+def test_a_name_can_be_looked_up_without_waiting() -> None:
+    async def main() -> None:
+        zone, told = Zone(), list[tuple[str, Outcome]]()
+        zone.add("a.test", "192.0.2.1")
+        zone.answers["none.test", A] = NXDOMAIN
+        hosts = ["a.test", "a.test", "none.test", "127.0.0.1", "a..b"]
+        async with resolving(zone, Clock()) as resolver:
+            for host in hosts:
+                resolver.resolve_soon(host, lambda found, host=host: told.append((host, found.outcome)))  # type: ignore[misc]
+                assert not told  # later, never at once
+            while len(told) < len(hosts):
+                await asyncio.sleep(0.01)
+        bad = Outcome.DNS_NOT_FOUND
+        names = [("127.0.0.1", Outcome.OK), ("a..b", bad), ("a.test", Outcome.OK), ("a.test", Outcome.OK)]
+        assert sorted(told) == [*names, ("none.test", bad)]
+        assert sorted(zone.asked) == [("a.test", A), ("none.test", A)]
+
+    run(main)
+
+
+def test_who_waits_without_waiting_learns_of_the_end() -> None:
+    async def main() -> None:
+        zone, told = Zone(), list[Outcome]()
+        zone.answers["silent.test", A] = None
+        async with resolving(zone, Clock()) as resolver:
+            resolver.resolve_soon("silent.test", lambda found: told.append(found.outcome))
+            await asyncio.sleep(0)
+        assert told == [Outcome.DNS_FAILED]
+
+    run(main)
+
+
 def test_whoever_gives_up_does_not_take_the_answer_from_the_others() -> None:
     async def main() -> None:
         zone = Zone()

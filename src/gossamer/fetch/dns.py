@@ -12,7 +12,7 @@ Times to live are held within [30 s, 1 h]; "no such name" is kept for 5 minutes
 (c-ares does not hand over the SOA of a negative answer), a failure for 5 s. The cache holds
 `cache_size` names, the least recently used leave first. `clock` is injected.
 
-A look-up from the cache costs about 0.5 µs, one from the DNS about 42 µs.
+A look-up from the cache costs about 0.5 µs, one from the DNS about 31 µs, awaited in a task 36.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import pycares
 from msgspec import Struct
@@ -54,6 +54,9 @@ class Resolution(Struct, frozen=True):
     error: str = ""
 
 
+OnResolved: TypeAlias = Callable[[Resolution], None]
+
+
 class Resolver:
     """Looks names up; use as `async with Resolver(clock) as resolver`."""
 
@@ -74,7 +77,7 @@ class Resolver:
         self._cache_size = cache_size
         self._hosts_file = hosts_file
         self._cache: OrderedDict[str, Resolution] = OrderedDict()
-        self._pending: dict[str, asyncio.Future[Resolution]] = {}
+        self._pending: dict[str, list[OnResolved]] = {}  # name being looked up -> who wants to know
         self._hosts: dict[str, tuple[str, ...]] = {}
         self._readers: set[int] = set()
         self._writers: set[int] = set()
@@ -128,13 +131,22 @@ class Resolver:
         resolution = self.cached(host)
         if resolution is not None:
             return resolution
-        pending = self._pending.get(host)
-        if pending is None:
-            pending = self._loop.create_future()
-            self._pending[host] = pending
-            self._ask(host, pycares.QUERY_TYPE_A)
-        # Shielded: whoever gives up waiting must not take the answer from the others.
-        return await asyncio.shield(pending)
+        done: asyncio.Future[Resolution] = self._loop.create_future()
+        self.resolve_soon(host, lambda resolution: None if done.done() else done.set_result(resolution))
+        return await done
+
+    def resolve_soon(self, host: str, on_done: OnResolved) -> None:
+        """Look a host up. `on_done` is called once, later, from the loop, whatever the DNS does."""
+        waiting = self._pending.get(host)
+        if waiting is not None:
+            waiting.append(on_done)
+            return
+        resolution = self.cached(host)
+        if resolution is not None:
+            self._loop.call_soon(on_done, resolution)
+            return
+        self._pending[host] = [on_done]
+        self._ask(host, pycares.QUERY_TYPE_A)
 
     def _known(self, host: str) -> Resolution | None:
         name = host.rstrip(".").lower()
@@ -198,28 +210,31 @@ class Resolver:
 
     def _finish(self, host: str, resolution: Resolution) -> None:
         self._keep(host, resolution)
-        pending = self._pending.pop(host)
-        if not pending.done():
-            pending.set_result(resolution)
+        # Not from within c-ares, nor from within `resolve_soon` where a name is refused at once.
+        for on_done in self._pending.pop(host):
+            self._loop.call_soon(on_done, resolution)
 
     def _on_socket(self, fd: int, readable: bool, writable: bool) -> None:
         """c-ares says what it waits for on a socket; neither means that it is about to be closed."""
         if readable and fd not in self._readers:
             self._readers.add(fd)
-            self._loop.add_reader(fd, self._channel.process_fd, fd, pycares.ARES_SOCKET_BAD)
+            self._loop.add_reader(fd, self._on_ready, fd, pycares.ARES_SOCKET_BAD)
         elif not readable and fd in self._readers:
             self._readers.discard(fd)
             self._loop.remove_reader(fd)
         if writable and fd not in self._writers:
             self._writers.add(fd)
-            self._loop.add_writer(fd, self._channel.process_fd, pycares.ARES_SOCKET_BAD, fd)
+            self._loop.add_writer(fd, self._on_ready, pycares.ARES_SOCKET_BAD, fd)
         elif not writable and fd in self._writers:
             self._writers.discard(fd)
             self._loop.remove_writer(fd)
 
+    def _on_ready(self, readable: int, writable: int) -> None:
+        self._channel.process_fd(readable, writable)
+
     def _tick(self) -> None:
         self._ticking = None
-        self._channel.process_fd(pycares.ARES_SOCKET_BAD, pycares.ARES_SOCKET_BAD)
+        self._on_ready(pycares.ARES_SOCKET_BAD, pycares.ARES_SOCKET_BAD)
         if self._pending:
             self._ticking = self._loop.call_later(_TICK_S, self._tick)
 

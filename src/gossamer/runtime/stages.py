@@ -36,6 +36,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.http:Fetcher._sweep",
         "fetch.dns:Resolver._ask",
         "fetch.dns:Resolver._flush",
+        "fetch.dns:Resolver._on_ready",
         "fetch.dns:Resolver._tick",
     ),
     "decode": ("fetch.body:decode",),
