@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.archive.digests import plain_sha1_pair
+from gossamer.archive.digests import plain_sha1_base32, plain_sha1_pair, sha1_base32
 
 try:
     from gossamer.archive import _sha1
@@ -44,3 +46,8 @@ def test_large_bodies_are_reckoned_alike() -> None:
     assert COMPILED is not None
     body = bytes(range(251)) * 10_000
     assert COMPILED(b"head", body) == plain_sha1_pair(b"head", body)
+
+
+@given(st.binary(min_size=20, max_size=20))
+def test_digests_are_written_in_base32(digest: bytes) -> None:
+    assert sha1_base32(digest) == plain_sha1_base32(digest) == "sha1:" + base64.b32encode(digest).decode()

@@ -3,8 +3,11 @@ from __future__ import annotations
 import base64
 
 import pytest
+import turbohtml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gossamer.parse.charset import canonical_charset, decode_html, decode_text
+from gossamer.parse.charset import canonical_charset, decode_html, decode_text, html_charset
 from gossamer.parse.html import parse_html
 
 from . import vectors
@@ -70,3 +73,28 @@ def test_the_content_decides_where_nothing_is_declared() -> None:
 def test_text_can_always_be_written_as_utf8(charset: str) -> None:
     junk = b"\xc0\xaf\xed\xa0\x80\xff\x00\xd8\x00\xdc a \x00\xd8"
     decode_text(junk, charset)[0].encode("utf-8")
+
+
+PIECES = st.sampled_from(
+    [
+        b"<!DOCTYPE html>",
+        b'<?xml version="1.0" encoding="iso-8859-1"?>',
+        b"\n<html lang=de>",
+        b"<head>",
+        b"<link rel=next href=x>",
+        b"<title>Charset?</title>",
+        b'<meta name="viewport" content="x">',
+        b'<meta charset="UTF-8" />',
+        b"<meta charset=iso-8859-1>",
+        b'<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">',
+        b"<!-- <meta charset=utf-8> -->",
+        b"<p>text",
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=7).map(b"".join), min_size=1, max_size=4))
+def test_a_page_has_its_charset_whatever_was_read_before(pages: list[bytes]) -> None:
+    for page in pages:
+        found = (turbohtml.parse(page, detect_encoding=False).encoding or "").lower()
+        assert html_charset(page, "") == found

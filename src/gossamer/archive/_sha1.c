@@ -1,6 +1,7 @@
 /* Two SHA-1 digests in the time of one: of a body, and of a head with that body.
  *
  * sha1_pair(head, body) -> (digest of the body, digest of head and body)
+ * sha1_base32(digest) -> the digest as WARC tools write it
  *
  * A processor with the SHA extensions waits for itself when it does one digest: each step takes four cycles, and the
  * next needs its result. Here the steps of two digests take turns. `is_quick` says whether this processor has the
@@ -192,6 +193,24 @@ static PyObject *sha1_pair(PyObject *Py_UNUSED(module), PyObject *args)
                          (Py_ssize_t)DIGEST_BYTES);
 }
 
+static PyObject *sha1_base32(PyObject *Py_UNUSED(module), PyObject *digest)
+{
+    char *bytes, text[5 + DIGEST_BYTES * 8 / 5] = "sha1:", *out = text + 5;
+    Py_ssize_t length;
+    if (PyBytes_AsStringAndSize(digest, &bytes, &length) < 0)
+        return NULL;
+    if (length != DIGEST_BYTES)
+        return PyErr_Format(PyExc_ValueError, "a SHA-1 digest has %d bytes, not %zd", DIGEST_BYTES, length);
+    for (int at = 0; at < DIGEST_BYTES; at += 5) {
+        uint64_t bits = 0;
+        for (int i = 0; i < 5; i++)
+            bits = bits << 8 | (uint8_t)bytes[at + i];
+        for (int shift = 35; shift >= 0; shift -= 5)
+            *out++ = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[bits >> shift & 31];
+    }
+    return PyUnicode_FromStringAndSize(text, sizeof text);
+}
+
 static PyObject *is_quick(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     return PyBool_FromLong(is_supported);
@@ -199,6 +218,7 @@ static PyObject *is_quick(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)
 
 static PyMethodDef methods[] = {
     {"sha1_pair", sha1_pair, METH_VARARGS, "sha1_pair(head, body) -> digests of the body, and of head and body"},
+    {"sha1_base32", sha1_base32, METH_O, "sha1_base32(digest) -> the digest as WARC tools write it"},
     {"is_quick", is_quick, METH_NOARGS, "is_quick() -> whether this processor has the SHA extensions"},
     {NULL, NULL, 0, NULL}};
 

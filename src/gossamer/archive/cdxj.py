@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 
@@ -45,10 +46,10 @@ def cdxj_line(
     """
     mime = "warc/revisit" if is_revisit else _mime(stored_head)
     mime_field = "" if mime is None else f'"mime": {encode_basestring_ascii(mime)}, '
-    status = stored_head[:64].partition(b"\r\n")[0].decode("latin-1").split(" ", 2)[1]
+    status = stored_head[:64].partition(b"\r\n")[0].split(b" ", 2)[1].decode("latin-1")
     # Written out: json.dumps of a dict takes 5 µs. The names that follow the URL hold nothing to escape.
     return (
-        f'{surt(url)} {_NOT_DIGIT.sub("", warc_date)[:14]} {{"url": {encode_basestring_ascii(url)}, {mime_field}'
+        f'{surt(url)} {_timestamp(warc_date)} {{"url": {encode_basestring_ascii(url)}, {mime_field}'
         f'"status": "{status}", "digest": "{digest}", "length": "{length}", "offset": "{offset}", '
         f'"filename": "{filename}"}}'
     )
@@ -149,10 +150,25 @@ def _merge(paths: Sequence[Path], out: Path) -> None:
 def _mime(stored_head: bytes) -> str | None:
     """Return the media type of a stored head as cdxj-indexer reads it, or None where there is no such header."""
     match = _CONTENT_TYPE.search(stored_head)
-    if match is None:
-        return None
+    return None if match is None else _essence(match[1])
+
+
+def _timestamp(warc_date: str) -> str:
+    """Return the first 14 digits of a date: as a rule, its second."""
+    digits = _digits(warc_date[:19])
+    return digits if len(digits) == 14 else _digits(warc_date)
+
+
+@lru_cache(maxsize=64)
+def _digits(text: str) -> str:
+    return _NOT_DIGIT.sub("", text)[:14]
+
+
+@lru_cache(maxsize=1024)
+def _essence(content_type: bytes) -> str:
+    """Return the media type of a header's value."""
     try:
-        value = match[1].decode("utf-8")
+        value = content_type.decode("utf-8")
     except UnicodeDecodeError:
-        value = match[1].decode("latin-1")
+        value = content_type.decode("latin-1")
     return _END_OF_TYPE.split(value.strip(), maxsplit=1)[0].strip()

@@ -1,4 +1,6 @@
-"""What are the SHA-1 digests of an answer? Of its body (the payload), and of head and body as stored (the block).
+"""What are the SHA-1 digests of an answer, and how are they written?
+
+Of its body (the payload), and of head and body as stored (the block).
 
 WARC wants both, over nearly the same bytes. Where the package was built with a compiler and the
 processor has the SHA extensions, they are reckoned together: 28 µs for 46 KB, instead of 21 each.
@@ -10,8 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from functools import lru_cache
 
-__all__ = ["plain_sha1_pair", "sha1", "sha1_pair"]
+__all__ = ["plain_sha1_base32", "plain_sha1_pair", "sha1", "sha1_base32", "sha1_pair"]
+
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = tuple(first + second for first in _BASE32 for second in _BASE32)
 
 
 def sha1(data: bytes) -> bytes:
@@ -26,16 +32,23 @@ def plain_sha1_pair(head: bytes, body: bytes) -> tuple[bytes, bytes]:
     return sha1(body), block.digest()
 
 
-def _choose() -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
+@lru_cache(maxsize=64)  # the index line repeats the payload's
+def plain_sha1_base32(digest: bytes) -> str:
+    """Return a digest as WARC tools write it, by Python alone (1.5 µs; base64.b32encode takes 4)."""
+    number = int.from_bytes(digest, "big")
+    return "sha1:" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(150, -1, -10)])
+
+
+def _choose() -> tuple[Callable[[bytes, bytes], tuple[bytes, bytes]], Callable[[bytes], str]]:
+    """Return the ways to reckon and to write digests."""
     if not os.environ.get("GOSSAMER_NO_KERNEL"):
         try:
             from gossamer.archive import _sha1
         except ImportError:
             pass
         else:
-            if _sha1.is_quick():
-                return _sha1.sha1_pair
-    return plain_sha1_pair
+            return _sha1.sha1_pair if _sha1.is_quick() else plain_sha1_pair, _sha1.sha1_base32
+    return plain_sha1_pair, plain_sha1_base32
 
 
-sha1_pair = _choose()
+sha1_pair, sha1_base32 = _choose()

@@ -15,8 +15,8 @@ from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
 from gossamer.archive.cdxj import final_name, index_file
+from gossamer.archive.digests import sha1_base32
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
-from gossamer.archive.warc import sha1_base32
 
 _REQUIRED = ("warc-type", "warc-record-id", "warc-date", "content-type")
 _HTTP_TYPES = frozenset({"request", "response", "revisit"})

@@ -24,13 +24,13 @@ from msgspec import Struct
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import cdxj_line, part_path, sorted_lines, write_index
+from gossamer.archive.digests import sha1_base32
 from gossamer.archive.warc import (
     ComposedExchange,
     RefersTo,
     StoredBlock,
     compose_exchange,
     new_record_id,
-    sha1_base32,
     target_uri,
     warc_date,
     warcinfo_record,
