@@ -1,8 +1,9 @@
-/* The near-duplicate arithmetic of gossamer.core.dedup in C: the same results, some hundred times as fast.
+/* The arithmetic of gossamer.core.dedup and of text fingerprints in C: the same results, some hundred times as fast.
 
    Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back on Python.
    `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
-   core/dedup/shingles.py, minhash.py, simhash.py and bands.py; tests hold the two to each other bit for bit.
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, and in parse/fingerprint.py; tests hold the two to each
+   other bit for bit.
 
    Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
 
@@ -345,6 +346,92 @@ static PyObject *equal_lanes(PyObject *Py_UNUSED(module), PyObject *pair) {
     return PyLong_FromLong(equal);
 }
 
+/* -- what a page says, bare ------------------------------------------------------------------- */
+
+/* Returns where a part first stands at or after `at`, or NULL. 16 bytes more than `end` can be read. */
+static const uint8_t *find_part(const uint8_t *at, const uint8_t *end, const uint8_t *part, size_t length) {
+    if (length == 0 || (size_t)(end - at) < length) return NULL;
+    const uint8_t *last = end - length; /* where it can stand at most */
+#ifdef __SSE2__
+    const __m128i first_byte = _mm_set1_epi8((char)part[0]), last_byte = _mm_set1_epi8((char)part[length - 1]);
+    for (; at <= last; at += 16) {
+        __m128i firsts = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), first_byte);
+        __m128i lasts = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(at + length - 1)), last_byte);
+        unsigned places = (unsigned)_mm_movemask_epi8(_mm_and_si128(firsts, lasts));
+        for (; places; places &= places - 1) {
+            const uint8_t *place = at + __builtin_ctz(places);
+            if (place <= last && memcmp(place, part, length) == 0) return place;
+        }
+    }
+#else
+    for (; at <= last; at++)
+        if (*at == part[0] && memcmp(at, part, length) == 0) return at;
+#endif
+    return NULL;
+}
+
+/* Takes a part out wherever it stands, from left to right; returns the length of what is left. */
+static size_t take_out(uint8_t *text, size_t length, const uint8_t *part, size_t part_length) {
+    const uint8_t *end = text + length, *from = text, *found;
+    uint8_t *to = text;
+    while ((found = find_part(from, end, part, part_length)) != NULL) {
+        if (to != from) memmove(to, from, (size_t)(found - from));
+        to += found - from;
+        from = found + part_length;
+    }
+    if (to != from) memmove(to, from, (size_t)(end - from));
+    return length - (size_t)(from - to);
+}
+
+/* Takes the digits out; returns the length of what is left. 16 bytes more than the length can be read. */
+static size_t take_digits_out(uint8_t *text, size_t length) {
+    uint8_t *to = text;
+    size_t at = 0;
+    while (at < length) {
+        size_t part = length - at < 16 ? length - at : 16;
+#ifdef __SSE2__
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + at)), moved = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+        __m128i are_digits = _mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(9)), moved);
+        if (part == 16 && _mm_movemask_epi8(are_digits) == 0) {
+            _mm_storeu_si128((__m128i *)to, bytes);
+            to += 16, at += 16;
+            continue;
+        }
+#endif
+        for (size_t i = 0; i < part; i++) {
+            uint8_t byte = text[at + i];
+            *to = byte;
+            to += (uint8_t)(byte - '0') > 9;
+        }
+        at += part;
+    }
+    return (size_t)(to - text);
+}
+
+static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *text;
+    Py_ssize_t length;
+    PyObject *parts;
+    if (!PyArg_ParseTuple(arguments, "y#O!:bare", &text, &length, &PyList_Type, &parts)) return NULL;
+    uint8_t *copy = malloc((size_t)length + 16);
+    if (copy == NULL) return PyErr_NoMemory();
+    memcpy(copy, text, (size_t)length);
+    memset(copy + length, 0, 16);
+    size_t left = (size_t)length;
+    for (Py_ssize_t i = 0; i < PyList_Size(parts); i++) {
+        char *part;
+        Py_ssize_t part_length;
+        if (PyBytes_AsStringAndSize(PyList_GetItem(parts, i), &part, &part_length) < 0) {
+            free(copy);
+            return NULL;
+        }
+        left = take_out(copy, left, (const uint8_t *)part, (size_t)part_length);
+    }
+    PyObject *result = PyBytes_FromStringAndSize((const char *)copy, (Py_ssize_t)take_digits_out(copy, left));
+    free(copy);
+    return result;
+}
+
 /* -- the table of bands ----------------------------------------------------------------------- */
 
 /* An entry is a fingerprint of a band's hash (upper half) and a page's number + 1; 0 is empty. Its place follows
@@ -575,6 +662,7 @@ static PyMethodDef methods[] = {
     {"minhash", minhash, METH_O, "minhash(text) -> signature of 512 bytes, or none where there are no words."},
     {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none where there are no words."},
     {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
+    {"bare", bare, METH_VARARGS, "bare(text, parts) -> the text without the parts, one after the other, and digits."},
     {NULL, NULL, 0, NULL},
 };
 

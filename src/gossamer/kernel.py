@@ -38,6 +38,7 @@ class Kernel(Struct, frozen=True):
     minhash: Callable[[str | bytes], bytes]
     simhash: Callable[[str | bytes], bytes]
     equal_lanes: Callable[[bytes, bytes], int]
+    bare: Callable[[bytes, list[bytes]], bytes]
     band_table: Callable[[], Bands]
 
 
@@ -46,7 +47,7 @@ def _load() -> Kernel | None:
         from gossamer import _kernel
     except ImportError:
         return None
-    return Kernel(_kernel.minhash, _kernel.simhash, _kernel.equal_lanes, _kernel.BandTable)
+    return Kernel(_kernel.minhash, _kernel.simhash, _kernel.equal_lanes, _kernel.bare, _kernel.BandTable)
 
 
 kernel = _load()

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.kernel import kernel
+from gossamer.parse.fingerprint import plain_bare, text_fingerprint
 
 SORRY = "Sorry, the page {} was not found on this server."
 
@@ -32,3 +33,14 @@ def test_a_page_that_says_nothing_has_none(text: str) -> None:
 @given(st.text(), st.text(alphabet="abc/%?=&", max_size=20))
 def test_any_text_has_one(text: str, path: str) -> None:
     assert len(text_fingerprint(text.encode("utf-8", "replace") + b"x" * 20, f"http://a.test/{path}")) == 8
+
+
+@pytest.mark.skipif(kernel is None, reason="the compiled kernel is not here")
+@given(
+    st.lists(st.sampled_from([b"ab", b"a", b"1", b"23", b" ", b"x" * 15, b"\xc3\xa9", b"aba", b"/page", b"0" * 17])),
+    st.lists(st.sampled_from([b"ab", b"aba", b"a", b"/page", b"x" * 15, b"\xc3\xa9", b"a" * 40, b"1 2"]), max_size=4),
+)
+def test_c_and_python_take_out_the_same(pieces: list[bytes], parts: list[bytes]) -> None:
+    assert kernel is not None
+    text = b"".join(pieces)
+    assert kernel.bare(text, parts) == plain_bare(text, parts)
