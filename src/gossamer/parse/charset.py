@@ -21,7 +21,7 @@ _PLAIN_META = re.compile(
 )
 _COMMON = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "windows-1252", "windows-1252": "windows-1252"}
 # The last plain declaration with all that stands before it, and what it declares: pages of a site begin alike.
-_latest_start = [(b"\0", "")]
+_latest_start = [(b'<!doctype html><html><head><meta charset="utf-8">', "utf-8")]
 META_BYTES = 1024  # where a page may declare its charset, by the HTML standard
 _DETECT_BYTES = 65536  # a charset shows itself long before that
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec import Struct
 
@@ -322,15 +323,12 @@ class Hub:
         known = self._resolver.cached(host)
         if known is not None:
             self._resolved(host, known)
-            return
-        task = self._loop.create_task(self._look_up(host))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _look_up(self, host: str) -> None:
-        self._resolved(host, await self._resolver.resolve(host))
+        else:
+            self._resolver.resolve_soon(host, partial(self._resolved, host))
 
     def _resolved(self, host: str, resolution: Resolution) -> None:
+        if self._is_closing:
+            return  # a look-up that was given up says nothing about its host
         now = self._now()
         if not resolution.addresses:
             self._crawl.fail_address(host, resolution.outcome, resolution.error, now)
