@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 from xxhash import xxh3_64_digest
 
 from gossamer.backends.local.bloom import SeenFilter
@@ -68,7 +69,6 @@ _BY_HOST = frozenset({"urls", "queue", "robots"})
 _APPENDED = frozenset({"signatures"})
 _RANK_OFFSET = 1 << 31
 _ALL = 1 << 30
-_NAMES_KEPT = 50_000
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
@@ -91,21 +91,31 @@ def _domain_key(name: str) -> bytes:
     return xxh3_64_digest(name.encode())
 
 
+class LedgerLimits(Struct, frozen=True):
+    """How much of the ledger may be in memory. None: no limit."""
+
+    seen_bytes: int | None = None
+    near_pages: int | None = None
+    names: int = 50_000
+
+
 class LocalLedger:
     """See `gossamer.ports.Ledger` for the contract."""
 
-    def __init__(self, folder: Path, *, is_readonly: bool = False) -> None:
+    def __init__(self, folder: Path, *, is_readonly: bool = False, limits: LedgerLimits | None = None) -> None:
+        limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
         self._store = Store(folder, TABLES, _BY_HOST, appended=_APPENDED, is_readonly=is_readonly)
-        self._signatures = SignatureTable(self._store)
+        self._signatures = SignatureTable(self._store, limits.near_pages)
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
         self._archive_ends: dict[str, int] = {}  # likewise
-        self._seen = SeenFilter()
+        self._seen = SeenFilter(most_bytes=limits.seen_bytes)
         self._sleeping_count = 0
         self._last_change = 0
         self._names: dict[HostId, str] = {}
+        self._most_names = limits.names
 
     def open(self) -> None:
         """Open or make the store, and fill the filter of seen URLs."""
@@ -125,6 +135,22 @@ class LocalLedger:
     def is_open(self) -> bool:
         """Tell whether it can be used."""
         return self._store.is_open
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def pending_count(self) -> int:
+        """Return about how many changes wait for the next commit."""
+        return self._store.pending_puts + len(self._live_hosts) + len(self._live_domains)
+
+    @property
+    def has_forgotten_signatures(self) -> bool:
+        """Tell whether pages are compared with the newer ones only."""
+        return self._signatures.has_forgotten
+
+    def shrink(self) -> None:
+        """Let go of what memory can do without."""
+        self._names.clear()
+        self._signatures.forget_older()
 
     # -- reads ------------------------------------------------------------------------------------
 
@@ -182,7 +208,7 @@ class LocalLedger:
             record = self._host_by_id(host)
             if record is None:
                 raise CorruptFolderError(f"{self._folder}: a queued URL's host is missing: {host.hex()}")
-            if len(self._names) > _NAMES_KEPT:
+            if len(self._names) >= self._most_names:
                 self._names.clear()
             name = self._names[host] = record.name
         return name

@@ -55,6 +55,7 @@ class Store:
         self._tables: dict[str, Any] = {}
         self._pending: Changes = {name: {} for name in tables}
         self._writing: Changes | None = None
+        self.pending_puts = 0  # since the last seal
 
     def open(self) -> None:
         """Open the environment, or make it."""
@@ -189,6 +190,7 @@ class Store:
         if changed is None:
             changed = groups[group] = {}
         changed[key] = value
+        self.pending_puts += 1
 
     def changed_keys(self, table: str) -> list[bytes]:
         """Return the keys among the changes that are not committed."""
@@ -201,6 +203,7 @@ class Store:
             raise RuntimeError("the commit before has not ended")
         changes, self._pending = self._pending, {name: {} for name in self._names}
         self._writing = changes
+        self.pending_puts = 0
         return lambda: self._write(changes)
 
     def _write(self, changes: Changes) -> None:
