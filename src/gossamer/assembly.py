@@ -561,6 +561,7 @@ class Assembly:
             hub_cpu_seconds=round(tally.cpu_seconds, 3),
             crawl_cpu_seconds=round(stats.crawl_cpu_s, 3),
             worker_deaths=stats.worker_deaths,
+            memory_ceiling_bytes=self._budget.whole,
         )
 
 

@@ -24,6 +24,7 @@ from gossamer.errors import UsageError
 PROGRAM: Final = 30_000_000  # the process that schedules, with a worker in it, after its first pages
 WORKER: Final = 24_000_000  # a worker in a process of its own
 HREFS: Final = 8_000_000  # a worker's memo of links
+IDLE_HOSTS: Final = 41_000_000  # 10,000 that have nothing to do, kept for what is found next
 HOST: Final = 4_700  # with the rules of its robots.txt
 URL: Final = 1_020  # at the head of a queue: 510, and a head may grow to twice its size before it is cut
 LINK: Final = 106  # in the memo of links decided lately
@@ -49,7 +50,8 @@ RESERVE: Final = 10  # a tenth
 SHARE_OF_MACHINE: Final = 0.75  # where no ceiling is given
 _STEP: Final = 1 << 20
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
+_MOST_SIZE: Final = 1 << 60  # beyond any machine, and within the numbers of every file format
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -133,7 +135,7 @@ def parts(whole: int, *, workers: int, connections: int, max_bytes: int) -> dict
 
 
 def _program(workers: int) -> int:
-    return PROGRAM + HREFS * workers + (WORKER * workers if workers > 1 else 0)
+    return PROGRAM + IDLE_HOSTS + HREFS * workers + (WORKER * workers if workers > 1 else 0)
 
 
 def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
@@ -167,7 +169,8 @@ def size_from(text: str) -> int | None:
     if match is None:
         return None
     number, unit = match.groups()
-    return int(float(number) * _UNITS.get((unit or "").lower(), 1))
+    size = float(number) * _UNITS.get((unit or "").lower(), 1)
+    return int(size) if size < _MOST_SIZE else None
 
 
 def shown(size: int) -> str:
