@@ -10,7 +10,7 @@ ARGS ?=
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-.venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/parse/_scan.c
+.venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/parse/_scan.c src/gossamer/archive/_sha1.c
 	@echo "Setting up .venv with the runtime packages ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt

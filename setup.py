@@ -16,6 +16,6 @@ def compiled(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[compiled("gossamer._kernel"), compiled("gossamer.parse._scan")],
+    ext_modules=[compiled("gossamer._kernel"), compiled("gossamer.parse._scan"), compiled("gossamer.archive._sha1")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "written for little-endian machines; the Python path serves all others"
@@ -26,6 +29,8 @@
 #define MOST_CHARS 100000
 #define SHINGLE_WORDS 5
 #define LANES 128
+#define BLOCK 64 /* bytes in which words are looked for at a time */
+#define BATCH 256 /* words that are hashed at a time */
 #define SIGNATURE_BYTES (LANES * 4)
 #define LONG_TEXT_BYTES 65536 /* from here on other threads may run meanwhile */
 
@@ -68,23 +73,32 @@ static inline uint32_t rotate32(uint32_t value, int bits) { return value << bits
 #define P4 668265263u
 #define P5 374761393u
 
-/* XXH32 with seed 0. */
-static uint32_t word_hash(const uint8_t *at, size_t length) {
-    const uint8_t *end = at + length;
-    uint32_t hash = P5;
-    if (length >= 16) {
-        uint32_t lanes[4] = {P1 + P2, P2, 0, 0u - P1};
-        for (; at + 16 <= end; at += 16)
-            for (int lane = 0; lane < 4; lane++)
-                lanes[lane] = rotate32(lanes[lane] + read32(at + 4 * lane) * P2, 13) * P1;
-        hash = rotate32(lanes[0], 1) + rotate32(lanes[1], 7) + rotate32(lanes[2], 12) + rotate32(lanes[3], 18);
-    }
-    hash += (uint32_t)length;
-    for (; at + 4 <= end; at += 4) hash = rotate32(hash + read32(at) * P3, 17) * P4;
-    for (; at < end; at++) hash = rotate32(hash + *at * P5, 11) * P1;
+static inline uint32_t next_four(uint32_t hash, uint32_t four) { return rotate32(hash + four * P3, 17) * P4; }
+
+static inline uint32_t next_one(uint32_t hash, uint32_t one) { return rotate32(hash + one * P5, 11) * P1; }
+
+static inline uint32_t avalanche(uint32_t hash) {
     hash = (hash ^ (hash >> 15)) * P2;
     hash = (hash ^ (hash >> 13)) * P3;
     return hash ^ (hash >> 16);
+}
+
+static inline uint32_t either(int is_one, uint32_t one, uint32_t other) {
+    return other ^ ((one ^ other) & (0u - (uint32_t)is_one));
+}
+
+/* XXH32 with seed 0 of at least 16 bytes. */
+static uint32_t long_word_hash(const uint8_t *at, size_t length) {
+    const uint8_t *end = at + length;
+    uint32_t lanes[4] = {P1 + P2, P2, 0, 0u - P1};
+    for (; at + 16 <= end; at += 16)
+        for (int lane = 0; lane < 4; lane++)
+            lanes[lane] = rotate32(lanes[lane] + read32(at + 4 * lane) * P2, 13) * P1;
+    uint32_t hash = rotate32(lanes[0], 1) + rotate32(lanes[1], 7) + rotate32(lanes[2], 12) + rotate32(lanes[3], 18);
+    hash += (uint32_t)length;
+    for (; at + 4 <= end; at += 4) hash = next_four(hash, read32(at));
+    for (; at < end; at++) hash = next_one(hash, *at);
+    return avalanche(hash);
 }
 
 #define FOLD 0x9E3779B97F4A7C15u
@@ -105,25 +119,101 @@ WIDEST static void lower(const uint8_t *from, uint8_t *to, size_t length) {
     }
 }
 
-static inline int is_blank(uint8_t byte) { return byte == ' ' || (uint8_t)(byte - 9) < 5; }
-
-/* Writes the hash of each shingle; returns how many. `text` is in lower case, `hashes` has room for length / 2 + 1. */
-static size_t hash_shingles(const uint8_t *text, size_t length, uint64_t *hashes) {
-    static const uint64_t fold2 = FOLD * FOLD, fold3 = FOLD * FOLD * FOLD, fold4 = FOLD * FOLD * FOLD * FOLD;
-    uint64_t last[SHINGLE_WORDS - 1] = {0}; /* the words before, oldest first */
-    size_t words = 0, count = 0, at = 0;
-    for (;;) {
-        while (at < length && is_blank(text[at])) at++;
-        if (at == length) break;
-        size_t start = at;
-        while (at < length && !is_blank(text[at])) at++;
-        uint64_t word = word_hash(text + start, at - start);
-        if (++words >= SHINGLE_WORDS)
-            hashes[count++] = mixed(last[0] * fold4 + last[1] * fold3 + last[2] * fold2 + last[3] * FOLD + word);
-        last[0] = last[1], last[1] = last[2], last[2] = last[3], last[3] = word;
+/* Returns a bit for each of BLOCK bytes: set where it is no blank. */
+static inline uint64_t word_bits(const uint8_t *text) {
+    uint64_t blanks = 0;
+#ifdef __SSE2__
+    for (int part = 0; part < BLOCK; part += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + part)), moved = _mm_sub_epi8(bytes, _mm_set1_epi8(9));
+        __m128i are_blank = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')),
+                                         _mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(4)), moved));
+        blanks |= (uint64_t)(uint32_t)_mm_movemask_epi8(are_blank) << part;
     }
-    if (words > 0 && words < SHINGLE_WORDS)
-        hashes[count++] = mixed(last[0] * fold3 + last[1] * fold2 + last[2] * FOLD + last[3]);
+#else
+    for (int i = 0; i < BLOCK; i++) blanks |= (uint64_t)(text[i] == ' ' || (uint8_t)(text[i] - 9) < 5) << i;
+#endif
+    return ~blanks;
+}
+
+/* Words on their way to be hashed, many at a time. */
+typedef struct {
+    uint32_t parts[4][BATCH]; /* the first 16 bytes of each, whatever follows it included */
+    uint32_t lengths[BATCH];
+    uint32_t long_hashes[BATCH];
+    uint16_t long_places[BATCH]; /* of those with 16 bytes and more, which are hashed one by one */
+    size_t count, longs;
+} Batch;
+
+/* Writes the XXH32, seed 0, of words with less than 16 bytes. Nobody foresees how long the next word is, so there are no
+   branches: all steps are made, in many lanes, and those that count are kept. */
+WIDEST static void hash_short_words(const Batch *batch, uint32_t *words) {
+    for (size_t i = 0; i < batch->count; i++) {
+        uint32_t length = batch->lengths[i], fours = length / 4, ones = length % 4;
+        uint32_t a = batch->parts[0][i], b = batch->parts[1][i], c = batch->parts[2][i], d = batch->parts[3][i];
+        uint32_t rest = fours == 0 ? a : fours == 1 ? b : fours == 2 ? c : d, hash = P5 + length;
+        hash = either(fours > 0, next_four(hash, a), hash);
+        hash = either(fours > 1, next_four(hash, b), hash);
+        hash = either(fours > 2, next_four(hash, c), hash);
+        hash = either(ones > 0, next_one(hash, rest & 255), hash);
+        hash = either(ones > 1, next_one(hash, rest >> 8 & 255), hash);
+        hash = either(ones > 2, next_one(hash, rest >> 16 & 255), hash);
+        words[i] = avalanche(hash);
+    }
+}
+
+static size_t hash_batch(Batch *batch, uint32_t *words) {
+    size_t count = batch->count;
+    hash_short_words(batch, words);
+    for (size_t i = 0; i < batch->longs; i++) words[batch->long_places[i]] = batch->long_hashes[i];
+    batch->count = batch->longs = 0;
+    return count;
+}
+
+static inline void add_word(Batch *batch, const uint8_t *start, size_t length) {
+    size_t place = batch->count++;
+    for (int part = 0; part < 4; part++) batch->parts[part][place] = read32(start + 4 * part);
+    batch->lengths[place] = (uint32_t)length;
+    if (length >= 16) {
+        batch->long_hashes[batch->longs] = long_word_hash(start, length);
+        batch->long_places[batch->longs++] = (uint16_t)place;
+    }
+}
+
+/* Writes the hash of each word; returns how many. `text` is in lower case, with 2 * BLOCK blanks behind its end. */
+static size_t hash_words(const uint8_t *text, size_t length, uint32_t *words) {
+    Batch batch;
+    size_t count = 0, start = 0;
+    uint64_t was_word = 0; /* 1 where the byte before is part of a word */
+    batch.count = batch.longs = 0;
+    for (size_t base = 0; base <= length; base += BLOCK) {
+        uint64_t bits = word_bits(text + base), edges = bits ^ (bits << 1 | was_word), in_word = was_word;
+        was_word = bits >> (BLOCK - 1);
+        for (; edges; edges &= edges - 1, in_word ^= 1) {
+            size_t at = base + (size_t)__builtin_ctzll(edges);
+            if (in_word)
+                add_word(&batch, text + start, at - start);
+            else
+                start = at;
+        }
+        if (batch.count > BATCH - BLOCK) count += hash_batch(&batch, words + count);
+    }
+    return count + hash_batch(&batch, words + count);
+}
+
+/* Writes the hash of each shingle; returns how many. */
+static size_t hash_shingles(const uint32_t *words, size_t count, uint64_t *hashes) {
+    static const uint64_t fold2 = FOLD * FOLD, fold3 = FOLD * FOLD * FOLD, fold4 = FOLD * FOLD * FOLD * FOLD;
+    if (count < SHINGLE_WORDS) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < count; i++) sum = sum * FOLD + words[i];
+        hashes[0] = mixed(sum);
+        return count > 0;
+    }
+    count -= SHINGLE_WORDS - 1;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *w = words + i;
+        hashes[i] = mixed(w[0] * fold4 + w[1] * fold3 + w[2] * fold2 + w[3] * FOLD + w[4]);
+    }
     return count;
 }
 
@@ -163,11 +253,13 @@ typedef enum { MINHASH, SIMHASH } Scheme;
 /* Fills `signature`; returns its length, 0 where there are no words, -1 where there is no memory. */
 static int sign(const uint8_t *utf8, size_t length, Scheme scheme, uint8_t *signature) {
     size_t most = length / 2 + 1;
-    uint64_t *hashes = malloc(most * sizeof *hashes + length);
+    uint64_t *hashes = malloc(most * (sizeof *hashes + sizeof(uint32_t)) + length + 2 * BLOCK);
     if (hashes == NULL) return -1;
-    uint8_t *text = (uint8_t *)(hashes + most);
+    uint32_t *words = (uint32_t *)(hashes + most);
+    uint8_t *text = (uint8_t *)(words + most);
     lower(utf8, text, length);
-    size_t count = hash_shingles(text, length, hashes);
+    memset(text + length, ' ', 2 * BLOCK);
+    size_t count = hash_shingles(words, hash_words(text, length, words), hashes);
     int made = 0;
     if (count > 0 && scheme == MINHASH) {
         least_of(hashes, count, (uint32_t *)signature);

@@ -76,6 +76,14 @@ def test_n01_a_thousand_headers_are_still_taken() -> None:
     assert fetched(says(OK_HEAD + b"X: 1\r\n" * 900 + b"Content-Length: 2\r\n\r\nhi")).outcome is Outcome.OK
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+def test_n01_endless_trailers(size: int) -> None:
+    head = OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n"
+    exchange = fetched(floods(head, b"X: " + b"v" * size + b"\r\n"), limits=PATIENT)
+    assert exchange.outcome is Outcome.HEADER_TOO_LARGE
+    assert exchange.body == b"hi"
+
+
 def test_n02_one_endless_header_line() -> None:
     assert fetched(floods(OK_HEAD + b"X: ", b"v" * 10_000), limits=PATIENT).outcome is Outcome.HEADER_TOO_LARGE
 

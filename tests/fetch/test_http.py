@@ -449,6 +449,17 @@ def test_the_policy_also_holds_at_the_socket() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("address", ["localhost", "127.1", "0x7f.1", "2130706433", "127.0.0.1:80", "::ffff:127.0.0.1"])
+def test_only_a_plain_address_is_connected_to(address: str) -> None:
+    async def main() -> None:
+        async with stage(says(answer(PAGE))) as scene:
+            exchange = await scene.get(addresses=(address,))
+            assert exchange.outcome is Outcome.BLOCKED_ADDRESS
+            assert scene.connections == 0
+
+    run(main)
+
+
 def test_without_an_address_nothing_is_resolved() -> None:
     assert fetched(says(answer(PAGE)), addresses=()).outcome is Outcome.DNS_FAILED
 

@@ -27,7 +27,8 @@ PIECES = st.sampled_from(
     <template> </template> <svg> </svg> <svg/> <textarea> </textarea> <xmp> </xmp> <style> </style> <plaintext>
     <iframe|src=q> </iframe> <td> <p> </p> <br/> <![CDATA[ ]]> <? ?> <!doctype| <meta|name=a|content=b>
     <link|rel=next|href=z> <base|href=/b/> <html|lang=de> mailto:z http: #f </ javascript: &nbsp; &nGt; &#10; </scrIPT|
-    <select><option> é \u2028 \ufeff | """.replace("\n", " ").split(" ")
+    <select><option> <H1|class="a|longer|value"> </h1> <blockquote> <FigCaption> <h\x11> <lin\0k|rel=next|href=z>
+    some|words|one|after|the|other|that|are|copied|many|at|a|time é \u2028 \ufeff | """.replace("\n", " ").split(" ")
 ).map(lambda piece: piece.replace("|", " "))
 CONTROLS = st.sampled_from(["\0", "\r\n", "\r", "\t", "\f", "\v", "\n"])
 MARKUP = st.lists(PIECES | CONTROLS | st.text(max_size=3), max_size=30).map("".join)

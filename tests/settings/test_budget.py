@@ -46,7 +46,7 @@ def test_entries_fit_into_the_ceiling(workers: int, connections: int, max_bytes:
     assert budget.safe_connections == 1 or budget.safe_connections * max_bytes <= budget.bodies
     assert budget.hosts >= 1000
     assert budget.urls >= 4 * 1000
-    assert budget.seen >= 2_000_000
+    assert budget.seen >= 3_000_000
     assert budget.near_pages >= 10_000
     assert budget.kept_connections >= 32
 

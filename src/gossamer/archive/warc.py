@@ -14,7 +14,6 @@ level 3 155 at 5.4), the block's digest 27, the request's record 4. The payload'
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -26,9 +25,12 @@ from urllib.parse import quote
 from isal import igzip_lib
 from msgspec import Struct
 
+from gossamer.archive.digests import sha1, sha1_pair
 from gossamer.records import Exchange, Outcome, Truncation
 
 GZIP_LEVEL = 1
+# The default buffer has 286 KB, which are mapped for each record (20 µs) unless the heap has room; it packs no better.
+GZIP_MEMORY = igzip_lib.MEM_LEVEL_SMALL
 SMALL_BYTES = 2048
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -50,6 +52,14 @@ class RefersTo(Struct, frozen=True, gc=False):
     date: float
     payload_digest: bytes = b""
     record_id: str = ""
+
+
+class StoredBlock(Struct, frozen=True, gc=False):
+    """What the archive keeps of an answer beside its body. Digests have 20 bytes."""
+
+    head: bytes
+    payload_digest: bytes  # of the body
+    block_digest: bytes  # of head and body
 
 
 class ComposedExchange(Struct, gc=False):
@@ -90,7 +100,7 @@ def warcinfo_record(*, filename: str, date: float, record_id: str, fields: Mappi
     block = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in described.items()).encode("utf-8")
     head = (
         f"WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {warc_date(date)}\r\n"
-        f"WARC-Filename: {filename}\r\nWARC-Block-Digest: {sha1_base32(_sha1(block))}\r\n"
+        f"WARC-Filename: {filename}\r\nWARC-Block-Digest: {sha1_base32(sha1(block))}\r\n"
         "Content-Type: application/warc-fields\r\n"
     )
     return _member(head, block)
@@ -103,14 +113,15 @@ def compose_exchange(
     warcinfo_id: str,
     duplicate_of: RefersTo | None = None,
     identified_type: str = "",
+    block: StoredBlock | None = None,
 ) -> ComposedExchange:
-    """Return the members for an exchange that has a response head.
+    """Return the members for an exchange that has a response head; `block` is its stored block, if at hand.
 
     With `duplicate_of` a revisit is written instead of the response, if the answer is a 304 or the stored bytes
     are the same; where only the decoded content is the same (another coding), the profile would be a lie.
     """
-    head = stored_head(exchange)
-    digest = exchange.body_sha1 or _sha1(exchange.body)
+    block = block or stored_block(exchange)
+    digest = block.payload_digest
     common = _common_fields(exchange, date, warcinfo_id)
     record_id = new_record_id()
     request = _request_member(exchange, common, record_id) if exchange.request_head else b""
@@ -118,19 +129,25 @@ def compose_exchange(
     if refers is not None:
         if exchange.outcome is Outcome.NOT_MODIFIED:
             digest = refers.payload_digest or digest
-        response = _revisit_member(exchange, head, common, record_id=record_id, payload_digest=digest, refers=refers)
-    else:
-        response = _response_member(
-            exchange, head, common, record_id=record_id, payload_digest=digest, identified_type=identified_type
+        response = _revisit_member(
+            exchange, block.head, common, record_id=record_id, payload_digest=digest, refers=refers
         )
+    else:
+        response = _response_member(exchange, block, common, record_id=record_id, identified_type=identified_type)
     return ComposedExchange(
         data=request + response,
         response_offset=len(request),
         record_id=record_id,
         payload_digest=digest,
-        stored_head=head,
+        stored_head=block.head,
         is_revisit=refers is not None,
     )
+
+
+def stored_block(exchange: Exchange) -> StoredBlock:
+    """Return the head and the digests that the archive keeps of an answer."""
+    head = stored_head(exchange)
+    return StoredBlock(head, *sha1_pair(head, exchange.body))
 
 
 def stored_head(exchange: Exchange) -> bytes:
@@ -207,26 +224,24 @@ def _request_member(exchange: Exchange, common: str, response_id: str) -> bytes:
     block = exchange.request_head
     head = (
         f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <{new_record_id()}>\r\n{common}"
-        f"WARC-Concurrent-To: <{response_id}>\r\nWARC-Block-Digest: {sha1_base32(_sha1(block))}\r\n"
+        f"WARC-Concurrent-To: <{response_id}>\r\nWARC-Block-Digest: {sha1_base32(sha1(block))}\r\n"
         "Content-Type: application/http; msgtype=request\r\n"
     )
     return _member(head, block)
 
 
 def _response_member(
-    exchange: Exchange, head: bytes, common: str, *, record_id: str, payload_digest: bytes, identified_type: str
+    exchange: Exchange, block: StoredBlock, common: str, *, record_id: str, identified_type: str
 ) -> bytes:
     truncated = f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else ""
     identified = f"WARC-Identified-Payload-Type: {identified_type}\r\n" if _is_one_word(identified_type) else ""
-    block_hash = hashlib.sha1(head, usedforsecurity=False)
-    block_hash.update(exchange.body)
     fields = (
         f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{record_id}>\r\n{common}"
-        f"WARC-Payload-Digest: {sha1_base32(payload_digest)}\r\n"
-        f"WARC-Block-Digest: {sha1_base32(block_hash.digest())}\r\n"
+        f"WARC-Payload-Digest: {sha1_base32(block.payload_digest)}\r\n"
+        f"WARC-Block-Digest: {sha1_base32(block.block_digest)}\r\n"
         f"{identified}{truncated}Content-Type: application/http; msgtype=response\r\n"
     )
-    return _member(fields, head, exchange.body)
+    return _member(fields, block.head, exchange.body)
 
 
 def _revisit_member(
@@ -238,7 +253,7 @@ def _revisit_member(
         f"WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: <{record_id}>\r\n{common}"
         f"WARC-Profile: {_PROFILE}{profile}\r\n{refers_to}WARC-Refers-To-Target-URI: {target_uri(refers.url)}\r\n"
         f"WARC-Refers-To-Date: {warc_date(refers.date)}\r\nWARC-Payload-Digest: {sha1_base32(payload_digest)}\r\n"
-        f"WARC-Block-Digest: {sha1_base32(_sha1(head))}\r\nContent-Type: application/http; msgtype=response\r\n"
+        f"WARC-Block-Digest: {sha1_base32(sha1(head))}\r\nContent-Type: application/http; msgtype=response\r\n"
     )
     return _member(fields, head)
 
@@ -247,15 +262,11 @@ def _is_one_word(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
-def _sha1(data: bytes) -> bytes:
-    return hashlib.sha1(data, usedforsecurity=False).digest()
-
-
 def _member(fields: str, *blocks: bytes) -> bytes:
     """Return a record as a gzip member."""
     length = sum(map(len, blocks))
     record = b"".join((f"{fields}Content-Length: {length}\r\n\r\n".encode(), *blocks, b"\r\n\r\n"))
     # What is small gains nothing by level 1, which takes 6 µs to begin; level 0 takes 1.
     level = GZIP_LEVEL if len(record) > SMALL_BYTES else 0
-    packed: bytes = igzip_lib.compress(record, level, igzip_lib.COMP_GZIP)
+    packed: bytes = igzip_lib.compress(record, level, igzip_lib.COMP_GZIP, GZIP_MEMORY)
     return packed

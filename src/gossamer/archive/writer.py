@@ -27,6 +27,7 @@ from gossamer.archive.cdxj import cdxj_line, part_path, sorted_lines, write_inde
 from gossamer.archive.warc import (
     ComposedExchange,
     RefersTo,
+    StoredBlock,
     compose_exchange,
     new_record_id,
     sha1_base32,
@@ -96,8 +97,11 @@ class ArchiveWriter:
         date: float,
         duplicate_of: RefersTo | None = None,
         identified_type: str = "",
+        block: StoredBlock | None = None,
     ) -> Archived:
         """Store the records of one order; on return they are in the file, if not yet on the platter.
+
+        `block` is the stored block of the exchange, if at hand.
 
         Raises DiskFullError, with the file as it was before, where there is no room.
         """
@@ -108,6 +112,7 @@ class ArchiveWriter:
             warcinfo_id=file.warcinfo_id,
             duplicate_of=duplicate_of,
             identified_type=identified_type,
+            block=block,
         )
         data = composed.data
         offset = file.length + composed.response_offset

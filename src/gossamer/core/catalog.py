@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord, UrlState
 
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_OK = Outcome.OK
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
+_PROBE = Source.PROBE
+_QUEUED = UrlState.QUEUED
+_UPSERT = ChangeKind.UPSERT
+
 
 def record_of(url: QueuedUrl) -> UrlRecord:
     """Return the catalog's row of a URL that waits."""
-    return UrlRecord(
-        url=url.url,
-        state=UrlState.QUEUED,
-        depth=url.depth,
-        source=url.source,
-        kind=url.kind,
-        parent=url.parent,
-        rank=url.rank,
-        seq=url.seq,
-        hops=url.hops,
-        attempt=url.attempt,
-        not_before=url.not_before,
-        found_at=url.found_at,
-        https_first=url.https_first,
-        etag=url.etag,
-        last_modified=url.last_modified,
-        lastmod=url.lastmod,
+    record = UrlRecord(
+        url.url,
+        _QUEUED,
+        url.depth,
+        url.source,
+        url.kind,
+        url.parent,
+        url.rank,
+        url.seq,
+        url.hops,
+        url.attempt,
+        url.not_before,
+        url.found_at,
+        url.https_first,
     )
+    if url.etag or url.last_modified or url.lastmod:
+        record.etag, record.last_modified, record.lastmod = url.etag, url.last_modified, url.lastmod
+    return record
 
 
 def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
@@ -52,44 +59,45 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
 
 def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:
     """Return the row of a URL after a fetch; a 304 keeps what the visit before had found."""
+    # By place, which takes half the time: in the order of the fields.
     record = UrlRecord(
-        url=url.url,
-        state=state,
-        depth=url.depth,
-        source=url.source,
-        kind=url.kind,
-        parent=url.parent,
-        rank=url.rank,
-        seq=url.seq,
-        hops=url.hops,
-        attempt=url.attempt,
-        not_before=url.not_before,
-        found_at=url.found_at,
-        https_first=url.https_first,
-        fetched_at=result.finished_at,
-        outcome=result.outcome.value,
-        error=result.error,
-        status=result.status,
-        content_type=result.content_type,
-        charset=result.charset,
-        language=result.language,
-        title=result.title,
-        wire_bytes=result.wire_bytes,
-        content_bytes=result.content_bytes,
-        content_hash=result.content_hash,
-        duplicate_of=result.duplicate_of,
-        etag=result.etag,
-        last_modified=result.last_modified,
-        redirect_to=result.redirect_to,
-        archived=result.archived,
-        visits=1 + (before.visits if before else 0),
-        truncated=result.truncated.value,
-        directives=result.directives,
-        usage=result.usage,
-        lastmod=url.lastmod,
-        near_duplicate_of=result.near_duplicate_of,
-        similarity=result.similarity,
-        nofollow_links=result.nofollow_links,
+        url.url,
+        state,
+        url.depth,
+        url.source,
+        url.kind,
+        url.parent,
+        url.rank,
+        url.seq,
+        url.hops,
+        url.attempt,
+        url.not_before,
+        url.found_at,
+        url.https_first,
+        result.finished_at,
+        str(result.outcome),
+        result.error,
+        result.status,
+        result.content_type,
+        result.charset,
+        result.language,
+        result.title,
+        result.wire_bytes,
+        result.content_bytes,
+        result.content_hash,
+        result.duplicate_of,
+        result.etag,
+        result.last_modified,
+        result.redirect_to,
+        result.archived,
+        1 + (before.visits if before else 0),
+        str(result.truncated),
+        result.directives,
+        result.usage,
+        url.lastmod,
+        result.near_duplicate_of,
+        result.similarity,
+        result.nofollow_links,
     )
     if before is not None and result.status == 304:
         _keep_content(record, before)
@@ -105,14 +113,14 @@ def _keep_content(record: UrlRecord, before: UrlRecord) -> None:
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:
     """Return what a settled visit of a page means to an indexer; None where it says nothing of the page."""
-    if url.source is Source.PROBE:
+    if url.source is _PROBE:
         return None
     if result.status in (404, 410) or is_soft_404:
         return ChangeKind.GONE
-    if result.outcome is Outcome.NOT_MODIFIED:
+    if result.outcome is _NOT_MODIFIED:
         return ChangeKind.UNCHANGED
-    if result.outcome is not Outcome.OK:
+    if result.outcome is not _OK:
         return None
     if before is not None and before.content_hash and before.content_hash == result.content_hash:
         return ChangeKind.UNCHANGED
-    return ChangeKind.DUPLICATE if result.duplicate_of or result.near_duplicate_of else ChangeKind.UPSERT
+    return ChangeKind.DUPLICATE if result.duplicate_of or result.near_duplicate_of else _UPSERT

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gossamer.core.robots import RobotsDecision
 from gossamer.core.workbench import OriginRules
-from gossamer.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
 
 
 class Resolve(Struct, frozen=True):
@@ -69,9 +69,8 @@ class Consequence(Struct):
     state: UrlState | None = None  # DONE or DEAD; QUEUED where it will be tried again
     retry: QueuedUrl | None = None
     hosts: list[HostRecord] = []  # changed by it: the order's own first
-    domain: DomainRecord | None = None
     is_page: bool = False
-    new_domain: bool = False
+    domain_pages: int = 0  # of the host's domain, with this one; 0 where it is no page
     robots_origin: str = ""  # whose robots.txt was asked for
     robots: OriginRules | None = None
     sitemaps: list[str] = []

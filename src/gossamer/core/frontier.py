@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +46,20 @@ LONG_WAIT_S = 300.0
 CLOCK_SLACK_S = 0.005
 MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_READY = Place.READY
+_BUSY = Place.BUSY
+_IDLE = Place.IDLE
+_BLOCKED = Place.BLOCKED
+_SPENT = Place.SPENT
+_WAITING = Place.WAITING
+_OK = Outcome.OK
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_DONE = UrlState.DONE
+_IN_LINE = (_READY, _WAITING)
+_NO_ADDRESS = ("",)  # of a host that the simulator, not the DNS, knows
 
 # Answers that make a bare domain fall back from https to http at once.
 _HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
@@ -87,6 +101,7 @@ class Frontier:
         self._pace = pace
         self._ordering = ordering
         self._token = token
+        self._has_budgets = limits.max_pages_per_host is not None or limits.max_pages_per_domain is not None
         self._bench = Workbench(
             ordering,
             limits.address_connections,
@@ -138,7 +153,7 @@ class Frontier:
         host = HostSlot(record, host_id(record.name), slot, connections=self._pace.connections(record.name))
         host.lane = self._ordering.lane(record.rank)
         host.origins = robots
-        host.crawl_delay_s = _crawl_delay_s(robots)
+        self._note_rules(host)
         if record.queued:
             host.horizon = BEFORE_ALL
         self._renew_promises(host, now)
@@ -175,26 +190,27 @@ class Frontier:
         """Take in URLs that the ledger has admitted. Those of hosts not in memory stay in the ledger."""
         touched: dict[str, HostSlot] = {}
         most = self._head_size()
+        self.queued += len(urls)
         for url in urls:
-            self.queued += 1
             host = self._hosts.get(url.host)
             if host is None:
                 continue
             host.record.queued += 1
-            if not host.is_within(url):
+            if host.horizon is not None and not host.is_within(url):
                 continue
-            first = host.head[0] if host.head else None
+            head = host.head
+            first = head[0] if head else None
             if url.not_before > now:
                 host.defer(url)
             else:
-                host.push(url)
-            if len(host.head) > 2 * most:
+                heappush(head, (url.rank, url.seq, url))
+            if len(head) > 2 * most:
                 host.trim(most)
             # Behind what is first already a URL changes nothing about the turn of its host.
-            if first is None or host.head[0] is not first or host.place not in (Place.READY, Place.WAITING):
+            if first is None or host.head[0] is not first or host.place not in _IN_LINE:
                 touched[url.host] = host
         for host in touched.values():
-            if host.place is not Place.BLOCKED and host.in_flight < host.connections:
+            if host.place is not _BLOCKED and host.in_flight < host.connections:
                 self._settle(host, now)
 
     def refill(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
@@ -269,6 +285,8 @@ class Frontier:
         self._settle(host, now)
 
     def _hold_gates(self, running: _Running, arrived_at: float) -> None:
+        if not self._bench.gates.has_pace:
+            return
         is_first_word, running.is_sent = not running.is_sent, True
         self._bench.gates.hold(running.host, running.order.addresses[0], arrived_at, is_first_word=is_first_word)
 
@@ -276,43 +294,42 @@ class Frontier:
         """Take note that an order has ended; return what follows from it."""
         running = self._running.pop(result.order_id)
         host, order = running.host, running.order
+        record = host.record
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
         asked_at = (
-            now
-            if result.outcome is Outcome.WORKER_LOST
-            else max(order.ordered_at, _arrived_at(result, host.record.best_latency_s))
+            now if result.outcome is _WORKER_LOST else max(order.ordered_at, _arrived_at(result, record.best_latency_s))
         )
         self._hold_gates(running, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
             host.unsent = 0
-        before = host.record.parked_until
-        self._count(host, result, now, is_robots=running.errand is not None)
-        what = Consequence(hosts=[host.record])
+        parked_before = record.parked_until
+        self._count(record, result, now, is_robots=running.errand is not None)
+        what = Consequence(hosts=[record])
         if running.errand is not None:
             self._end_robots(host, running.errand, result, what, now)
         elif running.url is not None:
             self._end_page(host, running.url, result, what, now)
-        if host.record.parked_until > max(before, now):
-            what.parked_s = host.record.parked_until - now
-        host.record.delay_s = self._delay_s(host)
-        if running.next_at_held and running.next_at_held == host.record.next_at:
+        if record.parked_until > parked_before and record.parked_until > now:
+            what.parked_s = record.parked_until - now
+        delay_s = record.delay_s = self._delay_s(host)
+        if running.next_at_held and running.next_at_held == record.next_at:
             # Nothing was sent since: now that its arrival is known, the longest way it could have had counts no more.
-            host.record.next_at = running.next_at_before
-        self._hold_pace(host, asked_at)
+            record.next_at = running.next_at_before
+        if delay_s:
+            record.next_at = max(record.next_at, asked_at + delay_s)
         self._settle(host, now)
         for other in freed:
             self._settle(other, now)
         return what
 
-    def _count(self, host: HostSlot, result: Result, now: float, *, is_robots: bool) -> None:
-        record = host.record
+    @staticmethod
+    def _count(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
         record.fetches += 1
         record.last_fetch_at = now
         record.bytes += result.wire_bytes
         # A robots.txt that is missing is an answer like any other.
-        is_missing_robots = result.outcome is Outcome.CLIENT_ERROR and is_robots
-        if result.outcome not in ANSWERED and not is_missing_robots:
+        if result.outcome not in ANSWERED and not (is_robots and result.outcome is Outcome.CLIENT_ERROR):
             record.errors += 1
         if result.first_byte_at > result.sent_at > 0:
             politeness.note_latency(record, result.first_byte_at - result.sent_at)
@@ -326,8 +343,9 @@ class Frontier:
         host.domain.pages_in_flight -= 1
         host.out.discard(url.seq)
         what.url = url
-        wait_s = wait_before_retry(result.outcome, url.attempt + 1, self._first_wait(host))
-        if result.outcome is Outcome.WORKER_LOST:
+        is_answered = result.outcome in ANSWERED
+        wait_s = None if is_answered else wait_before_retry(result.outcome, url.attempt + 1, self._first_wait(host))
+        if result.outcome is _WORKER_LOST:
             what.retry = url
             wait_s = 0.0
             if host.is_within(url):
@@ -340,8 +358,8 @@ class Frontier:
             return
         self.queued -= 1
         host.record.queued -= 1
-        what.state = UrlState.DEAD if result.outcome not in ANSWERED else UrlState.DONE
-        what.is_page = result.outcome in (Outcome.OK, Outcome.NOT_MODIFIED) and url.kind is OrderKind.PAGE
+        what.state = _DONE if is_answered else UrlState.DEAD
+        what.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
         if what.is_page:
             self._count_page(host, what)
         if not what.is_page or (self._is_crowded() and not host.domain.pages_in_flight):
@@ -351,8 +369,7 @@ class Frontier:
         self.pages += 1
         host.record.pages += 1
         host.domain.pages += 1
-        what.new_domain = host.domain.pages == 1
-        what.domain = DomainRecord(host.domain.name, host.domain.pages)
+        what.domain_pages = host.domain.pages
 
     def _deferred(self, host: HostSlot, url: QueuedUrl, result: Result, wait_s: float, now: float) -> QueuedUrl:
         not_before = now + max(wait_s, min(result.retry_after_s, MAX_RETRY_AFTER_S))
@@ -364,7 +381,7 @@ class Frontier:
         """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
         spent, domain.spent = domain.spent, {}
         for host in spent.values():
-            if host.place is Place.SPENT:
+            if host.place is _SPENT:
                 self._settle(host, now)
 
     def _first_wait(self, host: HostSlot) -> float:
@@ -374,7 +391,7 @@ class Frontier:
 
     def _end_robots(self, host: HostSlot, errand: RobotsErrand, result: Result, what: Consequence, now: float) -> None:
         what.robots_origin = errand.origin
-        if result.outcome is Outcome.WORKER_LOST:
+        if result.outcome is _WORKER_LOST:
             host.errands.append(errand)
             return
         if result.outcome is Outcome.REDIRECT and errand.hops < robots_book.MAX_ROBOTS_HOPS:
@@ -386,7 +403,7 @@ class Frontier:
         last = owner.origins.get(errand.origin)
         rules = robots_book.rules_from(result, self._token)
         what.fallbacks = self._https_fallbacks(owner, errand, result)
-        if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
+        if result.outcome is _NOT_MODIFIED and last is not None and last.rules is not None:
             what.robots = owner.origins[errand.origin] = robots_book.renewed(last, now)
         else:
             what.robots = self._learn_robots(owner, errand.origin, rules, result, now)
@@ -414,8 +431,15 @@ class Frontier:
             state = robots_book.stand_in(owner.origins.get(origin), ban, now) or ban
             owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
         owner.origins[origin] = state
-        owner.crawl_delay_s = _crawl_delay_s(owner.origins)
+        self._note_rules(owner)
         return state
+
+    def _note_rules(self, host: HostSlot) -> None:
+        """Keep at hand what the robots.txt files of a host say of the whole of it."""
+        rules = [origin.rules for origin in host.origins.values() if origin.rules is not None]
+        host.crawl_delay_s = max((each.crawl_delay_s or 0.0 for each in rules), default=0.0)
+        host.floor_s = self._pace.floor_s(host.name, host.crawl_delay_s)
+        host.states_usage = any(each.usage for each in rules)
 
     @staticmethod
     def _park_for_robots(owner: HostSlot, ban: OriginRules) -> None:
@@ -481,8 +505,9 @@ class Frontier:
             return None
         if host.errands:
             return self._order_robots(host, host.errands.popleft(), now)
-        host.recall(now)
-        if not host.head or self._is_spent(host):
+        if host.deferred:
+            host.recall(now)
+        if not host.head or (self._has_budgets and self._is_spent(host)):
             # Another host of the domain may have used up its budget since this one became ready.
             self._settle(host, now)
             return None
@@ -500,14 +525,14 @@ class Frontier:
         if robots.rules is None:
             self._set_aside(host, url, robots.expires_at, now)
             return None
-        if not robots.rules.is_allowed(path_of(url.url)):
+        if robots.rules.rule_count and not robots.rules.is_allowed(path_of(url.url)):
             self._deny(host, url, robots.rules.decide(path_of(url.url)), now)
             return None
         return self._order_page(host, url, now)
 
     def _look_up(self, host: HostSlot) -> None:
         """Have a host's name looked up, as soon as none of its requests is out: its end must not be theirs."""
-        self._bench.move(host, Place.BUSY)
+        self._bench.move(host, _BUSY)
         if not host.in_flight:
             host.is_resolving = True
             self._resolving += 1
@@ -527,14 +552,49 @@ class Frontier:
         self._settle(host, now)
 
     def _order_robots(self, host: HostSlot, errand: RobotsErrand, now: float) -> Order:
-        return self._send_out(host, None, errand, now)
+        order = Order(
+            id=self._next_order_id,
+            kind=OrderKind.ROBOTS,
+            url=errand.url,
+            url_id=b"",
+            host=host.name,
+            addresses=host.record.addresses or _NO_ADDRESS,
+            depth=0,
+            hops=errand.hops,
+            attempt=0,
+            ordered_at=now,
+            etag=errand.etag,
+            last_modified=errand.last_modified,
+            report_sent=self._reports_sending(host),
+            needs_links=False,
+        )
+        self._send_out(_Running(order, host, None, errand), now)
+        return order
 
     def _order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
         host.out.add(url.seq)
         host.pages_in_flight += 1
         host.domain.pages_in_flight += 1
         self.pages_in_flight += 1
-        return self._send_out(host, url, None, now)
+        # By place: made for every page.
+        order = Order(
+            self._next_order_id,
+            url.kind,
+            url.url,
+            url.id,
+            url.host,
+            host.record.addresses or _NO_ADDRESS,
+            url.depth,
+            url.hops,
+            url.attempt,
+            now,
+            url.etag,
+            url.last_modified,
+            self._reports_sending(host),
+            url.depth < self.limits.max_depth,
+        )
+        self._send_out(_Running(order, host, url, None), now)
+        return order
 
     def adopt(self, url: QueuedUrl, now: float) -> Order | None:
         """Make an order for a URL whose answer is here already: read back from the archive after a crash."""
@@ -545,32 +605,23 @@ class Frontier:
         heapify(host.head)
         return self._order_page(host, url, now)
 
-    def _send_out(self, host: HostSlot, url: QueuedUrl | None, errand: RobotsErrand | None, now: float) -> Order:
-        addresses = host.record.addresses or ("",)
-        is_paced = self._delay_s(host) > 0
-        order = Order(
-            id=self._next_order_id,
-            kind=url.kind if url else OrderKind.ROBOTS,
-            url=url.url if url else errand.url if errand else "",
-            url_id=url.id if url else b"",
-            host=host.name,
-            addresses=addresses,
-            depth=url.depth if url else 0,
-            hops=url.hops if url else errand.hops if errand else 0,
-            attempt=url.attempt if url else 0,
-            ordered_at=now,
-            etag=url.etag if url else errand.etag if errand else "",
-            last_modified=url.last_modified if url else errand.last_modified if errand else "",
-            report_sent=(host.connections > 1 and is_paced) or self._bench.gates.has_pace,
-            needs_links=url is not None and url.depth < self.limits.max_depth,
-        )
+    def _send_out(self, running: _Running, now: float) -> None:
+        order, host = running.order, running.host
         self._next_order_id += 1
-        self._running[order.id] = _Running(order, host, url, errand)
-        self._bench.occupy(host, addresses[0])
-        host.unsent = order.id if is_paced else 0
-        self._hold_pace(host, now)
-        self._settle(host, now)
-        return order
+        self._running[order.id] = running
+        self._bench.occupy(host, order.addresses[0])
+        delay_s = self._delay_s(host)
+        host.unsent = order.id if delay_s else 0
+        if delay_s:
+            host.record.next_at = max(host.record.next_at, now + delay_s)
+        if host.place is _READY and host.in_flight >= host.connections and host.head and not self._has_budgets:
+            self._bench.move(host, _BUSY)  # what `_settle` would find, in a tenth of the time
+        else:
+            self._settle(host, now)
+
+    def _reports_sending(self, host: HostSlot) -> bool:
+        """Tell whether the next request must wait until this one is known to be on the wire."""
+        return self._bench.gates.has_pace or (host.connections > 1 and self._delay_s(host) > 0)
 
     def next_wakeup(self) -> float | None:
         """Return when `next_order` can next succeed by the passing of time alone, or None."""
@@ -588,6 +639,16 @@ class Frontier:
         commands, self._commands = self._commands, []
         return commands
 
+    @property
+    def has_commands(self) -> bool:
+        """Whether there is I/O to do."""
+        return bool(self._commands)
+
+    @property
+    def has_denied(self) -> bool:
+        """Whether robots.txt turned out to forbid something."""
+        return bool(self._denied)
+
     def take_denied(self) -> list[Denied]:
         """Return the URLs that robots.txt turned out to forbid."""
         denied, self._denied = self._denied, []
@@ -599,7 +660,7 @@ class Frontier:
         """Give a host the place that its state asks for. Called after every change to it."""
         if self._hosts.get(host.name) is not host:
             return  # it has left memory in the meantime
-        if host.place is Place.IDLE:
+        if host.place is _IDLE:
             self._idle.pop(host.name, None)
         place = self._place_of(host, now)
         if isinstance(place, float):
@@ -608,13 +669,13 @@ class Frontier:
                 self._drop(host)
                 return
             self._bench.wait(host, place)
-        elif place is Place.READY:
+        elif place is _READY:
             self._bench.make_ready(host)
         else:
             self._bench.move(host, place)
-        if host.place is Place.IDLE:
+        if host.place is _IDLE:
             self._keep_idle(host)
-        elif host.place is Place.SPENT:
+        elif host.place is _SPENT:
             self._keep_spent(host)
 
     def _keep_spent(self, host: HostSlot) -> None:
@@ -634,33 +695,36 @@ class Frontier:
     def _place_of(self, host: HostSlot, now: float) -> Place | float:
         """Return a host's place; a time where it has to wait."""
         if host.is_resolving or host.is_refilling:
-            return Place.BUSY
+            return _BUSY
         if host.record.is_blocked:
-            return Place.BUSY if host.in_flight else Place.SPENT
-        host.recall(now)
+            return _BUSY if host.in_flight else _SPENT
+        if host.deferred:
+            host.recall(now)
         if not host.errands:
             if not host.head and not host.deferred and host.horizon is None:
-                return Place.BUSY if host.in_flight else Place.IDLE
-            if self._is_spent(host):
-                return Place.SPENT
+                return _BUSY if host.in_flight else _IDLE
+            if self._has_budgets and self._is_spent(host):
+                return _SPENT
             if not host.head and host.horizon is not None:
                 self._ask_refill(host)
-                return Place.BUSY
+                return _BUSY
         if host.in_flight >= host.connections or (host.in_flight and host.unsent):
-            return Place.BUSY
-        at = max(host.record.next_at, host.record.parked_until)
+            return _BUSY
+        record = host.record
+        at = record.next_at if record.next_at > record.parked_until else record.parked_until
         if not host.errands:
             if not host.head:
                 at = max(at, host.deferred[0][0])
             elif self._is_awaiting_robots(host):
-                return Place.BUSY
-        return Place.READY if at <= now else at
+                return _BUSY
+        return _READY if at <= now else at
 
     def _is_awaiting_robots(self, host: HostSlot) -> bool:
-        if not any(rules.is_pending for rules in host.origins.values()):
-            return False
-        robots = host.origins.get(origin_of(host.head[0][2].url))
-        return robots is not None and robots.is_pending
+        for rules in host.origins.values():  # 1 µs less than any()
+            if rules.is_pending:
+                robots = host.origins.get(origin_of(host.head[0][2].url))
+                return robots is not None and robots.is_pending
+        return False
 
     def _is_spent(self, host: HostSlot) -> bool:
         per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain
@@ -683,7 +747,10 @@ class Frontier:
             host.record.next_at = max(host.record.next_at, asked_at + delay_s)
 
     def _delay_s(self, host: HostSlot) -> float:
-        return politeness.delay_in_force_s(host.record, self._pace.floor_s(host.name, host.crawl_delay_s))
+        record = host.record
+        if record.backoff or record.slow_steps:
+            return politeness.delay_in_force_s(record, host.floor_s)
+        return host.floor_s
 
     def _keep_idle(self, host: HostSlot) -> None:
         self._idle[host.name] = host
@@ -717,7 +784,7 @@ class Frontier:
         host = self._hosts.get(host_name)
         if host is not None and host.record.is_blocked is not is_blocked:
             host.record.is_blocked = is_blocked
-            if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+            if host.place is not _BUSY and host.place is not _BLOCKED:
                 self._settle(host, now)
 
     def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
@@ -734,7 +801,7 @@ class Frontier:
         host.out -= gone & deferred
         host.record.queued -= len(gone)
         self.queued -= len(gone)
-        if host.place is not Place.BUSY and host.place is not Place.BLOCKED:
+        if host.place is not _BUSY and host.place is not _BLOCKED:
             self._settle(host, now)
         return [url for url in urls if url.seq in gone]
 
@@ -747,7 +814,7 @@ class Frontier:
         if self._is_quota_out():
             return "max_pages"
         # Whoever is busy now waits for robots.txt at a host that is parked itself.
-        if self._bench.count[Place.READY] or self._bench.count[Place.BLOCKED]:
+        if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
         wakeup = self.next_wakeup()
         if wakeup is None:
@@ -760,7 +827,7 @@ class Frontier:
 
     @staticmethod
     def _is_parked(host: HostSlot, horizon: float) -> bool:
-        if host.place is not Place.WAITING:
+        if host.place is not _WAITING:
             return False
         at = max(host.record.next_at, host.record.parked_until)
         return at > horizon or (not host.head and bool(host.deferred) and host.deferred[0][0] > horizon)
@@ -784,17 +851,15 @@ class Frontier:
     def usage_of(self, url: QueuedUrl) -> list[str]:
         """Return the preferences for the use of content that robots.txt of a URL's origin states."""
         host = self._hosts.get(url.host)
-        robots = host.origins.get(origin_of(url.url)) if host is not None else None
+        if host is None or not host.states_usage:
+            return []
+        robots = host.origins.get(origin_of(url.url))
         return robots.rules.usage if robots is not None and robots.rules is not None else []
 
     def head_of(self, host_name: str) -> list[QueuedUrl]:
         """Return a host's URLs in memory in order, for inspection."""
         host = self._hosts.get(host_name)
         return [entry[2] for entry in sorted(host.head)] if host else []
-
-
-def _crawl_delay_s(origins: dict[str, OriginRules]) -> float:
-    return max((origin.rules.crawl_delay_s or 0.0 for origin in origins.values() if origin.rules), default=0.0)
 
 
 def _arrived_at(result: Result, best_latency_s: float) -> float:

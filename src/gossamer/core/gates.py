@@ -55,6 +55,7 @@ class Gates:
     def __init__(self, address: GateRule, domain: GateRule) -> None:
         self._address = address
         self._domain = domain
+        self._has_domain_rule = bool(domain.connections or domain.delay_s)
         self._addresses: dict[str, AddressSlot] = {}
         self._domain_times: dict[str, float] = {}  # a domain may leave memory before its time has come
         self._times: list[tuple[float, int, Gate]] = []
@@ -68,15 +69,16 @@ class Gates:
 
     def closed(self, host: HostSlot, now: float) -> Gate | None:
         """Return the gate that is closed to a host now, or None."""
-        if self._is_closed(host.domain, self._domain, now):
+        if self._has_domain_rule and self._is_closed(host.domain, self._domain, now):
             return host.domain
-        if not host.record.addresses:
+        addresses = host.record.addresses
+        if not addresses:
             return None
-        address = self._addresses.get(host.record.addresses[0])
+        address = self._addresses.get(addresses[0])
         if address is None:
             if not self._address.delay_s:
                 return None
-            address = self._slot(host.record.addresses[0])
+            address = self._slot(addresses[0])
         return address if self._is_closed(address, self._address, now) else None
 
     def _slot(self, address: str) -> AddressSlot:
@@ -128,11 +130,13 @@ class Gates:
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
         """Count a request that ended; return hosts that it held up."""
         freed: list[HostSlot] = []
-        slot = self._addresses[address]
-        for gate, rule in ((host.domain, self._domain), (slot, self._address)):
-            gate.in_flight -= 1
-            if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time lets them go, one by one
-                freed += _let_go(gate, rule.connections)
+        domain, slot = host.domain, self._addresses[address]
+        domain.in_flight -= 1
+        slot.in_flight -= 1
+        if domain.blocked or slot.blocked:
+            for gate, rule in ((domain, self._domain), (slot, self._address)):
+                if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time lets them go, one by one
+                    freed += _let_go(gate, rule.connections)
         if not slot.in_flight and not slot.is_timed and not slot.unsent:
             del self._addresses[address]
         return freed
@@ -167,7 +171,16 @@ class Gates:
 
 
 def _let_go(gate: Gate, limit: int) -> list[HostSlot]:
-    """Take as many hosts from the line as there is room; all, where nothing is left in flight to free the rest."""
+    """Take hosts from the line: one for the request that ended, as those let go before are about to take their room.
+
+    More where there is much room, since some turn out to have nothing to ask for; all, where nothing is left
+    in flight to free the rest.
+    """
     waiting = len(gate.blocked)
-    count = waiting if not gate.in_flight else min(waiting, limit - gate.in_flight)
+    if not gate.in_flight:
+        count = waiting
+    elif 2 * gate.in_flight >= limit:
+        count = 1
+    else:
+        count = min(waiting, limit - gate.in_flight)
     return [gate.blocked.popleft() for _ in range(count)]

@@ -30,6 +30,10 @@ LEAST_REFUSAL_S = 2.0  # a commit is begun at once, and over by then: a refusal 
 LATENCY_NOTICED_S = 0.25  # below this the network and our own work are as large
 MAX_SLOW_STEPS = 6
 ANSWERS_A_STEP = 5
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_SERVER_ERROR = Outcome.SERVER_ERROR
+_RATE_LIMITED = Outcome.RATE_LIMITED
+_WORKER_LOST = Outcome.WORKER_LOST
 
 
 class PaceRule(Struct, frozen=True):
@@ -91,8 +95,8 @@ def note_latency(record: HostRecord, latency_s: float) -> None:
 
 def is_refusal(result: Result) -> bool:
     """Tell whether a host asked to be left alone."""
-    is_busy = result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0
-    return is_busy or result.outcome is Outcome.RATE_LIMITED
+    is_busy = result.outcome is _SERVER_ERROR and result.retry_after_s > 0
+    return is_busy or result.outcome is _RATE_LIMITED
 
 
 def note_result(record: HostRecord, result: Result, now: float) -> None:
@@ -101,7 +105,7 @@ def note_result(record: HostRecord, result: Result, now: float) -> None:
         _hold_after_refusal(record, result, now)
     elif result.outcome in HOST_FAILURES:
         _note_failure(record, result, now)
-    elif result.outcome is not Outcome.WORKER_LOST:
+    elif result.outcome is not _WORKER_LOST:
         record.failures_in_a_row = 0
         record.backoff = max(0, record.backoff - 1)
         record.park_reason = ""

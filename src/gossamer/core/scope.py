@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from gossamer.core.domains import registrable_domain
-from gossamer.core.url import path_of
 
 
 class Reach(StrEnum):
@@ -42,13 +41,11 @@ DEMOTED_EXTENSIONS = frozenset(
 
 def extension_of(url: str) -> str:
     """Return the file extension of a canonical URL's path in lower case, or the empty string."""
-    path = path_of(url)
-    query = path.find("?")
-    if query >= 0:
-        path = path[:query]
-    name = path[path.rfind("/") + 1 :]
-    dot = name.rfind(".")
-    return name[dot + 1 :].lower() if dot > 0 and len(name) - dot <= 6 else ""
+    # On the whole URL, without cutting out its path: what stands behind the last slash before any query.
+    query = url.find("?")
+    end = query if query >= 0 else len(url)
+    dot = url.rfind(".", url.rindex("/", 0, end) + 2, end)
+    return url[dot + 1 : end].lower() if dot > 0 and end - dot <= 6 else ""
 
 
 class Scope:

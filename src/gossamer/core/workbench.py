@@ -98,11 +98,12 @@ class HostSlot:
     is_resolving: bool = False
     is_refilling: bool = False
     crawl_delay_s: float = 0.0
+    floor_s: float = 0.0  # the least delay, before any back-off
+    states_usage: bool = False  # its robots.txt says how content may be used
+    name: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """The host name."""
-        return self.record.name
+    def __post_init__(self) -> None:
+        self.name = self.record.name  # read a dozen times a page
 
     def push(self, url: QueuedUrl) -> None:
         """Put a URL into the head of the queue."""
@@ -242,6 +243,11 @@ class Workbench:
 
     def _next_lane(self) -> int | None:
         """Return the lane whose turn it is: weighted round robin among those that have a host."""
+        if len(self._lanes) == 1:
+            heap = self._lanes[0]
+            while heap and heap[0][1] != heap[0][2].ticket:
+                heappop(heap)
+            return 0 if heap else None
         filled = []
         for number, heap in enumerate(self._lanes):
             while heap and self._is_stale(heap[0]):
@@ -264,7 +270,8 @@ class Workbench:
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
         """Count a request that ended; return the hosts that it held up, for the caller to place."""
         host.in_flight -= 1
-        return [other for other in self.gates.vacate(host, address) if other.place is Place.BLOCKED]
+        freed = self.gates.vacate(host, address)
+        return [other for other in freed if other.place is Place.BLOCKED] if freed else freed
 
     @property
     def ready(self) -> int:

@@ -38,6 +38,7 @@ from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
     ContentRecord,
+    DomainRecord,
     HostRecord,
     Link,
     Order,
@@ -59,6 +60,11 @@ MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no mo
 
 
 MAX_USAGE_CHARS = 1000
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_REDIRECT = Outcome.REDIRECT
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_SITEMAP = OrderKind.SITEMAP
 
 
 class Crawl:
@@ -188,13 +194,17 @@ class Crawl:
     def orders(self, now: float, most: int = 1 << 30) -> list[Order]:
         """Return the requests to make now."""
         orders: list[Order] = []
+        frontier = self.frontier
+        self._run_commands(now)
         while len(orders) < most:
-            self._run_commands(now)
-            order = self.frontier.next_order(now) if not self.is_target_reached else None
-            self._record_denied(now)
+            order = frontier.next_order(now) if not self.is_target_reached else None
+            if frontier.has_denied:
+                self._record_denied(now)
             if order is not None:
                 self._orders[order.id] = order
                 orders.append(order)
+                if frontier.has_commands:
+                    self._run_commands(now)
             elif not self._run_commands(now):
                 break
         return orders
@@ -267,26 +277,31 @@ class Crawl:
         order = self._orders.pop(result.order_id, None)
         if order is None:
             return
-        self._judge_redirect(order, result)
+        if result.outcome is _REDIRECT:
+            self._judge_redirect(order, result)
         what = self.frontier.complete(result, now)
-        if result.outcome is not Outcome.WORKER_LOST:
+        ledger = self._ledger
+        if result.outcome is not _WORKER_LOST:
             self.tally.count_fetch(order.kind, result)
-        if order.kind is OrderKind.PAGE:
+        if order.kind is _PAGE:
             self._evidence.note_size(what.hosts[0], result)
         for record in what.hosts:
-            self._ledger.put_host(record)
-        if what.domain is not None:
-            known = self._ledger.domain(what.domain.name)
-            what.domain.hosts = known.hosts if known is not None else 1
-            self._ledger.put_domain(what.domain)
+            ledger.put_host(record)
+        if what.domain_pages:
+            self._count_domain(what.hosts[0].domain, what.domain_pages)
         if result.archived is not None:
-            self._ledger.put_archive_end(result.archived.file, result.archive_end)
+            ledger.put_archive_end(result.archived.file, result.archive_end)
         if what.url is None:
             self._end_robots(order, result, what, now)
         else:
             self._end_page(order, what.url, result, what, now)
         if what.parked_s:
             self._tell.parked(what.hosts[0], what.parked_s, now)
+
+    def _count_domain(self, name: str, pages: int) -> None:
+        record = self._ledger.domain(name) or DomainRecord(name, hosts=1)
+        record.pages = pages
+        self._ledger.put_domain(record)
 
     def adopt(self, link: Link, now: float) -> Order | None:
         """Return an order for a queued URL whose answer was read back from the archive; None where it is not queued."""
@@ -310,7 +325,7 @@ class Crawl:
 
     def _judge_redirect(self, order: Order, result: Result) -> None:
         """Turn a redirect that leads nowhere into the failure that it is."""
-        if result.outcome is not Outcome.REDIRECT or order.kind is OrderKind.ROBOTS:
+        if order.kind is OrderKind.ROBOTS:
             return
         if result.redirect_to == order.url:
             result.outcome = Outcome.REDIRECT_LOOP
@@ -334,7 +349,7 @@ class Crawl:
         if what.robots is None:
             return
         rules = what.robots.rules
-        reason = "robots_loop" if result.outcome is Outcome.REDIRECT else ""
+        reason = "robots_loop" if result.outcome is _REDIRECT else ""
         if rules is not None and rules.crawl_delay_s == MAX_CRAWL_DELAY_S:
             reason = "crawl_delay_capped"
         if reason:
@@ -382,13 +397,13 @@ class Crawl:
         for link in links:
             if link.host != host and len(self._cross_submits) < MAX_CROSS_SUBMITS:
                 self._cross_submits.setdefault(link.id, set()).add(registrable_domain(host))
-        self._queue.offer(links, Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
+        self._queue.offer(links, Finding(depth=0, source=Source.SITEMAP, kind=_SITEMAP), now)
 
     # -- pages ------------------------------------------------------------------------------------
 
     def _end_page(self, order: Order, url: QueuedUrl, result: Result, what: Consequence, now: float) -> None:
         if what.retry is not None:
-            if result.outcome is not Outcome.WORKER_LOST:
+            if result.outcome is not _WORKER_LOST:
                 self.tally.retries += 1
                 self._ledger.requeue(what.retry)
             self._tell.retry(order, url, result, what.retry.not_before - now, now)
@@ -401,7 +416,7 @@ class Crawl:
             result.usage = "; ".join([*stated, result.usage] if result.usage else stated)[:MAX_USAGE_CHARS]
         self._ledger.settle(url, settled_record(url, state, result, before))
         shown = self._evidence.note_page(url, result, what.hosts[0], now) if what.is_page else NOTHING
-        if url.kind is OrderKind.PAGE:
+        if url.kind is _PAGE:
             change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
             if change is not None:
                 self._ledger.note_change(url.id, change)
@@ -426,9 +441,9 @@ class Crawl:
         self.tally.count_page(result)
         if what.hosts[0].pages == 1:
             self.tally.unique_hosts += 1
-        if what.domain is not None and what.new_domain:
+        if what.domain_pages == 1:
             self.tally.unique_domains += 1
-            self._note_new_domain(what.domain.name)
+            self._note_new_domain(what.hosts[0].domain)
 
     def _note_new_domain(self, domain: str) -> None:
         first_pass = self._intake.first_pass
@@ -479,15 +494,15 @@ class Crawl:
 
     def _follow(self, url: QueuedUrl, result: Result, is_duplicate: bool, now: float) -> int:
         """Offer what a page leads to; return how many new URLs were queued."""
-        if result.outcome is Outcome.REDIRECT:
+        if result.outcome is _REDIRECT:
             return self._follow_redirect(url, result.redirect_to, now)
         if not result.links or (is_duplicate and not self._rules.follows_duplicates):
             return 0
-        source = Source.SITEMAP if url.kind is OrderKind.SITEMAP else Source.LINK
+        source = Source.SITEMAP if url.kind is _SITEMAP else Source.LINK
         if source is Source.SITEMAP and result.content_type == SITEMAP_INDEX:
             if url.depth >= MAX_SITEMAP_DEPTH:
                 return 0
-            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=OrderKind.SITEMAP)
+            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=_SITEMAP)
         else:
             finding = Finding(depth=url.depth + 1, source=source, parent=url.id, found_on=url.url)
         links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
@@ -506,7 +521,7 @@ class Crawl:
 
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
         link = link_to(target)
-        is_seed = url.depth == 0 and url.kind is OrderKind.PAGE and url.source in (Source.SEED, Source.REDIRECT)
+        is_seed = url.depth == 0 and url.kind is _PAGE and url.source in (Source.SEED, Source.REDIRECT)
         if is_seed and self._join_scope(link):
             self._keep_places()
         finding = Finding(
@@ -577,7 +592,7 @@ class Crawl:
     def give_back(self, order_ids: Sequence[int], now: float) -> None:
         """Return orders that nobody will finish to the queue."""
         for order_id in order_ids:
-            self.complete(Result(order_id, Outcome.WORKER_LOST), now)
+            self.complete(Result(order_id, _WORKER_LOST), now)
 
     def orders_out(self) -> list[int]:
         """Return the ids of the orders that are out."""

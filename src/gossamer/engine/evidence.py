@@ -35,6 +35,12 @@ from gossamer.records import (
 OVERSIZE_ANSWERS = 3  # more than two are a habit
 QUARANTINES = "quarantines"  # name of the value in the ledger
 _BATCH = 1000
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_OK = Outcome.OK
+_REDIRECT = Outcome.REDIRECT
+_PAGE = OrderKind.PAGE
+_PROBE = Source.PROBE
+_LENGTH = Truncation.LENGTH
 
 
 class Finding404(Struct, frozen=True):
@@ -71,18 +77,18 @@ class Evidence:
 
     def note_size(self, record: HostRecord, result: Result) -> None:
         """Count an answer that was over the cap."""
-        if result.truncated is Truncation.LENGTH:
+        if result.truncated is _LENGTH:
             record.oversize += 1
             self.note_host(record)
 
     def note_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> Finding404:
         """Take note of a page; return what it shows about the host's "not found"."""
-        if not self._is_on or url.kind is not OrderKind.PAGE or result.outcome is not Outcome.OK:
+        if not self._is_on or url.kind is not _PAGE or result.outcome is not _OK:
             return NOTHING
         text = result.text_hash
         if not text or not result.content_type.startswith("text/html"):
             return NOTHING
-        if url.source is Source.PROBE:
+        if url.source is _PROBE:
             record.soft_404 = text
             self._ledger.put_host(record)
         if record.soft_404 == text:
@@ -96,11 +102,11 @@ class Evidence:
         self, url: QueuedUrl, result: Result, record: HostRecord, tally: Tally, *, is_copy: bool, now: float
     ) -> None:
         """Take note of what a page or redirect brought; begin a quarantine where it is time."""
-        if not self._is_on or record.pages < LEAST_PAGES or url.kind is not OrderKind.PAGE:
+        if not self._is_on or record.pages < LEAST_PAGES or url.kind is not _PAGE:
             return
-        if result.outcome is Outcome.REDIRECT:
+        if result.outcome is _REDIRECT:
             mark = xxh3_64_digest(result.redirect_to.encode())
-        elif result.outcome is Outcome.OK:
+        elif result.outcome is _OK:
             mark = result.text_hash or result.content_hash[:8]
         else:
             return

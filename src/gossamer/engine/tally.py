@@ -53,7 +53,7 @@ class Tally(Struct):
         is_missing_robots = kind is OrderKind.ROBOTS and result.outcome is Outcome.CLIENT_ERROR
         if result.outcome not in ANSWERED and not is_missing_robots:
             self.errors += 1
-        _add(self.outcomes, result.outcome.value)
+        _add(self.outcomes, str(result.outcome))
         if result.status:
             _add(self.statuses, str(result.status))
 

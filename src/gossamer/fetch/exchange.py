@@ -27,6 +27,8 @@ _CUT_BY: Final[Mapping[Outcome, Truncation]] = {
 
 def settled(transfer: Transfer, code: int, message: str) -> tuple[Outcome, str]:
     """Return the outcome and one line about it, for a transfer that libcurl ended with this code."""
+    if transfer.verdict is None:
+        transfer.judge_caps()
     if transfer.verdict is not None:
         return transfer.verdict, transfer.error
     if code and not transfer.cut:
@@ -38,6 +40,8 @@ def settled(transfer: Transfer, code: int, message: str) -> tuple[Outcome, str]:
     # RFC 9112 6.3: one value, however often and however odd, is no contradiction; two are.
     if transfer.is_length_ignored and len({text.strip() for text in head.values("content-length").split(",")}) > 1:
         return Outcome.PROTOCOL_ERROR, "Content-Length contradicts itself"
+    if head.status == 200:  # nearly always; the rest of the table takes 1.5 µs
+        return Outcome.OK, ""
     outcome = status_outcome(
         head.status, has_location=bool(head.value("location")), is_conditional=transfer.request.is_conditional
     )

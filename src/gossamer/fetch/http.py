@@ -145,7 +145,7 @@ class Fetcher:
         transfer.ticket = ticket
         ticket.transfer = transfer
         transfer.prepare(request, addresses, on_done, on_sent)
-        transfer.ignore_length(transfer.origin in self._lengthless)
+        transfer.ignore_length(bool(self._lengthless) and transfer.origin in self._lengthless)
         self._add(transfer)
         if self._sweeping is None:
             self._plan_sweep()

@@ -36,14 +36,13 @@ def head_tail(identity: Identity) -> bytes:
 def request_head(url: str, tail: bytes, extra: tuple[tuple[str, str], ...] = ()) -> bytes:
     """Return the request head as libcurl writes it for a canonical URL (over HTTP/2: the HTTP/1.1 equivalent)."""
     authority, slash, target = url.partition("://")[2].partition("/")
-    more = "".join(f"{name}: {value}\r\n" for name, value in extra)
-    return b"GET %b%b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
-        slash.encode(),
-        target.partition("#")[0].encode("utf-8", "replace"),
-        authority.encode("utf-8", "replace"),
-        tail,
-        more.encode("latin-1", "replace"),
-    )
+    if "#" in target:
+        target = target.partition("#")[0]
+    start = f"GET {slash}{target} HTTP/1.1\r\nHost: {authority}\r\n".encode("utf-8", "replace")
+    if not extra:
+        return start + tail + b"\r\n"
+    more = "".join([f"{name}: {value}\r\n" for name, value in extra])
+    return start + tail + more.encode("latin-1", "replace") + b"\r\n"
 
 
 def _is_mail(contact: str) -> bool:

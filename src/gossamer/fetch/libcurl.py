@@ -11,6 +11,5 @@ import pycurl as _pycurl
 pycurl: Any = _pycurl
 Curl: TypeAlias = Any
 CurlMulti: TypeAlias = Any
-SocketAddress: TypeAlias = Any
 
-__all__ = ["Curl", "CurlMulti", "SocketAddress", "pycurl"]
+__all__ = ["Curl", "CurlMulti", "pycurl"]

@@ -22,8 +22,9 @@ from typing import Final
 
 from gossamer.fetch.libcurl import CurlMulti, pycurl
 
-_SPURIOUS: Final = -1
 _EVENTS: Final = {
+    pycurl.POLL_NONE: 0,
+    pycurl.POLL_REMOVE: 0,
     pycurl.POLL_IN: select.EPOLLIN,
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
@@ -89,21 +90,20 @@ class Poller:
     def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
         if self._epoll.closed:
             return
-        events = _EVENTS.get(what, 0)
+        events = _EVENTS[what]
         self._wanted[fd] = events
-        watched = self._watched.get(fd, _SPURIOUS)
-        # A socket without interest stays registered for reading: the next request on it then costs nothing.
-        if watched == events or (not events and watched == select.EPOLLIN):
+        if not events:
+            # It stays registered: the next request on it then costs nothing, and the kernel drops it where libcurl
+            # closes it. Should it report meanwhile what nobody waits for, it is dropped then.
             return
-        if watched == _SPURIOUS:
-            if events:
-                self._epoll.register(fd, events)
-                self._watched[fd] = events
-        elif events:
-            self._epoll.modify(fd, events)
-            self._watched[fd] = events
+        watched = self._watched.get(fd)
+        if watched == events:
+            return
+        self._watched[fd] = events
+        if watched is None:
+            self._epoll.register(fd, events)
         else:
-            self._unwatch(fd)
+            self._epoll.modify(fd, events)
 
     def _unwatch(self, fd: int) -> None:
         self._watched.pop(fd, None)

@@ -20,40 +20,44 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define UNLOCK_BYTES 65536 /* below this, letting go of the lock costs more than it gives */
 #define MAX_HREF_CHARS 16384
-#define LONGEST_NAME 12
+#define WIDE 16 /* bytes that are read or copied at a time, where that many are left */
 #define TAG_SLOTS 256
 #define ENTITY_SLOTS 8192
 
 /* -- tags ------------------------------------------------------------------------------------ */
 
 enum kind {
-    PLAIN, A, AREA, FRAME, IFRAME, LINK, META, BASE, HTML, TITLE, TEXTAREA, SCRIPT, HIDDEN_RAW, XMP,
+    PLAIN, A, AREA, FRAME, IFRAME, LINK, META, BASE, HTML, TITLE, TEXTAREA, SCRIPT, STYLE, NOEMBED, NOFRAMES, XMP,
     PLAINTEXT, NOSCRIPT, TEMPLATE, FOREIGN, BLOCK, CELL
 };
 
-typedef struct { char name[LONGEST_NAME]; uint8_t length; uint8_t kind; } tag_entry;
+/* A name stands as two numbers of 8 bytes each, zeros behind its end; none that matters is longer. */
+typedef struct { uint64_t first, second; } tag_name;
+typedef struct { tag_name name; uint8_t kind; } tag_entry;
+
+#define LONGEST_NAME sizeof(tag_name)
 
 static tag_entry tags[TAG_SLOTS];
 
-static uint32_t hash_bytes(const char *bytes, size_t length)
+static size_t tag_slot(tag_name name)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)bytes[i]) * 16777619u;
-    return hash ^ (hash >> 15);
+    return (size_t)((name.first ^ name.second) * 0x9E3779B97F4A7C15u >> 56);
 }
 
-static void add_tag(const char *name, int kind)
+static void add_tag(const char *text, int kind)
 {
-    size_t length = strlen(name);
-    uint32_t slot = hash_bytes(name, length) % TAG_SLOTS;
-    while (tags[slot].length)
+    tag_name name = {0, 0};
+    memcpy(&name, text, strlen(text));
+    size_t slot = tag_slot(name);
+    while (tags[slot].kind)
         slot = (slot + 1) % TAG_SLOTS;
-    memcpy(tags[slot].name, name, length);
-    tags[slot].length = (uint8_t)length;
+    tags[slot].name = name;
     tags[slot].kind = (uint8_t)kind;
 }
 
@@ -67,7 +71,7 @@ static void fill_tags(void)
     static const struct { const char *name; int kind; } others[] = {
         {"a", A}, {"area", AREA}, {"frame", FRAME}, {"iframe", IFRAME}, {"link", LINK}, {"meta", META},
         {"base", BASE}, {"html", HTML}, {"title", TITLE}, {"textarea", TEXTAREA}, {"script", SCRIPT},
-        {"style", HIDDEN_RAW}, {"noembed", HIDDEN_RAW}, {"noframes", HIDDEN_RAW}, {"xmp", XMP},
+        {"style", STYLE}, {"noembed", NOEMBED}, {"noframes", NOFRAMES}, {"xmp", XMP},
         {"plaintext", PLAINTEXT}, {"noscript", NOSCRIPT}, {"template", TEMPLATE}, {"svg", FOREIGN},
         {"math", FOREIGN}, {"td", CELL}, {"th", CELL}, {"option", CELL}, {NULL, 0}};
     for (int i = 0; blocks[i]; i++)
@@ -76,13 +80,10 @@ static void fill_tags(void)
         add_tag(others[i].name, others[i].kind);
 }
 
-static int kind_of(const char *name, size_t length)
+static int kind_of(tag_name name)
 {
-    if (length == 0 || length > LONGEST_NAME)
-        return PLAIN;
-    uint32_t slot = hash_bytes(name, length) % TAG_SLOTS;
-    for (; tags[slot].length; slot = (slot + 1) % TAG_SLOTS)
-        if (tags[slot].length == length && memcmp(tags[slot].name, name, length) == 0)
+    for (size_t slot = tag_slot(name); tags[slot].kind; slot = (slot + 1) % TAG_SLOTS)
+        if (tags[slot].name.first == name.first && tags[slot].name.second == name.second)
             return tags[slot].kind;
     return PLAIN;
 }
@@ -92,6 +93,21 @@ static int kind_of(const char *name, size_t length)
 typedef struct { char *name; char value[8]; uint8_t length; uint8_t value_length; } entity;
 
 static entity entities[ENTITY_SLOTS];
+
+static uint32_t hash_bytes(const char *bytes, size_t length)
+{
+    uint64_t hash = length, part;
+    for (; length >= 8; bytes += 8, length -= 8) {
+        memcpy(&part, bytes, 8);
+        hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    part = 0;
+    for (size_t i = 0; i < length; i++)
+        part = part << 8 | (uint8_t)bytes[i];
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32);
+}
 
 /* Take the names from Python's own table, which is the standard's. */
 static int fill_entities(void)
@@ -147,19 +163,20 @@ static int is_letter(unsigned char c)
 }
 
 /* What a character can end: a table is a third quicker than comparisons. */
-enum { SPACE = 1, ENDS_NAME = 2, ENDS_KEY = 4, ENDS_VALUE = 8, ENDS_WORD = 16, ENDS_RAW_WORD = 32 };
+enum { SPACE = 1, ENDS_NAME = 2, ENDS_KEY = 4, ENDS_VALUE = 8, ENDS_WORD = 16, ENDS_RAW_WORD = 32, ENDS_TEXT = 64 };
 
 static uint8_t classes[256];
 
 static void fill_classes(void)
 {
     for (const char *c = " \t\n\f\r"; *c; c++)
-        classes[(unsigned char)*c] = SPACE | ENDS_NAME | ENDS_KEY | ENDS_VALUE | ENDS_WORD | ENDS_RAW_WORD;
+        classes[(unsigned char)*c] = SPACE | ENDS_NAME | ENDS_KEY | ENDS_VALUE | ENDS_WORD | ENDS_RAW_WORD | ENDS_TEXT;
     classes['/'] |= ENDS_NAME | ENDS_KEY;
     classes['>'] |= ENDS_NAME | ENDS_KEY | ENDS_VALUE;
     classes['='] |= ENDS_KEY;
-    classes['&'] |= ENDS_WORD;
-    classes[0] |= ENDS_WORD | ENDS_RAW_WORD;
+    classes['&'] |= ENDS_WORD | ENDS_TEXT;
+    classes['<'] |= ENDS_TEXT;
+    classes[0] |= ENDS_WORD | ENDS_RAW_WORD | ENDS_TEXT;
 }
 
 static int is_space(unsigned char c)
@@ -180,6 +197,21 @@ static const char *skip_spaces(const char *p, const char *end)
     while (p < end && classes[(unsigned char)*p] & SPACE)
         p++;
     return p;
+}
+
+/* Return where a character first stands, or NULL: memchr, without a call where it stands near. */
+static inline const char *find(const char *p, const char *end, char wanted)
+{
+#ifdef __SSE2__
+    if (end - p >= WIDE) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+        unsigned found = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(wanted)));
+        if (found)
+            return p + __builtin_ctz(found);
+        p += WIDE;
+    }
+#endif
+    return p < end ? memchr(p, wanted, (size_t)(end - p)) : NULL;
 }
 
 static const uint16_t windows_1252[32] = {
@@ -354,7 +386,7 @@ static int make_room(state *s, size_t more)
 {
     if (s->text_size - s->text_length >= more)
         return 0;
-    size_t size = s->text_size * 2 + more + 256;
+    size_t size = s->text_size + s->text_size / 2 + more;
     char *text = realloc(s->text, size);
     if (!text) {
         s->is_out_of_memory = 1;
@@ -363,20 +395,6 @@ static int make_room(state *s, size_t more)
     s->text = text;
     s->text_size = size;
     return 0;
-}
-
-static void put(state *s, const char *bytes, size_t length)
-{
-    if (make_room(s, length + 1))
-        return;
-    if (s->gap) {
-        if (s->text_length)
-            s->text[s->text_length++] = s->gap == 2 ? '\n' : ' ';
-        s->words++;
-        s->gap = 0;
-    }
-    memcpy(s->text + s->text_length, bytes, length);
-    s->text_length += length;
 }
 
 /* Where a line must break: a block begins or ends. */
@@ -391,37 +409,96 @@ static void leave_gap(state *s)
         s->gap = 1;
 }
 
-/* Add characters with their references and white space folded. `is_raw`: references stand for themselves. */
-static void add_text(state *s, const char *p, const char *end, int is_raw, int mends_nul)
+/* Begin a word, if none has begun. There is room. */
+static inline void begin_word(state *s)
 {
-    if (!s->wants_text || s->templates)
+    if (s->gap) {
+        if (s->text_length)
+            s->text[s->text_length++] = s->gap == 2 ? '\n' : ' ';
+        s->words++;
+        s->gap = 0;
+    }
+}
+
+static void put(state *s, const char *bytes, size_t length)
+{
+    if (make_room(s, length + 1))
         return;
+    begin_word(s);
+    memcpy(s->text + s->text_length, bytes, length);
+    s->text_length += length;
+}
+
+/* Copy characters to the first of a class; return where that stands. There is room for all of them. */
+static inline const char *copy_word(state *s, const char *p, const char *end, uint8_t class)
+{
+    char *out = s->text + s->text_length;
+#ifdef __SSE2__
+    const __m128i blank = _mm_set1_epi8(' '), and = _mm_set1_epi8('&'), less = _mm_set1_epi8('<');
+    while (end - p >= WIDE) { /* stops at every character that can be of a class, and at some that are not */
+        __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+        __m128i stops = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(bytes, blank), bytes),
+                                     _mm_or_si128(_mm_cmpeq_epi8(bytes, and), _mm_cmpeq_epi8(bytes, less)));
+        unsigned found = (unsigned)_mm_movemask_epi8(stops);
+        _mm_storeu_si128((__m128i *)out, bytes);
+        size_t copied = found ? (size_t)__builtin_ctz(found) : WIDE;
+        out += copied;
+        p += copied;
+        if (found)
+            break;
+    }
+#endif
+    while (p < end && !(classes[(unsigned char)*p] & class))
+        *out++ = *p++;
+    s->text_length = (size_t)(out - s->text);
+    return p;
+}
+
+static const char *add_reference(state *s, const char *p, const char *end)
+{
+    char out[8];
+    size_t length = 0, taken = reference(p, end, 0, out, &length);
+    if (!taken)
+        put(s, "&", 1);
+    else if (length == 1 && is_space((unsigned char)out[0]))
+        leave_gap(s);
+    else
+        put(s, out, length);
+    return p + (taken ? taken : 1);
+}
+
+/* Add characters up to the end, or to "<" if `class` is ENDS_TEXT; return where it stopped. White space is folded,
+ * references are decoded unless `class` is ENDS_RAW_WORD. */
+static const char *add_text(state *s, const char *p, const char *end, uint8_t class, int mends_nul)
+{
     while (p < end) {
-        const char *q = skip_to(p, end, is_raw ? ENDS_RAW_WORD : ENDS_WORD);
-        if (q > p)
-            put(s, p, (size_t)(q - p));
-        if (q >= end)
-            return;
-        if (is_space((unsigned char)*q)) {
+        unsigned char c = (unsigned char)*p;
+        if (!(classes[c] & class)) {
+            if (make_room(s, (size_t)(end - p) + 1))
+                return end;
+            begin_word(s);
+            p = copy_word(s, p, end, class);
+        } else if (classes[c] & SPACE) {
             leave_gap(s);
-            q = skip_spaces(q, end);
-        } else if (*q == '&') {
-            char out[8];
-            size_t length = 0, taken = reference(q, end, 0, out, &length);
-            if (!taken)
-                put(s, "&", 1);
-            else if (length == 1 && is_space((unsigned char)out[0]))
-                leave_gap(s);
-            else
-                put(s, out, length);
-            q += taken ? taken : 1;
+            p = skip_spaces(p + 1, end);
+        } else if (c == '<') {
+            return p;
+        } else if (c == '&') {
+            p = add_reference(s, p, end);
         } else {
             if (mends_nul) /* elsewhere the standard drops it */
                 put(s, "\xEF\xBF\xBD", 3);
-            q++;
+            p++;
         }
-        p = q;
     }
+    return end;
+}
+
+/* Add the contents of an element that holds no markup. */
+static void add_raw_text(state *s, const char *p, const char *end, uint8_t class)
+{
+    if (s->wants_text && !s->templates)
+        add_text(s, p, end, class, 1);
 }
 
 /* -- attributes ------------------------------------------------------------------------------ */
@@ -432,10 +509,8 @@ typedef struct { span href, src, rel, name, property, http_equiv, content, lang;
 static span decoded(state *s, const char *p, const char *end, int in_attribute)
 {
     size_t length = (size_t)(end - p);
-    int is_plain = !memchr(p, '&', length) && !memchr(p, '\r', length) && !memchr(p, '\0', length);
-    span value = {p, length};
-    if (is_plain)
-        return value;
+    if (!find(p, end, '&') && !find(p, end, '\r') && !find(p, end, '\0'))
+        return (span){p, length};
     char *out = arena_take(s, length * 3 + 8); /* NUL becomes 3 bytes; no reference gets longer than that */
     if (!out)
         return (span){p, 0};
@@ -492,7 +567,7 @@ static const char *read_value(const char *p, const char *end, const char **value
     p = skip_spaces(p, end);
     if (p < end && (*p == '"' || *p == '\'')) {
         *value = p + 1;
-        *value_end = memchr(p + 1, *p, (size_t)(end - p - 1));
+        *value_end = find(p + 1, end, *p);
         return *value_end ? *value_end + 1 : NULL;
     }
     *value = p;
@@ -555,16 +630,14 @@ static int is_followed(const char *p, size_t length)
 /* Return a href without its fragment, trimmed as the URL standard trims. */
 static span trimmed(state *s, span href)
 {
-    const char *cut = href.length ? memchr(href.bytes, '#', href.length) : NULL;
+    const char *cut = href.length ? find(href.bytes, href.bytes + href.length, '#') : NULL;
     const char *p = href.bytes, *end = cut ? cut : p + href.length;
     while (p < end && (unsigned char)*p <= ' ')
         p++;
     while (end > p && (unsigned char)end[-1] <= ' ')
         end--;
     span result = {p, (size_t)(end - p)};
-    int has_breaks = 0;
-    for (const char *q = p; q < end && !has_breaks; q++)
-        has_breaks = *q == '\t' || *q == '\n' || *q == '\r';
+    int has_breaks = find(p, end, '\t') || find(p, end, '\n') || find(p, end, '\r');
     char *out = has_breaks ? arena_take(s, result.length) : NULL;
     if (!out)
         return result;
@@ -738,23 +811,16 @@ static const char *find_script_end(const char *p, const char *end)
     return end;
 }
 
-static const char *raw_name(int kind, const char *name, size_t length, char *copy)
-{
-    static const char *const names[] = {[IFRAME] = "iframe", [TITLE] = "title", [TEXTAREA] = "textarea",
-                                        [SCRIPT] = "script", [XMP] = "xmp", [NOSCRIPT] = "noscript"};
-    if (kind != HIDDEN_RAW)
-        return names[kind];
-    memcpy(copy, name, length);
-    copy[length] = '\0';
-    return copy;
-}
+static const char *const raw_names[] = {
+    [IFRAME] = "iframe", [TITLE] = "title", [TEXTAREA] = "textarea", [STYLE] = "style", [NOEMBED] = "noembed",
+    [NOFRAMES] = "noframes", [XMP] = "xmp", [NOSCRIPT] = "noscript"};
 
 static void scan_markup(state *s, const char *p, const char *end, int is_nested);
 
 /* Read the contents of an element that holds no markup; return where its end tag begins. */
-static const char *read_raw(state *s, int kind, const char *name, const char *p, const char *end, int is_nested)
+static const char *read_raw(state *s, int kind, const char *p, const char *end, int is_nested)
 {
-    const char *stop = kind == SCRIPT ? find_script_end(p, end) : find_raw_end(p, end, name);
+    const char *stop = kind == SCRIPT ? find_script_end(p, end) : find_raw_end(p, end, raw_names[kind]);
     switch (kind) {
     case TITLE:
         if (!s->has_title && !s->foreign) {
@@ -763,11 +829,11 @@ static const char *read_raw(state *s, int kind, const char *name, const char *p,
         }
         break;
     case TEXTAREA:
-        add_text(s, p, stop, 0, 1);
+        add_raw_text(s, p, stop, ENDS_WORD);
         break;
     case XMP:
         break_line(s);
-        add_text(s, p, stop, 1, 1);
+        add_raw_text(s, p, stop, ENDS_RAW_WORD);
         break_line(s);
         break;
     case NOSCRIPT:
@@ -827,19 +893,17 @@ static void end_tag(state *s, int kind)
         s->foreign--;
 }
 
-static const char *start_tag(state *s, const char *p, const char *end, int kind, const char *name, size_t length,
-                             int is_nested)
+static const char *start_tag(state *s, const char *p, const char *end, int kind, int is_nested)
 {
     wanted w;
     int is_self_closing, is_collected = kind >= A && kind <= HTML;
-    if (is_collected)
-        memset(&w, 0, sizeof w);
+    if (is_collected) /* one by one: for so few bytes, clearing by a call takes longer than reading the tag */
+        w.href = w.src = w.rel = w.name = w.property = w.http_equiv = w.content = w.lang = (span){NULL, 0};
     p = read_attributes(s, p, end, is_collected ? &w : NULL, &is_self_closing);
     if (!p)
         return end;
     if (is_collected)
         collect(s, kind, &w);
-    char copy[LONGEST_NAME + 1];
     switch (kind) {
     case BLOCK:
         break_line(s);
@@ -855,18 +919,50 @@ static const char *start_tag(state *s, const char *p, const char *end, int kind,
         break;
     case PLAINTEXT:
         break_line(s);
-        add_text(s, p, end, 1, 1);
+        add_raw_text(s, p, end, ENDS_RAW_WORD);
         return end;
     case IFRAME:
     case TITLE:
     case TEXTAREA:
     case SCRIPT:
-    case HIDDEN_RAW:
+    case STYLE:
+    case NOEMBED:
+    case NOFRAMES:
     case XMP:
     case NOSCRIPT:
-        return read_raw(s, kind, raw_name(kind, name, length, copy), p, end, is_nested);
+        return read_raw(s, kind, p, end, is_nested);
     default:
         break;
+    }
+    return p;
+}
+
+/* Read a name of up to LONGEST_NAME characters in lower case; return where it ends. Longer ones are no name. */
+static const char *read_name(const char *p, const char *end, tag_name *name)
+{
+    *name = (tag_name){0, 0};
+#ifdef __SSE2__
+    if (end - p >= WIDE) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+        __m128i stops = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes),
+                                     _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')),
+                                                  _mm_cmpeq_epi8(bytes, _mm_set1_epi8('>'))));
+        unsigned length = (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(stops) | 1u << WIDE);
+        if (length <= 8 && classes[(unsigned char)p[length]] & ENDS_NAME) {
+            /* The bit that small letters have is in digits too; what has it not is no letter, or a control, which
+             * stopped us. */
+            memcpy(&name->first, p, 8);
+            name->first = (name->first | 0x2020202020202020u) & (~(uint64_t)0 >> (64 - 8 * length));
+            return p + length;
+        }
+    }
+#endif
+    const char *start = p;
+    p = skip_to(p, end, ENDS_NAME);
+    size_t length = (size_t)(p - start);
+    for (size_t i = 0; length <= LONGEST_NAME && i < length; i++) {
+        char c = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] | 32 : start[i]);
+        ((char *)name)[i] = c ? c : ' '; /* zeros stand behind the end only, blanks in no name */
     }
     return p;
 }
@@ -874,18 +970,11 @@ static const char *start_tag(state *s, const char *p, const char *end, int kind,
 /* Read a tag whose name begins at p; return what follows it. */
 static const char *read_tag(state *s, const char *p, const char *end, int is_end, int is_nested)
 {
-    char name[LONGEST_NAME];
-    const char *start = p;
-    p = skip_to(p, end, ENDS_NAME);
-    size_t length = (size_t)(p - start);
-    int kind = PLAIN;
-    if (length <= LONGEST_NAME) {
-        for (size_t i = 0; i < length; i++)
-            name[i] = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] | 32 : start[i]);
-        kind = kind_of(name, length);
-    }
+    tag_name name;
+    p = read_name(p, end, &name);
+    int kind = kind_of(name);
     if (!is_end)
-        return start_tag(s, p, end, kind, name, length, is_nested);
+        return start_tag(s, p, end, kind, is_nested);
     int is_self_closing;
     p = read_attributes(s, p, end, NULL, &is_self_closing);
     if (!p)
@@ -917,16 +1006,13 @@ static const char *read_markup(state *s, const char *p, const char *end, int is_
 static void scan_markup(state *s, const char *p, const char *end, int is_nested)
 {
     while (p < end && !s->is_out_of_memory) {
-        const char *tag = memchr(p, '<', (size_t)(end - p));
-        if (!tag)
-            tag = end;
-        if (tag > p)
-            add_text(s, p, tag, 0, 0);
-        if (tag >= end)
+        const char *tag = s->wants_text && !s->templates ? add_text(s, p, end, ENDS_TEXT, 0) : find(p, end, '<');
+        if (!tag || tag >= end)
             return;
         p = read_markup(s, tag, end, is_nested);
         if (p == tag) {
-            add_text(s, tag, tag + 1, 1, 0);
+            if (s->wants_text && !s->templates)
+                put(s, "<", 1);
             p++;
         }
     }
@@ -961,8 +1047,11 @@ static int is_utf8(const char *bytes, size_t length)
 {
     const unsigned char *p = (const unsigned char *)bytes, *end = p + length;
     while (p < end) {
-        uint64_t eight;
-        while (end - p >= 8 && (memcpy(&eight, p, 8), !(eight & 0x8080808080808080u)))
+        uint64_t parts[4];
+        while (end - p >= 32 &&
+               (memcpy(parts, p, 32), !((parts[0] | parts[1] | parts[2] | parts[3]) & 0x8080808080808080u)))
+            p += 32;
+        while (end - p >= 8 && (memcpy(parts, p, 8), !(parts[0] & 0x8080808080808080u)))
             p += 8;
         if (p >= end)
             break;

@@ -1,6 +1,6 @@
 """What does an HTML page hold? Its links, what it says of itself, and its visible text, in one pass.
 
-Cost for a page of 41 KB with 110 links: 100 µs with the compiled scanner, of which 12 are here.
+Cost for a page of 46 KB: 65 µs with the compiled scanner, of which 14 are here.
 Linear in the size of the page, however deep it nests. Strings that come out are free of lone
 surrogates, because text is decoded by the WHATWG's rules before it is read.
 """

@@ -1,7 +1,7 @@
 """The one place that schedules and that writes the ledger.
 
 The hub joins the engine to the world: orders go to the workers, results come back, names
-are looked up, and about once a second (or every 500 pages) everything that happened is
+are looked up, and about once a second (or every 2,000 pages) everything that happened is
 committed: archives synced first, then one ledger transaction, in threads, so that the
 event loop never waits for a disk. Only one commit is under way at a time.
 
@@ -30,10 +30,11 @@ from gossamer.runtime.opt_out import OptOutList
 from gossamer.telemetry.events import EventLog
 
 COMMIT_INTERVAL_S = 1.0
-COMMIT_PAGES = 500
+COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in lots of 500
 GRACE_S = 5.0
 ORDERS_A_TURN = 32  # then the loop looks after its sockets
 MAX_WORKER_DEATHS = 20
+_SMALL_LOAD = 16  # orders that are too few to be moved to another worker
 
 Rescue = Callable[[int], Iterable[Result]]  # what a dead worker had archived but not reported
 
@@ -86,6 +87,7 @@ class Hub:
         self._rescue = rescue
         self._now = now
         self._channels: dict[int, Channel] = {}
+        self._numbers: list[int] = []  # of the channels, sorted
         self._given: dict[int, int] = {}  # order -> worker
         self._load: dict[int, int] = {}  # worker -> orders out
         self._next_worker = 0
@@ -155,6 +157,7 @@ class Hub:
         await channel.open()
         self._load[number] = 0
         self._channels[number] = channel  # only now: orders must not overtake its first message
+        self._numbers = sorted(self._channels)
 
     async def _wind_down(self) -> None:
         """Let requests under way end, for a while; give the rest back to the queue."""
@@ -248,12 +251,15 @@ class Hub:
 
     def _worker_for(self, order: Order) -> int:
         """Return a host's usual worker, whose connections are warm, unless it has much more to do than another."""
-        if len(self._channels) == 1:
-            return next(iter(self._channels))
-        numbers = sorted(self._channels)
+        numbers = self._numbers
+        if len(numbers) == 1:
+            return numbers[0]
         usual = numbers[hash(order.host) % len(numbers)]
-        idlest = min(numbers, key=lambda number: self._load[number])
-        return usual if self._load[usual] <= 2 * self._load[idlest] + 16 else idlest
+        load = self._load
+        if load[usual] <= _SMALL_LOAD:
+            return usual
+        idlest = min(numbers, key=load.__getitem__)
+        return usual if load[usual] <= 2 * load[idlest] + _SMALL_LOAD else idlest
 
     # -- what the workers say ---------------------------------------------------------------------
 
@@ -291,6 +297,7 @@ class Hub:
         """A worker died: finish what it had stored, give back the rest, start another."""
         self.stats.worker_deaths += 1
         self._channels.pop(number, None)
+        self._numbers = sorted(self._channels)
         for result in self._rescue(number):
             self.on_result(result)
         lost = [order_id for order_id, worker in self._given.items() if worker == number]

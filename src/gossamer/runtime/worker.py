@@ -9,7 +9,6 @@ the event loop is not held up.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer import failpoints
+from gossamer.archive.digests import sha1
 from gossamer.archive.files import FileStore
-from gossamer.archive.warc import RefersTo
+from gossamer.archive.warc import RefersTo, StoredBlock, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import HrefMemo
@@ -197,24 +197,36 @@ class Worker:
             self._threads.add(task)
             task.add_done_callback(self._threads.discard)
         else:
-            self._finish(order, exchange, read_answer(order, exchange, self._rules, self._memo))
+            self._finish(order, exchange, *self._read(order, exchange))
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
-        loop = asyncio.get_running_loop()
-        reading = await loop.run_in_executor(self._big, _read_big, order, exchange, self._rules, self._memo)
-        self._finish(order, exchange, reading)
+        reading = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, order, exchange)
+        self._finish(order, exchange, *reading)
 
-    def _finish(self, order: Order, exchange: Exchange, result: Result) -> None:
+    def _read(self, order: Order, exchange: Exchange) -> tuple[StoredBlock | None, Result]:
+        """Return what an answer says, and what the archive will keep of it: both need the digest of its body."""
+        block = _block_of(exchange) if self._stores.archive is not None else None
+        return block, read_answer(order, exchange, self._rules, self._memo)
+
+    def _read_big(self, order: Order, exchange: Exchange) -> tuple[StoredBlock | None, Result]:
+        """Read an answer whose parts take much memory, and let go of that."""
+        try:
+            return self._read(order, exchange)
+        finally:
+            if len(exchange.content) > TRIM_BYTES or order.kind is OrderKind.SITEMAP:
+                vitals.trim_memory()
+
+    def _finish(self, order: Order, exchange: Exchange, block: StoredBlock | None, result: Result) -> None:
         result.worker = self._rules.number
         failpoints.reach("after_fetch")
         try:
-            self._store(order, exchange, result)
+            self._store(order, exchange, block, result)
         except GossamerError as error:
             self._listener.on_failure(error)
             return
         self._listener.on_result(result)
 
-    def _store(self, order: Order, exchange: Exchange, result: Result) -> None:
+    def _store(self, order: Order, exchange: Exchange, block: StoredBlock | None, result: Result) -> None:
         if not self._is_stored(order, exchange, result):
             return
         if self._stores.files is not None and order.kind is OrderKind.PAGE and exchange.outcome is Outcome.OK:
@@ -225,7 +237,9 @@ class Worker:
         date = exchange.sent_at or exchange.finished_at
         first = self._first_copy(result.content_hash) if result.content_hash else None
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
-        archived = archive.write(exchange, date=date, duplicate_of=refers, identified_type=result.content_type)
+        archived = archive.write(
+            exchange, date=date, duplicate_of=refers, identified_type=result.content_type, block=block
+        )
         result.archived, result.archive_end = archived.span, archived.end
         result.payload_digest = archived.payload_digest
         failpoints.reach("after_archive_write")
@@ -247,13 +261,13 @@ def _most_bytes(kind: OrderKind) -> int:
     return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
 
 
-def _read_big(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo) -> Result:
-    """Read an answer whose parts take much memory, and let go of that."""
-    try:
-        return read_answer(order, exchange, rules, memo)
-    finally:
-        if len(exchange.content) > TRIM_BYTES or order.kind is OrderKind.SITEMAP:
-            vitals.trim_memory()
+def _block_of(exchange: Exchange) -> StoredBlock | None:
+    """Return the stored block of a whole answer, and note the digest of its body."""
+    if exchange.outcome is not Outcome.OK or not exchange.response_head:
+        return None
+    block = stored_block(exchange)
+    exchange.body_sha1 = block.payload_digest
+    return block
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
@@ -327,10 +341,9 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     if not exchange.is_decoded:
         result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
     if exchange.content:
-        digest = hashlib.sha1(exchange.content, usedforsecurity=False).digest()
+        is_body = exchange.content is exchange.body
+        digest = (exchange.body_sha1 if is_body else b"") or sha1(exchange.content)
         result.content_hash = digest[:16]
-        if exchange.content is exchange.body:
-            exchange.body_sha1 = digest  # the archive needs it too: 25 µs a page
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         base, hrefs = _base_of(document, order.url), document.hrefs[:MAX_HREFS]

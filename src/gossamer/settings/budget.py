@@ -44,7 +44,7 @@ MOST_URLS: Final = 400_000
 MOST_LINKS: Final = 200_000
 MOST_NAMES: Final = 50_000
 MOST_COPIES: Final = 100_000
-MOST_CHANGES: Final = 50_000
+MOST_CHANGES: Final = 100_000
 
 RESERVE: Final = 10  # a tenth
 SHARE_OF_MACHINE: Final = 0.75  # where no ceiling is given
@@ -151,7 +151,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
         "links": (10_000 * LINK, 5, MOST_LINKS * LINK),
         "names": (1_000 * NAME, 3, MOST_NAMES * NAME),
         "copies": (copiers * 1_000 * COPY, 2, copiers * MOST_COPIES * COPY),
-        "seen": (2_000_000, 10, None),
+        "seen": (3_000_000, 10, None),
         "near": (10_000 * PAGE, 20, None),
     }
     return {

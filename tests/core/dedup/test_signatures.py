@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.core.dedup.texts import text, with_changes
 from xxhash import xxh32_intdigest
@@ -43,6 +43,19 @@ def test_c_and_python_sign_alike(kernel: Kernel, words: str) -> None:
     utf8 = words.encode("utf-8", "surrogatepass")
     assert kernel.minhash(utf8) == kernel.minhash(words) == minhash.plain_minhash(utf8)
     assert kernel.simhash(utf8) == kernel.simhash(words) == simhash.plain_simhash(utf8)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(1, 35), st.sampled_from([" ", "\n", "  ", " " * 63])), max_size=60),
+    st.integers(1, 9),
+)
+def test_c_and_python_sign_words_of_all_lengths_alike(
+    kernel: Kernel, shapes: list[tuple[int, str]], repeats: int
+) -> None:
+    words = "".join(("Abcdefghijk" * 4)[:length] + blank for length, blank in shapes) * repeats
+    assert kernel.minhash(words) == minhash.plain_minhash(words)
+    assert kernel.simhash(words) == simhash.plain_simhash(words)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -77,7 +77,10 @@ class SeenFilter:
         self._in_last = 0
 
     def __contains__(self, url_id: bytes) -> bool:
-        return any(url_id in layer for layer in reversed(self._layers))
+        for layer in self._layers:  # noqa: SIM110 - any() takes 1 µs more
+            if url_id in layer:
+                return True
+        return False
 
     @property
     def size_in_bytes(self) -> int:

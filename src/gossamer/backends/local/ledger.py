@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from struct import Struct
 
 import msgspec
-from msgspec import Struct
 from xxhash import xxh3_64_digest
 
 from gossamer.backends.local.bloom import SeenFilter
@@ -65,11 +65,14 @@ TABLES = (
     "meta",
     "signatures",
 )
-_BY_HOST = frozenset({"urls", "queue", "robots"})
+_BY_HOST = frozenset({"queue", "robots"})
 _APPENDED = frozenset({"signatures"})
 _RANK_OFFSET = 1 << 31
 _ALL = 1 << 30
+_KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
 
+_pack_place = Struct(">IQ").pack
+_pack_number = Struct(">Q").pack
 _encode = msgspec.msgpack.Encoder().encode
 _decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
 _decode_host = msgspec.msgpack.Decoder(HostRecord).decode
@@ -84,17 +87,17 @@ def _microseconds(at: float) -> bytes:
 
 
 def _place(rank: int, seq: int) -> bytes:
-    return (rank + _RANK_OFFSET).to_bytes(4, "big") + seq.to_bytes(8, "big")
+    return _pack_place(rank + _RANK_OFFSET, seq)
 
 
 def _domain_key(name: str) -> bytes:
     return xxh3_64_digest(name.encode())
 
 
-class LedgerLimits(Struct, frozen=True):
+class LedgerLimits(msgspec.Struct, frozen=True):
     """How much of the ledger may be in memory. None: no limit."""
 
-    seen_bytes: int | None = None
+    seen_bytes: int | None = None  # of the filters of URLs and contents
     near_pages: int | None = None
     names: int = 50_000
 
@@ -111,7 +114,9 @@ class LocalLedger:
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
         self._archive_ends: dict[str, int] = {}  # likewise
-        self._seen = SeenFilter(most_bytes=limits.seen_bytes)
+        quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
+        self._seen = SeenFilter(most_bytes=None if quarter is None else 3 * quarter)
+        self._contents = SeenFilter(most_bytes=quarter)  # most pages are the first with their content: no need to look
         self._sleeping_count = 0
         self._last_change = 0
         self._names: dict[HostId, str] = {}
@@ -130,6 +135,7 @@ class LocalLedger:
         self._sleeping_count = self._store.committed_count("sleeping")
         self._last_change = self.last_change()
         self._seen.fill(self._store.committed_count("urls"), self._store.committed_keys("urls"))
+        self._contents.fill(self._store.committed_count("contents"), self._store.committed_keys("contents"))
 
     @property
     def is_open(self) -> bool:
@@ -139,8 +145,10 @@ class LocalLedger:
     # -- memory -----------------------------------------------------------------------------------
 
     def pending_count(self) -> int:
-        """Return about how many changes wait for the next commit."""
-        return self._store.pending_puts + len(self._live_hosts) + len(self._live_domains)
+        """Return how many changes wait for the next commit, but for the few of robots.txt and names."""
+        in_tables = sum(map(self._store.pending_count, ("urls", "contents", "changes", "signatures")))
+        in_queue = self._store.pending_count("urls")  # whatever changes a queue changes the URL's row
+        return in_tables + in_queue + len(self._live_hosts) + len(self._live_domains)
 
     @property
     def has_forgotten_signatures(self) -> bool:
@@ -215,6 +223,8 @@ class LocalLedger:
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page that had this content."""
+        if not self._is_readonly and content_hash not in self._contents:
+            return None
         value = self._store.get("contents", content_hash)
         return None if value is None else _decode_content(value)
 
@@ -324,13 +334,14 @@ class LocalLedger:
         """Name the first page that has this content; return the one that is known already, if any."""
         first = self.first_with_content(content_hash)
         if first is None:
+            self._contents.add(content_hash)
             self._store.put("contents", content_hash, _encode(page))
         return first
 
     def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
         """Append to the change feed."""
         self._last_change += 1
-        self._store.put("changes", self._last_change.to_bytes(8, "big"), bytes((kind,)) + url_id)
+        self._store.put("changes", _pack_number(self._last_change), _KINDS[kind] + url_id)
 
     def use_signatures(self, edition: str) -> None:
         """Compare by signatures of this edition."""

@@ -53,9 +53,11 @@ class Store:
         self._is_readonly = is_readonly
         self._env: lmdb.Environment | None = None
         self._tables: dict[str, Any] = {}
-        self._pending: Changes = {name: {} for name in tables}
+        self._pending = self._no_changes()
         self._writing: Changes | None = None
-        self.pending_puts = 0  # since the last seal
+
+    def _no_changes(self) -> Changes:
+        return {name: {} if name in self._grouped else {b"": {}} for name in self._names}
 
     def open(self) -> None:
         """Open the environment, or make it."""
@@ -111,14 +113,6 @@ class Store:
         with self._begin(table) as txn:
             value: bytes | None = txn.get(key)
             return value
-
-    def is_changed(self, table: str, key: bytes) -> bool:
-        """Tell whether a key is among the changes that are not committed."""
-        group = self._group_of(table, key)
-        writing = self._writing
-        return key in self._pending[table].get(group, ()) or (
-            writing is not None and key in writing[table].get(group, ())
-        )
 
     def first(self, table: str, prefix: bytes, after: bytes, count: int) -> list[Item]:
         """Return the first entries with a prefix beyond a key, in order."""
@@ -184,13 +178,19 @@ class Store:
 
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """Set a value with the next commit; None removes the key."""
-        group = key[:GROUP_BYTES] if table in self._grouped else b""
         groups = self._pending[table]
+        if table not in self._grouped:
+            groups[b""][key] = value
+            return
+        group = key[:GROUP_BYTES]
         changed = groups.get(group)
         if changed is None:
             changed = groups[group] = {}
         changed[key] = value
-        self.pending_puts += 1
+
+    def pending_count(self, table: str) -> int:
+        """Return how many changes of a table without groups wait for the next commit."""
+        return len(self._pending[table][b""])
 
     def changed_keys(self, table: str) -> list[bytes]:
         """Return the keys among the changes that are not committed."""
@@ -201,9 +201,8 @@ class Store:
         """Close the changes so far; return the function that writes them."""
         if self._writing is not None:
             raise RuntimeError("the commit before has not ended")
-        changes, self._pending = self._pending, {name: {} for name in self._names}
+        changes, self._pending = self._pending, self._no_changes()
         self._writing = changes
-        self.pending_puts = 0
         return lambda: self._write(changes)
 
     def _write(self, changes: Changes) -> None:
