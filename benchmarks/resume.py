@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.assembly import build_crawl
+from gossamer.assembly import budget_of, build_crawl
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.catalog import record_of
 from gossamer.core.url import link_to
@@ -54,7 +54,7 @@ def open_again(folder: Path) -> tuple[float, float, int]:
     settings = completed(merged(("benchmark", {"scope": "any", "max_pages": 10**9})), has_domain_list=False)
     ledger = LocalLedger(folder)
     ledger.open()
-    crawl = build_crawl(settings, ledger, Narrator(lambda _event: None, 0.0))
+    crawl = build_crawl(settings, budget_of(settings), ledger, Narrator(lambda _event: None, 0.0))
     now = time.time()
     crawl.restore(now, was_clean=True)
     orders = crawl.orders(now, 256)

@@ -25,7 +25,7 @@ from gossamer.archive.cdxj import fold_index
 from gossamer.archive.reader import ArchivedRecord, read_record
 from gossamer.archive.recovery import RecoveredTail
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, LinkHooks
@@ -49,8 +49,10 @@ from gossamer.runtime.channel import Channel, HubListener, LocalChannel, Process
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crew import WorkerConfig
 from gossamer.runtime.hub import Hub, HubRules
+from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
 from gossamer.runtime.worker import WorkerRules
+from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
@@ -88,10 +90,20 @@ def scope_of(settings: Settings) -> Scope:
     )
 
 
-def frontier_limits(settings: Settings) -> FrontierLimits:
+def budget_of(settings: Settings) -> Budget:
+    """Return how the ceiling on memory is divided; where none was given it is a share of the machine's."""
+    return Budget.of(
+        settings.memory or int(SHARE_OF_MACHINE * vitals.machine_bytes()),
+        workers=settings.workers or 1,
+        connections=settings.connections,
+        max_bytes=settings.max_bytes,
+    )
+
+
+def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
     """Return the frontier's numbers."""
     return FrontierLimits(
-        connections=settings.connections * max(1, settings.workers),
+        connections=budget.safe_connections,
         max_pages=settings.max_pages,
         max_pages_per_host=settings.max_pages_per_host,
         max_pages_per_domain=settings.max_pages_per_domain,
@@ -102,6 +114,8 @@ def frontier_limits(settings: Settings) -> FrontierLimits:
         retry_wait_s=settings.retry_wait,
         max_depth=settings.max_depth,
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+        max_hosts_in_memory=budget.hosts,
+        max_urls_in_memory=budget.urls,
     )
 
 
@@ -111,7 +125,9 @@ def pace_of(settings: Settings) -> Pace:
     return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
 
 
-def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator, hooks: LinkHooks | None = None) -> Crawl:
+def build_crawl(
+    settings: Settings, budget: Budget, ledger: LocalLedger, narrator: Narrator, hooks: LinkHooks | None = None
+) -> Crawl:
     """Return the engine of a crawl."""
     how = ordering(settings.order, settings.random_seed)
     target = settings.target_unique_domains
@@ -123,6 +139,7 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator, hoo
         first_pass=FirstPass(target) if target is not None else None,
         remembers=not settings.cooldown_sec,
         hooks=hooks,
+        memo_urls=budget.links,
     )
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
@@ -136,7 +153,7 @@ def build_crawl(settings: Settings, ledger: LocalLedger, narrator: Narrator, hoo
         watches_traps=settings.traps,
         near_dup=settings.near_dup,
     )
-    frontier = Frontier(frontier_limits(settings), pace_of(settings), how, ROBOTS_TOKEN)
+    frontier = Frontier(frontier_limits(settings, budget), pace_of(settings), how, ROBOTS_TOKEN)
     return Crawl(rules, frontier, intake, ledger, narrator)
 
 
@@ -153,10 +170,22 @@ class Assembly:
         self._started_at = self._time_line.now()
         stamp = datetime.fromtimestamp(self._started_at, UTC).strftime("%Y%m%dT%H%M%S%f")
         self._events = EventLog(folder.events, stamp)
-        self._ledger = LocalLedger(folder.state)
-        self._narrator = Narrator(self._emit, self._started_at, masked if settings.mask_queries else None)
         self._files = raise_file_limit()
-        self._crawl = build_crawl(self._within_files(settings), self._ledger, self._narrator, hooks)
+        self._budget = budget_of(self._within_files(settings))
+        self._ledger = LocalLedger(
+            folder.state,
+            limits=LedgerLimits(self._budget.seen, self._budget.near_pages, self._budget.names),
+        )
+        self._narrator = Narrator(self._emit, self._started_at, masked if settings.mask_queries else None)
+        self._crawl = build_crawl(settings, self._budget, self._ledger, self._narrator, hooks)
+        self._guard = MemoryGuard(
+            self._budget.whole,
+            Window(self._budget.safe_connections, self._budget.connections, self._budget.bodies),
+            relieve=self._relieve_memory,
+            shrink=self._ledger.shrink,
+        )
+        self._workers: list[ProcessChannel] = []
+        self._has_told_of_signatures = False
         self._rules = WorkerRules(
             parses_pdf=settings.parse_pdf_links, accepts=settings.accept, near_dup=settings.near_dup
         )
@@ -302,7 +331,7 @@ class Assembly:
 
         As a guest in another program's event loop, signals and errors of others are left alone.
         """
-        resolver = Resolver(self._time_line.now, server=self._settings.dns or None)
+        resolver = Resolver(self._time_line.now, server=self._settings.dns or None, cache_size=self._budget.names)
         async with resolver:
             hub = self._hub = self._build_hub(resolver)
             if self._stop_reason:
@@ -369,6 +398,7 @@ class Assembly:
             rescue=self._rescue,
             now=self._time_line.now,
         )
+        hub.probe.watch_memory(lambda: [channel.pid for channel in self._workers if channel.pid], self._on_memory)
         hub.watch = self.on_page
         hub.opt_outs = OptOutList(self._folder.path / opt_out.FILE_NAME, settings.block_host)
         return hub
@@ -378,7 +408,9 @@ class Assembly:
         if self._settings.workers <= 1:
             return LocalChannel(config, self._ledger.first_with_content, listener)
         is_replacement = number >= self._settings.workers
-        return ProcessChannel(config, str(self._folder.state), listener, is_replacement=is_replacement)
+        channel = ProcessChannel(config, str(self._folder.state), listener, is_replacement=is_replacement)
+        self._workers.append(channel)
+        return channel
 
     def _worker_config(self, number: int) -> WorkerConfig:
         settings, identity = self._settings, identity_of(self._settings)
@@ -403,8 +435,36 @@ class Assembly:
                 "isPartOf": self._folder.path.name,
             },
             stores=settings.store,
-            connections=settings.connections,
+            kept_connections=self._budget.kept_connections,
+            copies=self._budget.copies,
         )
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def _on_memory(self, in_use: int) -> None:
+        """Take note of the memory in use, and hold the crawl to its ceiling."""
+        assert self._hub is not None
+        frontier, tally, now = self._crawl.frontier, self._crawl.tally, self._time_line.now()
+        use = Use(in_use, frontier.in_flight, tally.fetches - tally.robots_fetches, tally.bytes + tally.content_bytes)
+        warning = self._guard.note(use, now)
+        if frontier.limits.connections != self._guard.window.size:
+            frontier.limits = msgspec.structs.replace(frontier.limits, connections=self._guard.window.size)
+        if self._ledger.pending_count() >= self._budget.changes:
+            self._hub.commit_soon()
+        if self._ledger.has_forgotten_signatures and not self._has_told_of_signatures:
+            self._has_told_of_signatures = True
+            self._warn("near duplicates are looked for among the newer pages only: memory is at its ceiling", now)
+        if warning:
+            self._warn(warning, now)
+
+    def _warn(self, reason: str, now: float) -> None:
+        self._narrator.tell(EventName.WARNING, now, reason=reason)
+
+    def _relieve_memory(self) -> None:
+        """Have what is freed given back to the system, and the uncommitted changes written."""
+        vitals.trim_memory()
+        if self._hub is not None:
+            self._hub.commit_soon()
 
     async def _watch(self, shows_progress: bool) -> None:
         """Send heartbeats, and show progress where it is wanted."""
@@ -483,7 +543,7 @@ class Assembly:
             cpu_seconds=round(cpu_seconds, 3),
             cpu_ms_per_page=round(1000 * cpu_seconds / tally.pages, 3) if tally.pages else 0.0,
             peak_rss_bytes=vitals.peak_rss_bytes(),
-            peak_private_bytes=self._hub.probe.peak_private + stats.worker_private_bytes,
+            peak_private_bytes=self._hub.probe.peak_private,
             unique_hosts=tally.unique_hosts,
             unique_domains=tally.unique_domains,
             urls_seen=tally.urls_seen,
@@ -502,6 +562,7 @@ class Assembly:
             hub_cpu_seconds=round(tally.cpu_seconds, 3),
             crawl_cpu_seconds=round(stats.crawl_cpu_s, 3),
             worker_deaths=stats.worker_deaths,
+            memory_ceiling_bytes=self._budget.whole,
         )
 
 

@@ -84,6 +84,7 @@ class Intake:
         first_pass: FirstPass | None = None,
         remembers: bool = True,
         hooks: LinkHooks | None = None,
+        memo_urls: int = MEMO_URLS,
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
@@ -96,6 +97,7 @@ class Intake:
         self.novelty = Novelty()
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
+        self._memo_urls = memo_urls
         self.next_seq = 1
 
     def screen(self, links: Iterable[Link], finding: Finding, now: float) -> Screened:
@@ -182,7 +184,7 @@ class Intake:
     def _remember(self, url_id: UrlId) -> None:
         if not self._remembers:
             return
-        if len(self._memo) >= MEMO_URLS:
+        if len(self._memo) >= self._memo_urls:
             self._memo.clear()
         self._memo.add(url_id)
 

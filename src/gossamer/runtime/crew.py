@@ -39,7 +39,8 @@ class WorkerConfig(Struct, frozen=True):
     save_interval: int
     warcinfo: dict[str, str]
     stores: tuple[str, ...]
-    connections: int
+    kept_connections: int
+    copies: int  # of contents that a worker process remembers
 
 
 @asynccontextmanager
@@ -65,7 +66,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         config.identity,
         policy,
         config.time_line.now,
-        kept_connections=max(1, min(max(1024, 8 * config.connections), files // 2)),
+        kept_connections=max(1, min(config.kept_connections, files // 2)),
     )
     async with fetcher:
         worker = Worker(config.rules, fetcher, stores, first_copy, listener)

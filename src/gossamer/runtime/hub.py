@@ -344,6 +344,10 @@ class Hub:
 
     # -- commit -----------------------------------------------------------------------------------
 
+    def commit_soon(self) -> None:
+        """Commit now, or when the commit under way has ended."""
+        self._wants_commit.set()
+
     async def _commit_regularly(self) -> None:
         while not self._is_closing:
             try:

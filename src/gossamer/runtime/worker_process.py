@@ -25,7 +25,6 @@ from gossamer.runtime import messages, vitals
 from gossamer.runtime.crew import open_worker
 from gossamer.runtime.worker import Worker
 
-RECENT_COPIES = 100_000
 FLUSH_S = 0.004
 MOST_RESULTS = 16  # in one frame
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -34,8 +33,9 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 class CopyFinder:
     """The first copy of a content: this worker's own lately, else what is committed."""
 
-    def __init__(self, ledger: LocalLedger) -> None:
+    def __init__(self, ledger: LocalLedger, most: int) -> None:
         self._ledger = ledger
+        self._most = most
         self._recent: dict[bytes, ContentRecord] = {}
         self._urls: dict[int, str] = {}  # of the orders under way
 
@@ -52,7 +52,7 @@ class CopyFinder:
         url = self._urls.pop(result.order_id, "")
         if not result.content_hash or not result.payload_digest or result.content_hash in self._recent:
             return
-        if len(self._recent) >= RECENT_COPIES:
+        if len(self._recent) >= self._most:
             self._recent.clear()
         self._recent[result.content_hash] = ContentRecord(b"", url, result.sent_at, result.payload_digest)
 
@@ -79,7 +79,7 @@ class WorkerEnd:
         probe.start()
         ledger = LocalLedger(Path(begin.ledger), is_readonly=True)
         ledger.open()
-        self._finder = CopyFinder(ledger)
+        self._finder = CopyFinder(ledger, begin.config.copies)
         async with open_worker(begin.config, self._finder, self) as worker:
             async for message in inbox:
                 if isinstance(message, messages.Close):

@@ -17,6 +17,7 @@ import msgspec
 
 from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
+from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 
 DEFAULT_MAX_PAGES = 10_000
@@ -92,12 +93,21 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
         import os
 
         settings["workers"] = os.cpu_count() or 1
+    if isinstance(settings.get("memory"), str):
+        settings["memory"] = _memory_from(settings["memory"], named["memory"])
     try:
         made = msgspec.convert(settings, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(_explained(str(error), settings, named)) from error
     _check(made)
     return made
+
+
+def _memory_from(text: str, source: str) -> int:
+    size = size_from(text)
+    if size is None:
+        raise UsageError(f"{source}: memory = {text!r}: not a size; right would be 2G, 512M or a number of bytes")
+    return size
 
 
 def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]) -> str:
@@ -162,6 +172,8 @@ def _check(settings: Settings) -> None:
     for store in settings.store:
         if store not in ("warc", "files"):
             raise UsageError(f"store = {store!r}: not a store that this program has; right would be warc or files")
+    if settings.memory is not None:
+        check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
 
 
 def _is_address_and_port(text: str) -> bool:

@@ -139,6 +139,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = 10.0
     max_bytes: Annotated[_Count, _field(Group.LIMITS, "of a body, decoded and on the wire")] = 5_000_000
+    memory: Annotated[
+        _Count | None,
+        _field(Group.LIMITS, "ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
+    ] = None
     max_wait: Annotated[
         _Seconds, _field(Group.LIMITS, "the crawl is over when all that is left is parked longer", metavar="S")
     ] = 300.0

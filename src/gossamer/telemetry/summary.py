@@ -39,6 +39,7 @@ class Summary(Struct, kw_only=True):
     hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, what the process spent that schedules
     crawl_cpu_seconds: float = 0.0  # of that, while requests were made: without start, index and report
     worker_deaths: int = 0
+    memory_ceiling_bytes: int = 0  # 0: not known
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -58,10 +59,13 @@ class Summary(Struct, kw_only=True):
             ),
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
-            ("memory", f"{size(self.peak_private_bytes)} private at most"),
+            ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
             ("ended", REASONS.get(self.finished, self.finished)),
         ]
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+    def _ceiling(self) -> str:
+        return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
 
 
 REASONS = {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.dedup.texts import text, with_changes
 
-from gossamer.core.dedup.index import Match, MinHashIndex, NearIndex, SimHashIndex, index_of
+from gossamer.core.dedup.index import Match, MinHashIndex, NearIndex, NewestIndex, SimHashIndex, index_of
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
 
@@ -62,3 +62,59 @@ def test_records_in_a_row_are_added_at_once() -> None:
     index.add_many(5, b"".join(b"id" + bytes([n] * 8) for n in (0, 255)), 10)
     assert index.nearest(b"\xff" * 8, lambda _: b"") == Match(6, 1.0)
     assert index.size_in_bytes() > 0
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 20))
+def test_of_too_many_pages_the_newest_are_found_and_the_oldest_are_not(texts: list[int], most_pages: int) -> None:
+    signatures = [
+        (texts[n] << 32 | texts[n] * 0x9E3779B1 & 0xFFFFFFFF).to_bytes(8, "little") for n in range(len(texts))
+    ]
+    index = NewestIndex(SimHashIndex, most_pages)
+    for number, signature in enumerate(signatures):
+        index.add(number, signature)
+    half = max(1, most_pages // 2)
+    for number, signature in enumerate(signatures):
+        match = index.nearest(signature, lambda _: b"")
+        if number >= len(signatures) - half:
+            assert match is not None, "the newest half is always there"
+        if match is not None and match.similarity == 1.0:
+            assert match.number >= len(signatures) - 2 * half, "and no more than all of them"
+            assert texts[match.number] == texts[number]
+    assert index.has_forgotten == (len(signatures) > 2 * half)
+
+
+def test_the_older_half_is_let_go_when_memory_is_short() -> None:
+    signatures = [minhash(text(500, seed)) for seed in range(15)]
+    index = NewestIndex(MinHashIndex, 20)
+    for number, signature in enumerate(signatures):
+        index.add(number, signature)
+    assert index.nearest(signatures[3], signatures.__getitem__) == Match(3, 1.0)
+    before = index.size_in_bytes()
+    index.forget_older()
+    index.forget_older()
+    assert index.has_forgotten
+    assert index.size_in_bytes() < before
+    assert index.nearest(signatures[3], signatures.__getitem__) is None
+    assert index.nearest(signatures[12], signatures.__getitem__) == Match(12, 1.0)
+
+
+def test_of_equal_pages_in_both_halves_the_first_counts() -> None:
+    same, others = minhash(text()), [minhash(text(seed=seed)) for seed in range(1, 5)]
+    signatures = [same, others[0], same, others[1]]
+    index = NewestIndex(MinHashIndex, 4)
+    index.add_many(0, b"".join(signatures), len(same))
+    assert index.nearest(same, signatures.__getitem__) == Match(0, 1.0)
+    assert not index.has_forgotten
+
+
+def test_many_at_once_are_as_one_by_one() -> None:
+    signatures = [minhash(text(200, seed)) for seed in range(23)]
+    at_once, one_by_one = NewestIndex(MinHashIndex, 8), NewestIndex(MinHashIndex, 8)
+    at_once.add_many(0, b"".join(signatures), len(signatures[0]))
+    for number, signature in enumerate(signatures):
+        one_by_one.add(number, signature)
+    for signature in signatures:
+        assert at_once.nearest(signature, signatures.__getitem__) == one_by_one.nearest(
+            signature, signatures.__getitem__
+        )
+    assert at_once.has_forgotten

@@ -5,12 +5,17 @@ and is always checked there, so no new URL is lost. Each layer holds four times 
 one before: 1.8 bytes a URL that there is room for, 0.35 µs a look-up and layer. A layer gives way
 to the next when it is four fifths full: it is then wrong once in five thousand, and several
 layers together still less than once in a thousand.
+
+With a limit in bytes the last layer that fits goes on being filled: it is wrong ever more often, up to always,
+and each time costs a look into the ledger, 2 µs. What is known when a crawl goes on is put into one
+layer of the size that is right for it, or of the limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from math import exp, log
 
 from rbloom import Bloom
 
@@ -20,18 +25,33 @@ GROWTH = 4
 FULL = 0.8
 
 
-class SeenFilter:
-    """The filter; grows without bound, never forgets."""
+_BITS_A_URL = -log(FALSE_POSITIVES) / log(2) ** 2
+_LEAST_GAIN = 0.5  # of the last layer: a smaller one would not be worth its look-ups
+_MOST_WRONG = 0.99  # a filter that is right less often than this is no filter
+_LEAST_BITS = 64
 
-    def __init__(self, first_layer_urls: int = FIRST_LAYER_URLS) -> None:
+
+class SeenFilter:
+    """The filter; never forgets. Without `most_bytes` it grows without bound."""
+
+    def __init__(self, first_layer_urls: int = FIRST_LAYER_URLS, most_bytes: int | None = None) -> None:
+        self._most_bits = None if most_bytes is None else 8 * most_bytes
         self._capacity = first_layer_urls
-        self._layers = [Bloom(first_layer_urls, FALSE_POSITIVES)]
+        self._layers = [self._layer(first_layer_urls)]
         self._in_last = 0
+        self._is_at_limit = False
+
+    def _layer(self, urls: int) -> Bloom:
+        """Return an empty layer for so many URLs, as coarse as the limit makes it."""
+        wrong = FALSE_POSITIVES
+        if self._most_bits is not None:
+            wrong = max(wrong, min(_MOST_WRONG, exp(-max(_LEAST_BITS, self._most_bits) / urls * log(2) ** 2)))
+        return Bloom(urls, wrong)
 
     def fill(self, count: int, ids: Iterable[bytes]) -> None:
         """Take in what was seen before; `count` sizes the first layer for it at once."""
         self._capacity = max(self._capacity, int(count * 1.5))
-        self._layers = [Bloom(self._capacity, FALSE_POSITIVES)]
+        self._layers = [self._layer(self._capacity)]
         rest = iter(ids)
         while batch := list(islice(rest, 10_000)):
             self._layers[-1].update(batch)
@@ -39,12 +59,22 @@ class SeenFilter:
 
     def add(self, url_id: bytes) -> None:
         """Remember an id."""
-        if self._in_last >= FULL * self._capacity:
-            self._capacity *= GROWTH
-            self._layers.append(Bloom(self._capacity, FALSE_POSITIVES))
-            self._in_last = 0
+        if self._in_last >= FULL * self._capacity and not self._is_at_limit:
+            self._add_layer()
         self._layers[-1].add(url_id)
         self._in_last += 1
+
+    def _add_layer(self) -> None:
+        urls = GROWTH * self._capacity
+        if self._most_bits is not None:
+            room = int((self._most_bits - 8 * self.size_in_bytes) / _BITS_A_URL)
+            if room < _LEAST_GAIN * self._capacity:
+                self._is_at_limit = True
+                return
+            urls = min(urls, room)
+        self._capacity = urls
+        self._layers.append(self._layer(urls))
+        self._in_last = 0
 
     def __contains__(self, url_id: bytes) -> bool:
         for layer in self._layers:  # noqa: SIM110 - any() takes 1 µs more

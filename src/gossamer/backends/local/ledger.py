@@ -69,7 +69,6 @@ _BY_HOST = frozenset({"queue", "robots"})
 _APPENDED = frozenset({"signatures"})
 _RANK_OFFSET = 1 << 31
 _ALL = 1 << 30
-_NAMES_KEPT = 50_000
 _KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
 
 _pack_place = Struct(">IQ").pack
@@ -95,22 +94,33 @@ def _domain_key(name: str) -> bytes:
     return xxh3_64_digest(name.encode())
 
 
+class LedgerLimits(msgspec.Struct, frozen=True):
+    """How much of the ledger may be in memory. None: no limit."""
+
+    seen_bytes: int | None = None  # of the filters of URLs and contents
+    near_pages: int | None = None
+    names: int = 50_000
+
+
 class LocalLedger:
     """See `gossamer.ports.Ledger` for the contract."""
 
-    def __init__(self, folder: Path, *, is_readonly: bool = False) -> None:
+    def __init__(self, folder: Path, *, is_readonly: bool = False, limits: LedgerLimits | None = None) -> None:
+        limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
         self._store = Store(folder, TABLES, _BY_HOST, appended=_APPENDED, is_readonly=is_readonly)
-        self._signatures = SignatureTable(self._store)
+        self._signatures = SignatureTable(self._store, limits.near_pages)
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
         self._archive_ends: dict[str, int] = {}  # likewise
-        self._seen = SeenFilter()
-        self._contents = SeenFilter()  # most pages are the first with their content: no need to look
+        quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
+        self._seen = SeenFilter(most_bytes=None if quarter is None else 3 * quarter)
+        self._contents = SeenFilter(most_bytes=quarter)  # most pages are the first with their content: no need to look
         self._sleeping_count = 0
         self._last_change = 0
         self._names: dict[HostId, str] = {}
+        self._most_names = limits.names
 
     def open(self) -> None:
         """Open or make the store, and fill the filter of seen URLs."""
@@ -131,6 +141,24 @@ class LocalLedger:
     def is_open(self) -> bool:
         """Tell whether it can be used."""
         return self._store.is_open
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def pending_count(self) -> int:
+        """Return how many changes wait for the next commit, but for the few of robots.txt and names."""
+        in_tables = sum(map(self._store.pending_count, ("urls", "contents", "changes", "signatures")))
+        in_queue = self._store.pending_count("urls")  # whatever changes a queue changes the URL's row
+        return in_tables + in_queue + len(self._live_hosts) + len(self._live_domains)
+
+    @property
+    def has_forgotten_signatures(self) -> bool:
+        """Tell whether pages are compared with the newer ones only."""
+        return self._signatures.has_forgotten
+
+    def shrink(self) -> None:
+        """Let go of what memory can do without."""
+        self._names.clear()
+        self._signatures.forget_older()
 
     # -- reads ------------------------------------------------------------------------------------
 
@@ -188,7 +216,7 @@ class LocalLedger:
             record = self._host_by_id(host)
             if record is None:
                 raise CorruptFolderError(f"{self._folder}: a queued URL's host is missing: {host.hex()}")
-            if len(self._names) > _NAMES_KEPT:
+            if len(self._names) >= self._most_names:
                 self._names.clear()
             name = self._names[host] = record.name
         return name

@@ -4,6 +4,7 @@ A signature is appended under the page's number with its URL's id in front, in t
 commit as all else that follows from the page; so after a crash the index, made anew from
 the table when it is first used, is exactly that of the committed pages. In memory a page
 takes 150 to 250 bytes, on disk 590. A million pages are indexed anew in three to four seconds.
+With a limit on the pages in memory only the newest are compared with.
 
 The meta value `signatures` says which edition made them, and from which number on: an
 earlier edition's stay where they are and are never compared.
@@ -12,7 +13,7 @@ earlier edition's stay where they are and are never compared.
 from __future__ import annotations
 
 from gossamer.backends.local.store import Store
-from gossamer.core.dedup.index import NearIndex, index_of
+from gossamer.core.dedup.index import NearIndex, NewestIndex, index_of
 from gossamer.records import Similar, UrlId
 
 TABLE = "signatures"
@@ -28,8 +29,11 @@ def _key(number: int) -> bytes:
 class SignatureTable:
     """Signatures by page number."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most_pages: int | None = None) -> None:
         self._store = store
+        self._most_pages = most_pages
+        self._newest: NewestIndex | None = None  # the index, where there is a limit
+        self._left_out = 0  # of the index, from the start
         self._index: NearIndex | None = None
         self._next = 0
 
@@ -41,8 +45,13 @@ class SignatureTable:
         if known != edition:
             first = str(self._next)
             self._store.put("meta", _META_KEY, f"{edition} {first}".encode())
+        number = int(first)
         self._index = index_of(edition)
-        self._fill(self._index, int(first))
+        if self._most_pages is not None:
+            self._index = self._newest = NewestIndex(lambda: index_of(edition), self._most_pages)
+            self._left_out = max(0, self._next - number - self._most_pages)
+            number += self._left_out
+        self._fill(self._index, number)
 
     def _fill(self, index: NearIndex, number: int) -> None:
         stride = _ID_BYTES + index.signature_bytes
@@ -67,3 +76,13 @@ class SignatureTable:
         self._store.put(TABLE, _key(self._next), url_id + signature)
         self._index.add(self._next, signature)
         self._next += 1
+
+    @property
+    def has_forgotten(self) -> bool:
+        """Tell whether pages are kept that are no longer compared with."""
+        return bool(self._left_out) or (self._newest is not None and self._newest.has_forgotten)
+
+    def forget_older(self) -> None:
+        """Compare with fewer pages: memory is short."""
+        if self._newest is not None:
+            self._newest.forget_older()

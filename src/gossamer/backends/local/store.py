@@ -188,6 +188,10 @@ class Store:
             changed = groups[group] = {}
         changed[key] = value
 
+    def pending_count(self, table: str) -> int:
+        """Return how many changes of a table without groups wait for the next commit."""
+        return len(self._pending[table][b""])
+
     def changed_keys(self, table: str) -> list[bytes]:
         """Return the keys among the changes that are not committed."""
         both = [changes for changes in (self._writing, self._pending) if changes is not None]

@@ -126,6 +126,59 @@ class SimHashIndex:
         return sum(len(values) * values.itemsize for values in arrays)
 
 
+class NewestIndex:
+    """Only the newest of many pages: of two indexes the newer one is filled, and when it is full the older one goes.
+
+    So between half of `most_pages` and all of them are compared with, and no page is moved. A look-up costs two.
+    """
+
+    def __init__(self, new_index: Callable[[], NearIndex], most_pages: int) -> None:
+        self._new_index = new_index
+        self._most_in_one = max(1, most_pages // 2)
+        self._older: NearIndex | None = None
+        self._newer = new_index()
+        self._in_newer = 0
+        self.signature_bytes = self._newer.signature_bytes
+        self.has_forgotten = False
+
+    def nearest(self, signature: bytes, read: Read) -> Match | None:
+        """Return the page that a signature repeats, or None."""
+        found = self._newer.nearest(signature, read)
+        older = self._older.nearest(signature, read) if self._older is not None else None
+        # Of equals the first, which is in the older one.
+        return found if older is None or (found is not None and found.similarity > older.similarity) else older
+
+    def add(self, number: int, signature: bytes) -> None:
+        """Remember a page."""
+        if self._in_newer >= self._most_in_one:
+            self._turn()
+        self._newer.add(number, signature)
+        self._in_newer += 1
+
+    def forget_older(self) -> None:
+        """Let the older half go."""
+        self.has_forgotten |= self._older is not None
+        self._older = None
+
+    def _turn(self) -> None:
+        self.forget_older()
+        self._older, self._newer, self._in_newer = self._newer, self._new_index(), 0
+
+    def add_many(self, first: int, records: bytes, stride: int) -> None:
+        """Remember pages with numbers in a row; each record ends with a signature."""
+        while records:
+            if self._in_newer >= self._most_in_one:
+                self._turn()
+            count = min(self._most_in_one - self._in_newer, len(records) // stride)
+            self._newer.add_many(first, records[: count * stride], stride)
+            self._in_newer += count
+            first, records = first + count, records[count * stride :]
+
+    def size_in_bytes(self) -> int:
+        """Return the memory it takes."""
+        return self._newer.size_in_bytes() + (self._older.size_in_bytes() if self._older is not None else 0)
+
+
 def index_of(edition: str) -> NearIndex:
     """Return an empty index for the signatures of an edition."""
     return SimHashIndex() if edition == SCHEMES[NearDup.SIMHASH].edition else MinHashIndex()

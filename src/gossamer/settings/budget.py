@@ -1,0 +1,193 @@
+"""How is a ceiling on memory divided among what grows with a crawl?
+
+Memory is the private memory of the hub and its workers together; the pages of the ledger's file
+are the kernel's, which takes them back when it needs them. A tenth is left for what freed memory
+does not go back and for what has no part of its own. Each part gets its least, then its share of the
+rest until it has all that it can use; what is left goes to the seen set and the near-duplicate index,
+which have no end.
+
+Invariants: the parts add up to no more than the whole, none is below its least, and a higher ceiling
+makes no part smaller. The bytes of an entry were measured by `benchmarks/memory.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from gossamer.errors import UsageError
+
+# -- what an entry takes, in bytes -------------------------------------------------------------------
+
+PROGRAM: Final = 30_000_000  # the process that schedules, with a worker in it, after its first pages
+WORKER: Final = 24_000_000  # a worker in a process of its own
+HREFS: Final = 8_000_000  # a worker's memo of links
+IDLE_HOSTS: Final = 41_000_000  # 10,000 that have nothing to do, kept for what is found next
+HOST: Final = 4_700  # with the rules of its robots.txt
+URL: Final = 1_020  # at the head of a queue: 510, and a head may grow to twice its size before it is cut
+LINK: Final = 106  # in the memo of links decided lately
+NAME: Final = 580  # in the cache of DNS answers, 390, and of host names, 190
+PAGE: Final = 250  # in the near-duplicate index
+COPY: Final = 440  # in a worker's memo of contents
+KEPT: Final = 102_000  # a connection kept open: TLS; without it 2 kB
+CONNECTION: Final = 200_000  # one in use, TLS, with an answer of the usual size, twice
+BODY_COPIES: Final = 2  # of an answer: as it came in, and in one piece
+LARGE_BODIES: Final = 3  # times the largest body is what reading one takes
+CHANGE: Final = 2_000  # not committed yet: 2 * 230 here, and a share of a page of the ledger that is being written
+
+# -- the most that is of use ---------------------------------------------------------------------------
+
+MOST_HOSTS: Final = 50_000
+MOST_URLS: Final = 400_000
+MOST_LINKS: Final = 200_000
+MOST_NAMES: Final = 50_000
+MOST_COPIES: Final = 100_000
+MOST_CHANGES: Final = 100_000
+
+RESERVE: Final = 10  # a tenth
+SHARE_OF_MACHINE: Final = 0.75  # where no ceiling is given
+_STEP: Final = 1 << 20
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
+_MOST_SIZE: Final = 1 << 60  # beyond any machine, and within the numbers of every file format
+_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class _Part(Struct, frozen=True):
+    """What one use of memory must have, how much of the rest it gets, and the most it can use. None: no end."""
+
+    least: int
+    weight: int
+    most: int | None
+
+
+class Budget(Struct, frozen=True):
+    """A divided ceiling. Numbers of entries, but for `bodies` and `seen`, which are bytes."""
+
+    whole: int
+    connections: int  # requests in flight, of all workers together
+    safe_connections: int  # of these, as many as may all get the largest body
+    kept_connections: int  # a worker
+    bodies: int
+    changes: int
+    hosts: int
+    urls: int
+    links: int
+    names: int
+    copies: int  # a worker
+    seen: int
+    near_pages: int
+
+    @classmethod
+    def of(cls, whole: int, *, workers: int, connections: int, max_bytes: int) -> Budget:
+        """Divide a ceiling; one that is below the least is divided as the least would be."""
+        whole = max(whole, least_bytes(workers, max_bytes))
+        part = parts(whole, workers=workers, connections=connections, max_bytes=max_bytes)
+        safe = max(workers, part["bodies"] // (BODY_COPIES * max_bytes))
+        wanted = connections * workers
+        return cls(
+            whole=whole,
+            connections=min(wanted, max(safe, part["bodies"] // CONNECTION)),
+            safe_connections=min(wanted, safe),
+            kept_connections=part["kept"] // KEPT // workers,
+            bodies=part["bodies"],
+            changes=part["changes"] // CHANGE,
+            hosts=part["hosts"] // HOST,
+            urls=part["urls"] // URL,
+            links=part["links"] // LINK,
+            names=part["names"] // NAME,
+            copies=part["copies"] // COPY // workers,
+            seen=part["seen"],
+            near_pages=part["near"] // PAGE,
+        )
+
+
+def least_bytes(workers: int, max_bytes: int) -> int:
+    """Return the lowest ceiling that works, in whole MiB."""
+    needed = _program(workers) + sum(part.least for part in _uses(workers, 1, max_bytes).values())
+    whole = needed + needed // (RESERVE - 1) + 1
+    return -(-whole // _STEP) * _STEP
+
+
+def parts(whole: int, *, workers: int, connections: int, max_bytes: int) -> dict[str, int]:
+    """Return the bytes of each part, the program's included; what is in none of them is the reserve."""
+    uses = _uses(workers, connections, max_bytes)
+    program = _program(workers)
+    given = {name: use.least for name, use in uses.items()}
+    rest = whole - whole // RESERVE - program - sum(given.values())
+    open_uses = dict(uses)
+    while rest > 0 and open_uses:
+        weights = sum(use.weight for use in open_uses.values())
+        shares = {name: rest * use.weight // weights for name, use in open_uses.items()}
+        full = {
+            name: use.most - given[name]
+            for name, use in open_uses.items()
+            if use.most is not None and given[name] + shares[name] >= use.most
+        }
+        # Whoever is full leaves first, so that the others share what it did not need.
+        for name, share in (full or shares).items():
+            given[name] += share
+            rest -= share
+            del open_uses[name]
+    return {"program": program, **given}
+
+
+def _program(workers: int) -> int:
+    return PROGRAM + IDLE_HOSTS + HREFS * workers + (WORKER * workers if workers > 1 else 0)
+
+
+def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
+    copiers = workers if workers > 1 else 0  # alone, a worker asks the ledger itself
+    most_kept = max(1024, 8 * connections)
+    least_bodies = workers * max(LARGE_BODIES * max_bytes, 2 * CONNECTION)
+    uses = {
+        "bodies": (least_bodies, 20, workers * connections * max(BODY_COPIES * max_bytes, CONNECTION)),
+        "kept": (workers * 32 * KEPT, 10, workers * most_kept * KEPT),
+        "changes": (2_000 * CHANGE, 10, MOST_CHANGES * CHANGE),
+        "hosts": (1_000 * HOST, 15, MOST_HOSTS * HOST),
+        "urls": (4_000 * URL, 10, MOST_URLS * URL),
+        "links": (10_000 * LINK, 5, MOST_LINKS * LINK),
+        "names": (1_000 * NAME, 3, MOST_NAMES * NAME),
+        "copies": (copiers * 1_000 * COPY, 2, copiers * MOST_COPIES * COPY),
+        "seen": (3_000_000, 10, None),
+        "near": (10_000 * PAGE, 20, None),
+    }
+    return {
+        name: _Part(least, weight, most if most is None else max(least, most))
+        for name, (least, weight, most) in uses.items()
+    }
+
+
+# -- as an operator writes it --------------------------------------------------------------------------
+
+
+def size_from(text: str) -> int | None:
+    """Return a size such as 2G, 512M, 700MB or a plain number in bytes; None where it is none."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    number, unit = match.groups()
+    size = float(number) * _UNITS.get((unit or "").lower(), 1)
+    return int(size) if size < _MOST_SIZE else None
+
+
+def shown(size: int) -> str:
+    """Return a size as one would write it."""
+    for unit in "TGM":
+        step = _UNITS[unit.lower()]
+        if size >= step and not size % step:
+            return f"{size // step}{unit}"
+    return f"{size / _STEP:.1f}M" if size >= _STEP else f"{size} bytes"
+
+
+def check_ceiling(memory: int, workers: int, max_bytes: int) -> None:
+    """Refuse a ceiling under which a crawl cannot work."""
+    least = least_bytes(workers, max_bytes)
+    if memory < least:
+        crew = "1 worker" if workers == 1 else f"{workers} workers"
+        raise UsageError(
+            f"memory = {shown(memory)}: too little for {crew} and answers of up to {max_bytes} bytes; "
+            f"right would be {shown(least)} or more"
+        )

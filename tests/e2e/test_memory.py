@@ -1,0 +1,58 @@
+"""Crawls under a ceiling of memory find what they find without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.program import crawl, crawl_options, fetched_urls, run
+
+from gossamer.settings.budget import least_bytes
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+
+MAX_BYTES = 5_000_000
+
+
+def _warnings(out: Path) -> list[str]:
+    lines = [line for path in (out / "events").glob("*.jsonl") for line in path.read_text("utf-8").splitlines()]
+    events: list[dict[str, Any]] = [json.loads(line) for line in lines if '"warning"' in line]
+    return [event["reason"] for event in events if "memory" in event["reason"]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_least_ceiling_is_kept_and_every_page_is_found(tmp_path: Path, workers: int) -> None:
+    ceiling = least_bytes(workers, MAX_BYTES)
+    free, held = tmp_path / "free", tmp_path / "held"
+    options = ("--scope", "any", "--workers", str(workers), "--max-depth", "1000")
+    with RunningWeb(preset("broad", domains=1500, pages=3000)) as web:
+        without = crawl(web, free, 0, *options, seeds=web.seeds(10))
+        summary = crawl(web, held, 0, *options, "--memory", str(ceiling), seeds=web.seeds(10))
+    assert summary["peak_private_bytes"] <= ceiling
+    assert summary["finished"] == without["finished"] == "exhausted"
+    assert summary["pages"] == without["pages"]
+    assert sorted(fetched_urls(held)) == sorted(fetched_urls(free))
+    assert _warnings(held) == []
+
+
+def test_a_crawl_goes_on_under_another_ceiling(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RunningWeb(preset("small")) as web:
+        crawl(web, out, 0, "--memory", "1G", "--max-pages", "50")
+        assert "memory = 1073741824" in (out / "crawl.toml").read_text("utf-8")
+        summary = crawl(web, out, 0, "--memory", "200M", "--max-pages", "200")
+    assert summary["pages"] == 200
+    assert summary["peak_private_bytes"] <= 200 << 20
+
+
+def test_too_little_memory_is_refused_in_one_line(tmp_path: Path) -> None:
+    with RunningWeb(preset("small")) as web:
+        done = run(
+            *("crawl", *web.seeds(), *crawl_options(web, tmp_path / "out", 0)), "--memory", "50M", "--workers", "2"
+        )
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "memory = 50M: too little for 2 workers" in done.stderr
+    assert not (tmp_path / "out").exists()
