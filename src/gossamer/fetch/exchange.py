@@ -74,15 +74,14 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str, head_tail: byt
         exchange.truncated = _CUT_BY.get(outcome, Truncation.NONE)
     chunks = transfer.chunks
     if chunks:
-        exchange.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        _add_content(exchange, head.values("content-encoding"), transfer.limit)
+        exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        codings = head.values("content-encoding")
+        if codings:
+            _take_codings_off(exchange, codings, transfer.limit)
     return exchange
 
 
-def _add_content(exchange: Exchange, codings: str, limit: int) -> None:
-    if not codings:
-        exchange.content = exchange.body
-        return
+def _take_codings_off(exchange: Exchange, codings: str, limit: int) -> None:
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content
     exchange.is_decoded = decoded.is_decoded
