@@ -210,12 +210,16 @@ _BITS = st.sampled_from(
         *"\\\t\n |'\"<\u00df\u00e4\ud800",
     ]
 )
-_HREFS = st.one_of(st.lists(_BITS, max_size=8).map("".join), st.text(max_size=12))
+_NAMES = st.sampled_from("../ / name page.html ~x - _a.b. a..b /. .a %2e : ../../../ index".split())
+_HREFS = st.one_of(
+    st.lists(_BITS, max_size=8).map("".join), st.lists(_NAMES, max_size=6).map("".join), st.text(max_size=12)
+)
 _BASES = st.sampled_from(
     [
         "http://h.test/",
         "https://h.test:8443/a/b?c=d",
         "http://h.test./x;y",
+        "http://h.test/a//b/c/../d/e.html?q=/x/y#/z",
         "http://xn--fa-hia.de/",
         "http://[::1]:81/a",
         "http://user:pw@h.test/",

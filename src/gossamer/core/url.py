@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import ada_url
 import can_ada
@@ -19,7 +20,11 @@ from xxhash import xxh3_64_digest
 from gossamer.records import HostId, Link, UrlId
 
 MAX_URL_CHARS = 4096
+_MOST_STEPS = 4
 
+# A reference that joins by mere concatenation: steps up or a slash, then segments of unreserved characters that
+# begin with no dot, so that neither a scheme nor an escape nor another dot segment can be in it.
+_SIMPLE = re.compile(r"((?:\.\./)*|/)((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -158,7 +163,7 @@ def link_to(url: str) -> Link:
 
 
 def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
-    """Resolve a page's hrefs, in order, each URL once. About 2 µs a link: the hot path.
+    """Resolve a page's hrefs, in order, each URL once. About 1 µs a simple link, 2 µs another: the hot path.
 
     The loop is `link_to(canonical(href, base))` with the base parsed once and the host's
     digest kept from one link to the next.
@@ -170,8 +175,14 @@ def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
     seen: set[str] = set()
     links: list[Link] = []
     last_prefix, last_host, last_digest = "\0", "", b""
+    places = _places_around(_folder_of(str(parsed_base))) if parsed_base is not None else {}
     for href in hrefs:
-        if parsed_base is None or not _is_plain(href):
+        simple = _SIMPLE.fullmatch(href)
+        place = places.get(simple[1], "") if simple is not None and href else ""
+        url: str | None
+        if simple is not None and place and len(place) + len(href) <= MAX_URL_CHARS:
+            url = place + simple[2]
+        elif parsed_base is None or not _is_plain(href):
             url = canonical(href, base)
         else:
             url = _joined(parsed_base, href)
@@ -184,6 +195,27 @@ def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
         key = key_of(url) if "%" in url or "?" in url or ";" in url or "./" in last_prefix or ".:" in url else url
         links.append(Link(url, last_digest + xxh3_64_digest(key.encode()), last_host))
     return links
+
+
+def _folder_of(base: str) -> str:
+    """Return a base up to the last slash of its path."""
+    end = min(at for at in (base.find("?"), base.find("#"), len(base)) if at >= 0)
+    return base[: base.rfind("/", 0, end) + 1]
+
+
+@lru_cache(maxsize=1024)
+def _places_around(folder: str) -> dict[str, str]:
+    """Return what references begin with that is no name (nothing, a slash, steps up), and where that leads."""
+    root = folder.find("/", 8)
+    if not folder.startswith(("http://", "https://")) or root < 0:
+        return {}
+    places = {"": folder, "/": folder[: root + 1]}
+    steps, slash = "", len(folder) - 1
+    for _ in range(_MOST_STEPS):
+        steps += "../"
+        slash = max(root, folder.rfind("/", root, slash))
+        places[steps] = folder[: slash + 1]
+    return places
 
 
 def _is_plain(href: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from gossamer.parse.directives import META_NAMES, directives_of, meta_words
+from gossamer.parse.directives import META_NAMES, NO_DIRECTIVES, directives_of, meta_words
 from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
 from gossamer.records import Document
 
@@ -49,7 +49,7 @@ def document_of(markup: Markup) -> Document:
         if key in META_NAMES:
             words += meta_words(content)
         names.setdefault(key, content)
-    asked = directives_of(words)
+    asked = directives_of(words) if words else NO_DIRECTIVES
     if "refresh" in names:
         link_hrefs.append(_refresh_target(names["refresh"]))
     return Document(
@@ -60,7 +60,7 @@ def document_of(markup: Markup) -> Document:
         description=one_line(names.get("description") or names.get("og:description", ""), DESCRIPTION_CHARS),
         canonical=canonical,
         hrefs=[] if asked.is_nofollow else _all_hrefs(link_hrefs, markup.hrefs),
-        base=_first_base(markup.bases),
+        base=_first_base(markup.bases) if markup.bases else "",
         is_noindex=asked.is_noindex,
         is_nofollow=asked.is_nofollow,
         is_noarchive=asked.is_noarchive,
@@ -74,6 +74,8 @@ def _all_hrefs(raw: list[str], cleaned: list[str]) -> list[str]:
 
 def one_line(text: str, limit: int) -> str:
     """Return text on one line, without control characters, cut to `limit` characters."""
+    if not text:
+        return ""
     # Cut before the work as well: a title of megabytes is no reason to walk them.
     line = " ".join(text[: limit * 8].split())
     if not line.isprintable():
@@ -83,6 +85,8 @@ def one_line(text: str, limit: int) -> str:
 
 def primary_language(tag: str) -> str:
     """Return the primary subtag of a language tag, in lower case."""
+    if not tag:
+        return ""
     match = _LANGUAGE.match(tag)
     return match[1].lower() if match else ""
 

@@ -358,10 +358,16 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
 
 def _read_wishes(document: Document, exchange: Exchange, result: Result) -> None:
     """Record what a page asks of those who use it, whether it binds a crawler or not."""
-    marks = (("noindex", document.is_noindex), ("nofollow", document.is_nofollow), ("noarchive", document.is_noarchive))
-    result.directives = ", ".join(name for name, is_set in marks if is_set)
+    if document.is_noindex or document.is_nofollow or document.is_noarchive:
+        marks = (
+            "noindex" * document.is_noindex,
+            "nofollow" * document.is_nofollow,
+            "noarchive" * document.is_noarchive,
+        )
+        result.directives = ", ".join(filter(None, marks))
     stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
-    result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
+    if stated:
+        result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
 
 
 def _read_validators(exchange: Exchange, result: Result) -> None:
