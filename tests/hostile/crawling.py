@@ -23,7 +23,7 @@ for part in (NETWORK, PAGES, RULES):
     WHOLE.scripts.update(part.scripts)
 NOT_SEEDS = frozenset({"r09other", "b09other", "s05other", "d02alias"})
 OPTIONS = (
-    *("--politeness-ms", "2", "--timeout", "0.4", "--retry-wait", "0.02", "--max-wait", "1"),
+    *("--politeness-ms", "2", "--timeout", "0.8", "--retry-wait", "0.02", "--max-wait", "1"),
     *("--max-pages-per-host", "250", "--max-depth", "250", "--max-hosts-per-domain", "25"),
     *("--address-connections", "0", "--store", "warc", "--store", "files", "--json"),
 )
