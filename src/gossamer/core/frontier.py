@@ -41,7 +41,6 @@ from gossamer.records import (
 
 HEAD_URLS = 256
 LEAST_HEAD_URLS = 4
-IDLE_HOSTS_KEPT = 10_000
 LONG_WAIT_S = 300.0
 CLOCK_SLACK_S = 0.005
 MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
@@ -80,6 +79,7 @@ class FrontierLimits(Struct, frozen=True):
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
+    max_idle_hosts: int = 10_000  # that have nothing to do, kept for what is found next
     is_unreachable_robots_allowed: bool = False
 
 
@@ -754,7 +754,7 @@ class Frontier:
 
     def _keep_idle(self, host: HostSlot) -> None:
         self._idle[host.name] = host
-        if len(self._idle) > IDLE_HOSTS_KEPT:
+        if len(self._idle) > self.limits.max_idle_hosts:
             _, oldest = self._idle.popitem(last=False)
             self._drop(oldest)
 
