@@ -62,6 +62,7 @@ def test_large_answers_leave_room_for_few() -> None:
     crawl.tick(50 * MB)
     for _ in range(20):
         crawl.tick(50 * MB, answers=crawl.window.size, size=10 * MB)
+        assert crawl.window.size <= 4, "from the first answer on"
     assert crawl.window.size == 4
     for _ in range(100):
         crawl.tick(50 * MB, answers=crawl.window.size, size=MB // 10)

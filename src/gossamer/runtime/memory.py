@@ -42,7 +42,8 @@ class Window:
         self._most = most
         self._body_bytes = body_bytes  # that all answers in flight may take together
         self._size = float(least)
-        self._mean_bytes = 0.0  # of an answer, lately
+        self._answers = 0  # up to `LATELY`
+        self._mean_bytes = 0.0  # of one of these
         self._was_short = False
 
     @property
@@ -52,7 +53,8 @@ class Window:
 
     def note_answers(self, count: int, size: int) -> None:
         """Take note of answers, and of their bytes: larger ones leave room for fewer."""
-        share = min(1.0, count / LATELY)
+        self._answers = min(LATELY, self._answers + count)
+        share = min(1.0, count / self._answers)  # the first ones count in full
         self._mean_bytes += share * (size / count - self._mean_bytes)
         self._size = min(self._size, self._room())
 
