@@ -57,6 +57,16 @@ def test_a_window_that_is_not_used_does_not_grow() -> None:
     assert crawl.window.size == 4
 
 
+def test_large_answers_use_what_others_leave_free() -> None:
+    crawl = Crawl(least=2, most=256, body_bytes=40 * MB)
+    crawl.tick(15 * MB)
+    for _ in range(20):
+        crawl.tick(15 * MB, answers=crawl.window.size, size=10 * MB)
+    assert crawl.window.size == 6
+    crawl.tick(70 * MB)
+    assert crawl.window.size == 4
+
+
 def test_large_answers_leave_room_for_few() -> None:
     crawl = Crawl(least=2, most=256, body_bytes=40 * MB)
     crawl.tick(50 * MB)

@@ -2,7 +2,8 @@
 
 All that can be counted is bounded from the start (`settings/budget`). How large an answer is, is known when
 it is there; so a crawl begins with as many requests at once as may all get the largest body, and makes
-more with every answer, up to as many as answers of the size seen lately leave room for: as TCP does, twice
+more with every answer, up to as many as answers of the size seen lately have room for, in their own part or
+in what the others leave free: as TCP does, twice
 as many with each round until memory was short for the first time, then one more. Where it is short there are half
 as many, and what can be done without is let go, at most once a second. A crawl is never stopped
 for its memory.
@@ -40,7 +41,8 @@ class Window:
     def __init__(self, least: int, most: int, body_bytes: int) -> None:
         self._least = least
         self._most = most
-        self._body_bytes = body_bytes  # that all answers in flight may take together
+        self._body_bytes = body_bytes  # that all answers in flight may take together, whatever else is in use
+        self._free_bytes = 0.0
         self._size = float(least)
         self._answers = 0  # up to `LATELY`
         self._mean_bytes = 0.0  # of one of these
@@ -50,6 +52,11 @@ class Window:
     def size(self) -> int:
         """Requests at once."""
         return int(self._size)
+
+    def note_free(self, size: float) -> None:
+        """Take note of how much memory nobody uses."""
+        self._free_bytes = size
+        self._size = min(self._size, self._room())
 
     def note_answers(self, count: int, size: int) -> None:
         """Take note of answers, and of their bytes: larger ones leave room for fewer."""
@@ -69,7 +76,8 @@ class Window:
         self._size = max(self._least, self._size / 2)
 
     def _room(self) -> float:
-        return min(self._most, max(self._least, self._body_bytes / max(1.0, self._mean_bytes)))
+        size = max(self._body_bytes, self._free_bytes)
+        return min(self._most, max(self._least, size / max(1.0, self._mean_bytes)))
 
 
 class MemoryGuard:
@@ -90,6 +98,7 @@ class MemoryGuard:
         """Take note of what is in use; return a warning, once, or ''."""
         before, self._before = self._before or use, use
         answers = use.answers - before.answers
+        self.window.note_free(ROOM * self._ceiling - use.private_bytes)
         if answers:
             self.window.note_answers(answers, use.answer_bytes - before.answer_bytes)
         if use.private_bytes < ROOM * self._ceiling:
