@@ -116,6 +116,7 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
         max_hosts_in_memory=budget.hosts,
         max_urls_in_memory=budget.urls,
+        max_idle_hosts=budget.idle_hosts,
     )
 
 
@@ -140,6 +141,7 @@ def build_crawl(
         remembers=not settings.cooldown_sec,
         hooks=hooks,
         memo_urls=budget.links,
+        most_patterns=budget.patterns,
     )
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
@@ -187,7 +189,10 @@ class Assembly:
         self._workers: list[ProcessChannel] = []
         self._has_told_of_signatures = False
         self._rules = WorkerRules(
-            parses_pdf=settings.parse_pdf_links, accepts=settings.accept, near_dup=settings.near_dup
+            parses_pdf=settings.parse_pdf_links,
+            accepts=settings.accept,
+            near_dup=settings.near_dup,
+            most_hrefs=self._budget.hrefs,
         )
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()

@@ -48,3 +48,14 @@ def test_memory_is_bounded() -> None:
     for number in range(2 * href_memo.MOST_PENDING):
         memo.fresh(number, "http://a.test/", [f"pending-{number}"])
     assert len(memo._pending) == href_memo.MOST_PENDING
+
+
+def test_pages_with_very_many_links_that_are_not_decided_take_no_more_memory_than_others() -> None:
+    memo = HrefMemo(most_hrefs=1000)
+    for number in range(100):
+        memo.fresh(number, "http://a.test/", [f"/{number}/{link}" for link in range(300)])
+    assert sum(len(hrefs) for _, hrefs in memo._pending.values()) <= 1000
+    memo.note_offered(99)
+    memo.fresh(200, "http://a.test/", [f"/200/{link}" for link in range(5000)])
+    assert list(memo._pending) == [200], "the last page is kept, however many it has"
+    assert memo.fresh(201, "http://a.test/", ["/99/5", "/98/5"]) == ["/98/5"]

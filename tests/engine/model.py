@@ -80,6 +80,7 @@ limits = st.builds(
     address_connections=st.sampled_from([0, 1, 2]),
     domain_connections=st.sampled_from([0, 1, 2]),
     max_hosts_in_memory=st.sampled_from([1, 2, 3, 50]),
+    max_idle_hosts=st.just(IDLE_HOSTS),
     max_urls_in_memory=st.sampled_from([1, 1000]),
 )
 

@@ -15,7 +15,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core import residents
 from gossamer.ports import Ledger
 
-from .model import IDLE_HOSTS, CrawlModel
+from .model import CrawlModel
 
 
 class CrawlOnDisk(CrawlModel):
@@ -69,7 +69,6 @@ class CrawlOnDisk(CrawlModel):
 def little_memory() -> Iterator[None]:
     """Let hosts and URLs come and go at the slightest occasion."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(residents, "IDLE_HOSTS_KEPT", IDLE_HOSTS)
         patch.setattr(residents, "LEAST_HEAD_URLS", 1)
         patch.setattr(residents, "LONG_WAIT_S", 3.0)
         yield

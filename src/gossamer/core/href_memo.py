@@ -5,6 +5,8 @@ folder, one that begins with a slash on every page of an origin, an absolute one
 are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing travels to the hub.
 What a page newly brings counts as offered only when the hub says that all of it was decided for
 good; until then it is kept by the number of its order.
+
+Memory: at most `most_hrefs` of each kind, 170 bytes each, and what the last page brought.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
-MOST_HREFS = 50_000  # about 8 MB
-MOST_PENDING = 4_096
+MOST_HREFS = 50_000
+MOST_PENDING = 4_096  # pages
 _NONE: frozenset[str] = frozenset()
 _Places: TypeAlias = tuple[str, str, str]
 
@@ -21,10 +23,12 @@ _Places: TypeAlias = tuple[str, str, str]
 class HrefMemo:
     """The hrefs offered lately, by what they are relative to."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_hrefs: int = MOST_HREFS) -> None:
+        self._most_hrefs = most_hrefs
         self._known: dict[str, set[str]] = {}
         self._count = 0
         self._pending: OrderedDict[int, tuple[_Places, list[str]]] = OrderedDict()
+        self._pending_count = 0
 
     def fresh(self, order_id: int, base: str, hrefs: list[str]) -> list[str]:
         """Return the hrefs of a page that were not offered yet, in order."""
@@ -33,8 +37,11 @@ class HrefMemo:
         fresh = [href for href in hrefs if href not in by_folder and href not in by_origin and href not in absolute]
         if fresh:
             self._pending[order_id] = places, fresh
-            if len(self._pending) > MOST_PENDING:
-                self._pending.popitem(last=False)
+            self._pending_count += len(fresh)
+            while len(self._pending) > MOST_PENDING or (
+                self._pending_count > self._most_hrefs and len(self._pending) > 1
+            ):
+                self._pending_count -= len(self._pending.popitem(last=False)[1][1])
         return fresh
 
     def note_offered(self, order_id: int) -> None:
@@ -43,7 +50,8 @@ class HrefMemo:
         if pending is None:
             return
         (folder, origin, scheme), hrefs = pending
-        if self._count > MOST_HREFS:
+        self._pending_count -= len(hrefs)
+        if self._count > self._most_hrefs:
             self._known.clear()
             self._count = 0
         self._count += len(hrefs)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.novelty import Novelty
+from gossamer.core.novelty import MOST_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
 from gossamer.core.traps import DateBudget, shape_trap
@@ -85,6 +85,7 @@ class Intake:
         remembers: bool = True,
         hooks: LinkHooks | None = None,
         memo_urls: int = MEMO_URLS,
+        most_patterns: int = MOST_PATTERNS,
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
@@ -94,7 +95,7 @@ class Intake:
         self._remembers = remembers
         self._hooks = hooks or LinkHooks()
         self._dates = DateBudget()
-        self.novelty = Novelty()
+        self.novelty = Novelty(most_patterns=most_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
         self._memo_urls = memo_urls

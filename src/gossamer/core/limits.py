@@ -20,4 +20,5 @@ class FrontierLimits(Struct, frozen=True):
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
+    max_idle_hosts: int = 10_000  # that have nothing to do, kept for what is found next
     is_unreachable_robots_allowed: bool = False

@@ -7,7 +7,7 @@ something that was not said before; else the pattern is in quarantine: its URLs 
 forgotten, and the operator may release it. Numbered pages with new content are never held.
 
 Pure. Only hosts with `LEAST_PAGES` pages are watched. Memory: at most `MOST_PATTERNS` patterns
-with `KNOWN` fingerprints each (some 20 MB in all); 4 µs a page, 0.05 µs a link of a host without quarantine.
+with `KNOWN` fingerprints each (10 kB a pattern); 4 µs a page, 0.05 µs a link of a host without quarantine.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ def patterns_of(url: str) -> tuple[str, str]:
 class Novelty:
     """What each pattern brought, and which are in quarantine."""
 
-    def __init__(self, window: int = WINDOW, least_new: int = LEAST_NEW) -> None:
+    def __init__(self, window: int = WINDOW, least_new: int = LEAST_NEW, most_patterns: int = MOST_PATTERNS) -> None:
         self._window = window
+        self._most_patterns = most_patterns
         self._least_new = least_new
         self._windows: OrderedDict[str, _Window] = OrderedDict()
         self._held: dict[str, dict[str, Quarantine]] = {}
@@ -120,7 +121,7 @@ class Novelty:
         window = self._windows.get(name)
         if window is None:
             window = self._windows[name] = _Window()
-            if len(self._windows) > MOST_PATTERNS:
+            if len(self._windows) > self._most_patterns:
                 self._windows.popitem(last=False)
         else:
             self._windows.move_to_end(name)

@@ -4,7 +4,7 @@ A host enters with what the ledger knows of it and is given a place whenever som
 changes (`settle`): see `workbench` for the places. It leaves when it has had nothing to do for
 long, when it waits for long and others need the room, or when its budget is used up. What must be
 read or written for that is left in `commands`. Memory: at most `max_hosts_in_memory` hosts with
-work and `IDLE_HOSTS_KEPT` without, each with the head of its queue.
+work and `max_idle_hosts` without, each with the head of its queue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from gossamer.records import DomainRecord, HostRecord
 
 HEAD_URLS = 256
 LEAST_HEAD_URLS = 4
-IDLE_HOSTS_KEPT = 10_000
 LONG_WAIT_S = 300.0
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
@@ -156,7 +155,7 @@ class Residents:
 
     def _keep_idle(self, host: HostSlot) -> None:
         self.idle[host.name] = host
-        if len(self.idle) > IDLE_HOSTS_KEPT:
+        if len(self.idle) > self._limits.max_idle_hosts:
             _, oldest = self.idle.popitem(last=False)
             self._drop(oldest)
 

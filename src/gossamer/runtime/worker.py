@@ -24,7 +24,7 @@ from gossamer.archive.files import FileStore
 from gossamer.archive.warc import RefersTo, StoredBlock, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.dedup.scheme import NearDup, signature_of
-from gossamer.core.href_memo import HrefMemo
+from gossamer.core.href_memo import MOST_HREFS, HrefMemo
 from gossamer.core.url import canonical, links_from
 from gossamer.errors import GossamerError
 from gossamer.fetch.http import Fetcher, FetchRequest
@@ -94,6 +94,7 @@ class WorkerRules(Struct, frozen=True):
     accepts: tuple[str, ...] = ()
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
+    most_hrefs: int = MOST_HREFS  # in the memo of links
 
 
 class Stores(Struct):
@@ -140,7 +141,7 @@ class Worker:
         self._big = ThreadPoolExecutor(1, "big")
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
-        self._memo = HrefMemo()
+        self._memo = HrefMemo(rules.most_hrefs)
         vitals.keep_large_blocks_apart()
 
     def start(self, order: Order) -> None:

@@ -23,13 +23,14 @@ from gossamer.errors import UsageError
 
 PROGRAM: Final = 30_000_000  # the process that schedules, with a worker in it, after its first pages
 WORKER: Final = 24_000_000  # a worker in a process of its own
-HREFS: Final = 8_000_000  # a worker's memo of links
-IDLE_HOSTS: Final = 41_000_000  # 10,000 that have nothing to do, kept for what is found next
 HOST: Final = 4_700  # with the rules of its robots.txt
+IDLE_HOST: Final = 4_140
 URL: Final = 1_020  # at the head of a queue: 510, and a head may grow to twice its size before it is cut
 LINK: Final = 106  # in the memo of links decided lately
 NAME: Final = 580  # in the cache of DNS answers, 390, and of host names, 190
 PAGE: Final = 250  # in the near-duplicate index
+HREF: Final = 340  # in a worker's memo, 170, and once more while the hub decides
+PATTERN: Final = 10_200  # of URLs, watched for traps
 COPY: Final = 440  # in a worker's memo of contents
 KEPT: Final = 102_000  # a connection kept open: TLS; without it 2 kB
 CONNECTION: Final = 200_000  # one in use, TLS, with an answer of the usual size, twice
@@ -40,9 +41,12 @@ CHANGE: Final = 2_000  # not committed yet: 2 * 230 here, and a share of a page 
 # -- the most that is of use ---------------------------------------------------------------------------
 
 MOST_HOSTS: Final = 50_000
+MOST_IDLE_HOSTS: Final = 10_000
 MOST_URLS: Final = 400_000
 MOST_LINKS: Final = 200_000
 MOST_NAMES: Final = 50_000
+MOST_HREFS: Final = 50_000
+MOST_PATTERNS: Final = 10_000
 MOST_COPIES: Final = 100_000
 MOST_CHANGES: Final = 100_000
 
@@ -73,10 +77,13 @@ class Budget(Struct, frozen=True):
     bodies: int
     changes: int
     hosts: int
+    idle_hosts: int
     urls: int
     links: int
     names: int
+    hrefs: int  # a worker
     copies: int  # a worker
+    patterns: int
     seen: int
     near_pages: int
 
@@ -95,9 +102,12 @@ class Budget(Struct, frozen=True):
             bodies=part["bodies"],
             changes=part["changes"] // CHANGE,
             hosts=part["hosts"] // HOST,
+            idle_hosts=part["idle hosts"] // IDLE_HOST,
             urls=part["urls"] // URL,
             links=part["links"] // LINK,
             names=part["names"] // NAME,
+            hrefs=part["hrefs"] // HREF // workers,
+            patterns=part["patterns"] // PATTERN,
             copies=part["copies"] // COPY // workers,
             seen=part["seen"],
             near_pages=part["near"] // PAGE,
@@ -135,7 +145,7 @@ def parts(whole: int, *, workers: int, connections: int, max_bytes: int) -> dict
 
 
 def _program(workers: int) -> int:
-    return PROGRAM + IDLE_HOSTS + HREFS * workers + (WORKER * workers if workers > 1 else 0)
+    return PROGRAM + (WORKER * workers if workers > 1 else 0)
 
 
 def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
@@ -147,9 +157,12 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
         "kept": (workers * 32 * KEPT, 10, workers * most_kept * KEPT),
         "changes": (2_000 * CHANGE, 10, MOST_CHANGES * CHANGE),
         "hosts": (1_000 * HOST, 15, MOST_HOSTS * HOST),
+        "idle hosts": (250 * IDLE_HOST, 5, MOST_IDLE_HOSTS * IDLE_HOST),
         "urls": (4_000 * URL, 10, MOST_URLS * URL),
         "links": (10_000 * LINK, 5, MOST_LINKS * LINK),
         "names": (1_000 * NAME, 3, MOST_NAMES * NAME),
+        "hrefs": (workers * 5_000 * HREF, 3, workers * MOST_HREFS * HREF),
+        "patterns": (200 * PATTERN, 5, MOST_PATTERNS * PATTERN),
         "copies": (copiers * 1_000 * COPY, 2, copiers * MOST_COPIES * COPY),
         "seen": (3_000_000, 10, None),
         "near": (10_000 * PAGE, 20, None),
