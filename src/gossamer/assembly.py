@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import signal
+import socket
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -436,7 +436,7 @@ class Assembly:
                 else "RFC 9309, unreachable=allow",
                 "http-header-user-agent": identity.user_agent,
                 "operator": settings.contact or "unknown",
-                "hostname": platform.node() or "localhost",
+                "hostname": socket.gethostname() or "localhost",
                 "isPartOf": self._folder.path.name,
             },
             stores=settings.store,

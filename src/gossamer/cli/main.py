@@ -7,6 +7,7 @@ Each verb stands in a module of its own that is imported when it is asked for, s
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -76,11 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_verb(verb: str, words: Sequence[str]) -> int:
+    gc.disable()  # until the verb runs: nothing of what is loaded is garbage
     module = importlib.import_module(VERBS[verb][0])
     parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
     module.configure(parser)
     try:
         arguments = parser.parse_args(words)
+        gc.enable()
         return int(module.run(arguments))
     except GossamerError as error:
         print(f"gossamer {verb}: {error}", file=sys.stderr)

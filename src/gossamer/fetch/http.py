@@ -20,8 +20,6 @@ import os
 from types import TracebackType
 from typing import Final, Self
 
-import certifi
-
 from gossamer.fetch.exchange import exchange_of, settled
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
@@ -44,7 +42,11 @@ _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_
 
 def _ca_file() -> str:
     """Return the certificates to trust: empty for the path built into libcurl, certifi's where that is missing."""
-    return "" if os.path.exists(_BUILT_IN_CA_FILE) else certifi.where()
+    if os.path.exists(_BUILT_IN_CA_FILE):
+        return ""
+    import certifi  # 5 ms, for who needs it
+
+    return certifi.where()
 
 
 class FetchTicket:

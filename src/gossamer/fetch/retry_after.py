@@ -8,7 +8,6 @@ No wait is longer than a day, whatever the server says.
 from __future__ import annotations
 
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 NOT_SAID: Final = -1.0
@@ -29,6 +28,8 @@ def retry_after_s(value: str, now: float) -> float:
 
 def _date(text: str) -> float:
     """Return an HTTP date in seconds, or 0 where it is none."""
+    from email.utils import parsedate_to_datetime  # 5 ms: dates are rare
+
     try:
         date = parsedate_to_datetime(text)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
