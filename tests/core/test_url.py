@@ -219,6 +219,9 @@ _BASES = st.sampled_from(
         "http://h.test/",
         "https://h.test:8443/a/b?c=d",
         "http://h.test./x;y",
+        "http://h.test/a/b/c.html",
+        "http://h.test:80/a/b",
+        "http://127.1/a",
         "http://h.test/a//b/c/../d/e.html?q=/x/y#/z",
         "http://xn--fa-hia.de/",
         "http://[::1]:81/a",
@@ -230,6 +233,7 @@ _BASES = st.sampled_from(
 
 @given(base=_BASES, hrefs=st.lists(_HREFS, max_size=6))
 @example(base="http://h.test/", hrefs=["//h.test./x", "//h.test.:8080/x", "?", "#", ""])
+@example(base="http://xn--/a/", hrefs=["/", "b"])
 def test_links_from_is_link_to_of_canonical(base: str, hrefs: list[str]) -> None:
     expected = {url: link_to(url) for href in hrefs if (url := canonical(href, base)) is not None}
     assert links_from(base, hrefs) == list(expected.values())
