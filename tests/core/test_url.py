@@ -193,6 +193,15 @@ def test_an_identity_is_the_hosts_then_the_keys() -> None:
     assert link.id[:8] == host_id("h.test") == link_to("https://h.test:444/b").id[:8]
 
 
+@pytest.mark.parametrize(
+    ("href", "path"),
+    [("a/.b/.", "/d/a/.b/"), ("a/.b/..", "/d/a/"), ("a/.b/./c", "/d/a/.b/c"), ("/.b/%2e%2E/c?/./", "/c?/./")],
+)
+def test_dots_behind_a_hidden_name_are_resolved(href: str, path: str) -> None:
+    assert canonical(href, "http://h.test/d/e") == f"http://h.test{path}"
+    assert links_from("http://h.test/d/e", [href]) == [link_to(f"http://h.test{path}")]
+
+
 def test_links_come_in_order_each_once() -> None:
     links = links_from("http://h.test/a/", ["b", "../c", "b", "http://i.test", "#x", "b#y", "mailto:x@y"])
     assert [link.url for link in links] == [

@@ -28,6 +28,7 @@ _SIMPLE = re.compile(r"((?:\.\./)*|/)((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-
 _SIMPLE_BASE = re.compile(
     r"((https?://[^/?#@]+)/(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*)(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?"
 )
+_DOT_SEGMENT = re.compile(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -65,14 +66,21 @@ def canonical(text: str, base: str = "") -> str | None:
 def _join(base: str, text: str) -> str | None:
     if text.isascii() and "^" not in text and "n--" not in text and "N--" not in text and base.isascii():
         try:
-            return str(can_ada.parse(base) + text) if base else str(can_ada.parse(text))
+            joined = str(can_ada.parse(base) + text) if base else str(can_ada.parse(text))
         except ValueError:
             return None
+        if not _has_dot_segment(joined):
+            return joined
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         return str(ada_url.join_url(base, text)) if base else str(ada_url.URL(text).href)
     except ValueError:
         return None
+
+
+def _has_dot_segment(url: str) -> bool:
+    """Tell whether dots were left in a path: can_ada leaves them behind a name that begins with a dot."""
+    return ("/." in url or "/%2" in url) and _DOT_SEGMENT.match(url) is not None
 
 
 def _without_credentials(href: str) -> str:
@@ -247,6 +255,8 @@ def _joined(base: can_ada.URL, href: str) -> str | None:
         url = str(base + href)
     except ValueError:
         return None
+    if _has_dot_segment(url):
+        return canonical(href, str(base))
     return url if url.startswith(("http://", "https://")) and len(url) <= MAX_URL_CHARS else None
 
 
