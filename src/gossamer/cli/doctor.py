@@ -66,10 +66,12 @@ def _check_packages() -> tuple[bool, str]:
 
 def _check_compiled() -> tuple[bool, str]:
     """Tell which compiled parts are there. Without them all works, but slower: no fault of the machine's."""
+    from gossamer.archive import digests
     from gossamer.kernel import kernel
     from gossamer.parse import scan
 
     parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
+    parts["digests"] = digests.sha1_pair is not digests.plain_sha1_pair
     there = [name for name, is_there in parts.items() if is_there]
     missing = [name for name, is_there in parts.items() if not is_there]
     if not missing:
