@@ -71,7 +71,7 @@ def _check_compiled() -> tuple[bool, str]:
     from gossamer.parse import scan
 
     parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
-    parts["digests"] = digests.sha1_pair is not digests.plain_sha1_pair
+    parts["digests"] = digests.sha1_base32 is not digests.plain_sha1_base32
     there = [name for name, is_there in parts.items() if is_there]
     missing = [name for name, is_there in parts.items() if not is_there]
     if not missing:
