@@ -43,8 +43,8 @@ class Figures(Struct, frozen=True):
     pages_per_second: float
     workers: int
     cpu_ms_per_page: float
-    hub_cpu_ms_per_page: float  # with one worker, hub and worker are one process
-    worker_cpu_ms_per_page: float
+    hub_cpu_ms_per_page: float  # from the first order to the last result; with one worker it is that worker, too
+    worker_cpu_ms_per_page: float  # of worker processes, with their start
     start_cpu_seconds: float
     peak_private_bytes: int
     loop_stall_p99_ms: float
@@ -132,7 +132,7 @@ def _figures(
         pages_per_second=summary.pages_per_second,
         workers=workers,
         cpu_ms_per_page=round(ms_a_page * (hub_cpu_s + worker_cpu_s), 4),
-        hub_cpu_ms_per_page=round(ms_a_page * hub_cpu_s, 4),
+        hub_cpu_ms_per_page=round(ms_a_page * summary.crawl_cpu_seconds, 4),
         worker_cpu_ms_per_page=round(ms_a_page * worker_cpu_s, 4),
         start_cpu_seconds=round(start_cpu_s, 3),
         peak_private_bytes=summary.peak_private_bytes,
@@ -148,8 +148,8 @@ def render(figures: Figures) -> str:
     """Return the figures for people."""
     cpu = f"{figures.cpu_ms_per_page:.3f} ms a page"
     if figures.workers > 1:
-        cpu += f" (hub {figures.hub_cpu_ms_per_page:.3f}, {figures.workers} workers "
-        cpu += f"{figures.worker_cpu_ms_per_page:.3f} with their start)"
+        cpu += f" (hub while it crawls {figures.hub_cpu_ms_per_page:.3f}, {figures.workers} workers with their start "
+        cpu += f"{figures.worker_cpu_ms_per_page:.3f})"
     rows = [
         ("pages", f"{count(figures.pages)} in {figures.seconds:.1f} s, {count(figures.pages_per_second)} a second"),
         ("CPU", f"{cpu}; {figures.start_cpu_seconds:.2f} s to start"),

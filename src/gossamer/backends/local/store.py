@@ -221,13 +221,11 @@ class Store:
         failpoints.reach("after_commit")
 
     def _write_table(self, txn: lmdb.Transaction, name: str, groups: dict[bytes, Group]) -> None:
-        items: list[Item] = []
-        for changed in groups.values():
-            for key, value in changed.items():
-                if value is None:
-                    txn.delete(key, db=self._tables[name])
-                else:
-                    items.append((key, value))
+        items = [(key, value) for changed in groups.values() for key, value in changed.items() if value is not None]
+        if len(items) < sum(map(len, groups.values())):
+            gone = [key for changed in groups.values() for key, value in changed.items() if value is None]
+            for key in sorted(gone):
+                txn.delete(key, db=self._tables[name])
         if items:
             items.sort()  # neighbours share pages of the tree
             with txn.cursor(self._tables[name]) as cursor:
