@@ -57,6 +57,7 @@ stages: .venv/dev  ## where the CPU time of a page goes: real pages, synthetic p
 	@$(BIN)/python -m benchmarks.peers.stages
 	@$(BIN)/gossamer bench --stages
 	@$(BIN)/gossamer bench --workers 2
+	@$(BIN)/python benchmarks/hub.py
 
 growth: .venv/dev  ## what a page and a URL cost with 10,000, 3,000,000 and 10,000,000 known URLs
 	@$(BIN)/python benchmarks/growth.py
