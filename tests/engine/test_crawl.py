@@ -443,3 +443,23 @@ def test_orders_that_nobody_will_finish_go_back_to_the_queue() -> None:
     assert (again.url, again.attempt) == (page.url, 0)
     bench.crawl.complete(Result(page.id, Outcome.OK, status=200), bench.now)
     assert bench.crawl.tally.pages == 0, "a late answer to an order that was given back counts for nothing"
+
+
+def test_after_a_kill_a_host_is_left_alone_for_what_it_may_have_asked_for() -> None:
+    first = Bench("http://a.test/0", delay_s=0.04)
+    (robots,) = first.orders()
+    assert robots.url.endswith("/robots.txt")  # its answer, with a Crawl-delay perhaps, was never stored
+    again = Bench(ledger=first.ledger, delay_s=0.04, now=first.now + 0.1, was_clean=False)
+    assert again.orders(after_s=0.9) == []
+    (robots,) = again.orders(after_s=0.2)
+    again.end(robots)
+
+
+def test_after_a_kill_a_host_whose_rules_are_known_waits_its_delay_and_what_is_on_the_way() -> None:
+    first = Bench("http://a.test/0", "http://a.test/1", delay_s=0.2)
+    (robots,) = first.orders()
+    first.end(robots)
+    again = Bench(ledger=first.ledger, delay_s=0.2, now=first.now + 0.01, was_clean=False)
+    assert again.orders(after_s=0.25) == []
+    (page,) = again.orders(after_s=0.1)
+    assert page.url == "http://a.test/0"

@@ -43,6 +43,7 @@ from gossamer.records import (
 
 CLOCK_SLACK_S = 0.005
 MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
+UNTOLD_DELAY_S = 1.0  # after an unclean stop, to a host whose robots.txt is not at hand
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
 _READY, _BUSY, _BLOCKED, _WAITING = Place.READY, Place.BUSY, Place.BLOCKED, Place.WAITING
 _OK, _NOT_MODIFIED, _WORKER_LOST = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.WORKER_LOST
@@ -113,7 +114,11 @@ class Frontier:
         """Bring stored instants onto this time line: no wait is longer than the longest that can have been meant."""
         delay_s = host.delay_s()
         record = host.record
-        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + delay_s)
+        # What a dead process sent last may be on its way still, and it may have been told a Crawl-delay that is lost.
+        least_s = delay_s + MOST_TRANSIT_S if delay_s else 0.0
+        if not host.origins:
+            least_s = max(least_s, UNTOLD_DELAY_S)
+        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + least_s)
         record.parked_until = min(record.parked_until, now + MAX_RETRY_AFTER_S)
         record.slowed_at = min(record.slowed_at, now)
 
