@@ -463,3 +463,12 @@ def test_after_a_kill_a_host_whose_rules_are_known_waits_its_delay_and_what_is_o
     assert again.orders(after_s=0.25) == []
     (page,) = again.orders(after_s=0.1)
     assert page.url == "http://a.test/0"
+
+
+def test_a_robots_txt_that_was_lost_with_its_worker_is_asked_for_again_a_second_later() -> None:
+    bench = Bench("http://a.test/0", delay_s=0.04)
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.WORKER_LOST)
+    assert bench.orders(after_s=0.9) == []
+    (again,) = bench.orders(after_s=0.2)
+    assert again.url == robots.url
