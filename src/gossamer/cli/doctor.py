@@ -76,7 +76,7 @@ def _check_compiled() -> tuple[bool, str]:
     missing = [name for name, is_there in parts.items() if not is_there]
     if not missing:
         return True, ", ".join(there)
-    return True, f"not built: {', '.join(missing)}; a page costs 9 times as much (--near-dup off: twice)"
+    return True, f"not built: {', '.join(missing)}; a page costs up to 14 times as much (--near-dup off: 6)"
 
 
 def _check_libcurl() -> tuple[bool, str]:
