@@ -1,4 +1,4 @@
-"""What a settled visit means to an indexer."""
+"""How a row of the catalog follows from what happened, and what a settled visit means to an indexer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.catalog import change_of, record_of
-from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source
+from gossamer.core.catalog import change_of, queued_from, record_of, settled_record
+from gossamer.records import (
+    ArchiveSpan,
+    ChangeKind,
+    OrderKind,
+    Outcome,
+    QueuedUrl,
+    Result,
+    Source,
+    Truncation,
+    UrlRecord,
+    UrlState,
+)
 
 URL = QueuedUrl("http://h.test/", b"i" * 16, "h.test", 0, 1, 0)
 
@@ -51,3 +62,67 @@ def test_other_ends_say_nothing_of_the_page(outcome: Outcome) -> None:
 def test_our_own_probes_are_nobodys_pages() -> None:
     probe = QueuedUrl("http://h.test/x", b"p" * 16, "h.test", 0, 1, 0, source=Source.PROBE)
     assert change_of(probe, Result(1, Outcome.CLIENT_ERROR, status=404), None, is_soft_404=False) is None
+
+
+# Rows are made by place, for speed: a field that moves must not take another's value along.
+_URL = QueuedUrl(
+    url="http://h.test/a",
+    id=b"i" * 16,
+    host="h.test",
+    rank=1,
+    seq=2,
+    depth=3,
+    kind=OrderKind.SITEMAP,
+    source=Source.REDIRECT,
+    parent=b"p" * 16,
+    hops=4,
+    attempt=5,
+    not_before=6.0,
+    found_at=7.0,
+    https_first=True,
+    etag="of the visit before",
+    last_modified="likewise",
+    lastmod="2026-01-01",
+)
+_RESULT = Result(
+    order_id=8,
+    outcome=Outcome.CLIENT_ERROR,
+    status=404,
+    error="error",
+    finished_at=9.0,
+    wire_bytes=10,
+    content_bytes=11,
+    content_type="text/html",
+    charset="utf-8",
+    language="en",
+    title="title",
+    truncated=Truncation.LENGTH,
+    content_hash=b"c" * 16,
+    duplicate_of=b"d" * 16,
+    etag="etag",
+    last_modified="date",
+    redirect_to="http://h.test/b",
+    archived=ArchiveSpan("file", 12, 13),
+    directives="noindex",
+    usage="usage",
+    near_duplicate_of=b"n" * 16,
+    similarity=0.95,
+    nofollow_links=14,
+)
+
+
+def test_the_row_of_a_url_that_waits_says_what_the_url_says() -> None:
+    row = record_of(_URL)
+    shared = set(UrlRecord.__struct_fields__) & set(QueuedUrl.__struct_fields__)
+    assert {name: getattr(row, name) for name in shared} == {name: getattr(_URL, name) for name in shared}
+    assert row.state is UrlState.QUEUED
+    assert queued_from(_URL.id, _URL.host, row) == _URL
+
+
+def test_the_row_after_a_fetch_says_what_url_and_result_say() -> None:
+    row = settled_record(_URL, UrlState.DEAD, _RESULT, None)
+    of_result = set(UrlRecord.__struct_fields__) & set(Result.__struct_fields__)
+    of_url = (set(UrlRecord.__struct_fields__) & set(QueuedUrl.__struct_fields__)) - of_result
+    assert {name: getattr(row, name) for name in of_url} == {name: getattr(_URL, name) for name in of_url}
+    assert {name: getattr(row, name) for name in of_result} == {name: getattr(_RESULT, name) for name in of_result}
+    assert (row.state, row.fetched_at, row.visits) == (UrlState.DEAD, 9.0, 1)
