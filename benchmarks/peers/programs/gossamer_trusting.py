@@ -6,5 +6,5 @@ from gossamer.cli.main import main
 from gossamer.fetch import http
 
 certificate = sys.argv[1]
-http._ca_file = lambda: certificate
+http.ca_file = lambda: certificate
 sys.exit(main(sys.argv[2:]))

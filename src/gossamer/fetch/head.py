@@ -41,6 +41,10 @@ class Head(NamedTuple):
                 return value
         return ""
 
+    def distinct(self, name: str) -> set[str]:
+        """Return the different values of a list header (name in lower case)."""
+        return {text.strip() for text in self.values(name).split(",")}
+
     def values(self, name: str) -> str:
         """Return all values of a list header (name in lower case), joined by commas."""
         return ",".join([value for key, value in self.headers if key == name])
@@ -133,7 +137,8 @@ def _header(line: bytes) -> Header | None:
 def _parsed(line: bytes) -> Header | None:
     name, colon, value = line.decode("latin-1").partition(":")
     value = value.strip(" \t\r\n")
-    name = name.strip().lower()
-    if not colon or not name or "\r" in value or "\n" in value or "\0" in value:
+    name = name.lower()
+    # RFC 9112 5.1 allows no space before the colon: "Content-Length : 0" is not a Content-Length, to libcurl neither.
+    if not colon or not name.strip() or any(char in name or char in value for char in "\0\r\n"):
         return None
     return name, value

@@ -29,7 +29,7 @@ _EVENTS: Final = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
-_BATCH: Final = 512
+_BATCH: Final = 64  # what they bring is worked on before the loop goes on
 
 
 def _ready(events: int) -> int:

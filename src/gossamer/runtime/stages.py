@@ -34,6 +34,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.poller:Poller._run_due",
         "fetch.http:Fetcher.start",
         "fetch.http:Fetcher._sweep",
+        "fetch.plain_engine:PlainEngine._begin_all",
+        "fetch.plain_engine:PlainEngine._on_ready",
         "fetch.dns:Resolver._ask",
         "fetch.dns:Resolver._flush",
         "fetch.dns:Resolver._on_ready",

@@ -1,0 +1,64 @@
+"""Where does the body of an HTTP/1 answer end, and may its connection be used again?
+
+RFC 9112 6.3, as far as it is about answers to GET: nothing for some statuses, chunks where
+Transfer-Encoding says so, else Content-Length, else all up to the end of the connection. A Content-Length
+that is no number says nothing; two different ones are a contradiction, and an answer nobody can read.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from gossamer.fetch.head import Head
+
+TO_THE_END: Final = -1
+IN_CHUNKS: Final = -2
+_FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection"))
+_WITHOUT_BODY: Final = frozenset((101, 204, 304))
+_MOST_DIGITS: Final = 18  # more bytes than anybody sends; such a body ends with its connection
+
+
+class Framing(NamedTuple):
+    """How the body of an answer is framed."""
+
+    length: int  # bytes, or TO_THE_END, or IN_CHUNKS
+    keeps_alive: bool = False
+    error: str = ""
+
+
+def framing_of(head: Head) -> Framing:
+    """Return how the body behind a head is framed."""
+    keeps_alive = head.http_version != "1.0"
+    lengths: list[str] = []
+    has_codings = False
+    for name, value in head.headers:
+        if name not in _FRAMING:
+            continue
+        if name == "content-length":
+            lengths.append(value)
+        elif name == "connection":
+            words = value.lower()
+            keeps_alive = "close" not in words and (keeps_alive or "keep-alive" in words)
+        else:
+            has_codings = True
+    if head.status in _WITHOUT_BODY:
+        return Framing(0, keeps_alive and head.status != 101)
+    if has_codings:
+        names = {name.lower() for name in head.distinct("transfer-encoding")} - {"", "identity"}
+        if names - {"chunked"}:
+            return Framing(TO_THE_END, error=f"Transfer-Encoding nobody asked for: {', '.join(sorted(names))[:100]}")
+        if names:
+            return Framing(IN_CHUNKS, keeps_alive)
+    return _by_length(head, lengths, keeps_alive) if lengths else Framing(TO_THE_END)
+
+
+def _by_length(head: Head, lengths: list[str], keeps_alive: bool) -> Framing:
+    length = lengths[0]
+    if len(lengths) > 1 or "," in length:
+        distinct = head.distinct("content-length")
+        if len(distinct) > 1:
+            return Framing(TO_THE_END, error="Content-Length contradicts itself")
+        length = distinct.pop()
+    if not length.isdecimal() or not length.isascii() or len(length) > _MOST_DIGITS:
+        return Framing(TO_THE_END)
+    return Framing(int(length), keeps_alive)

@@ -1,0 +1,281 @@
+"""How are requests carried out over plain HTTP/1: all at once, from one event loop?
+
+Sockets of our own, watched by one epoll set that the event loop watches in turn, so that a batch of
+events costs one callback. A connection goes to one address for one authority, and is kept for the next
+request to both. libcurl does the same for TLS (`curl_engine`); over plain TCP, where there is no
+cryptography to weigh against it, its own work and its calls into Python take as much as the kernel does.
+
+Invariants
+- `_open` has every socket of ours by its number; one that is closed leaves it at once.
+- a connection has a transfer, or is kept (in `_kept`), never both. One that is kept and says anything is closed.
+- no call of `on_end` is made from within `begin`, or once the transfer was dropped.
+
+CPU a request, all of this package included, under uvloop: see docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import select
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from gossamer.core.url import port_of
+from gossamer.fetch.exchange import judged
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.identity import request_head
+from gossamer.fetch.plain_transfer import PlainTransfer
+from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S, Clock, Transfer
+from gossamer.records import Outcome
+
+_EVENTS: Final = 64  # in a batch: what they bring is worked on before the loop goes on
+_RECEIVE_BYTES: Final = 64 * 1024  # at a time, so that one large answer does not hold up the others
+_KIND: Final = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
+_UNDER_WAY: Final = frozenset((0, errno.EINPROGRESS))
+
+Key = tuple[str, str]  # authority and address
+
+
+class Connection:
+    """A socket, what it leads to, and the request that it serves, if any."""
+
+    __slots__ = ("has_served", "is_writing", "kept_at", "key", "sock", "transfer", "unsent")
+
+    def __init__(self, sock: socket.socket, key: Key, transfer: PlainTransfer) -> None:
+        self.sock = sock
+        self.key = key
+        self.transfer: PlainTransfer | None = transfer
+        self.unsent = b""
+        self.is_writing = True  # watched for room to write, not for something to read
+        self.has_served = False  # an answer came over it before
+        self.kept_at = 0.0
+
+
+class PlainEngine:
+    """Carries out transfers over plain HTTP; each ends in one call of `on_end`, from the loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        new_transfer: Callable[[], PlainTransfer],
+        on_end: Callable[[Transfer, Outcome, str], None],
+        *,
+        policy: AddressPolicy,
+        clock: Clock,
+        head_tail: bytes,
+        kept_connections: int,
+    ) -> None:
+        self._loop = loop
+        self._new_transfer = new_transfer
+        self._on_end = on_end
+        self._policy = policy
+        self._clock = clock
+        self._head_tail = head_tail
+        self._most_kept = kept_connections
+        self._idle: list[PlainTransfer] = []
+        self._beginning: dict[PlainTransfer, None] = {}
+        self._serving: dict[PlainTransfer, Connection] = {}
+        self._open: dict[int, Connection] = {}
+        self._kept: OrderedDict[Connection, None] = OrderedDict()  # longest kept first
+        self._kept_for: dict[Key, list[Connection]] = {}
+        self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
+        self._epoll = select.epoll()
+        loop.add_reader(self._epoll.fileno(), self._on_ready)
+
+    def transfer(self) -> PlainTransfer:
+        """Return a transfer to prepare for a request."""
+        return self._idle.pop() if self._idle else self._new_transfer()
+
+    def begin(self, transfer: PlainTransfer) -> None:
+        """Make a request that is prepared, at the next turn of the loop."""
+        if not self._beginning:
+            self._loop.call_soon(self._begin_all)
+        self._beginning[transfer] = None
+
+    def drop(self, transfer: PlainTransfer) -> None:
+        """Give a request up and close its connection; `on_end` is not called."""
+        self._beginning.pop(transfer, None)
+        connection = self._serving.get(transfer)
+        if connection is not None:
+            self._close(connection)
+
+    def put_back(self, transfer: PlainTransfer) -> None:
+        """Take a transfer that is done with."""
+        self._idle.append(transfer)
+
+    def close(self) -> None:
+        """Close all connections; what was under way must have been dropped."""
+        self._loop.remove_reader(self._epoll.fileno())
+        for connection in list(self._open.values()):
+            self._close(connection)
+        self._epoll.close()
+        self._idle.clear()
+
+    def close_stale(self, now: float) -> bool:
+        """Close connections that were kept for long enough; return whether others are left."""
+        while self._kept:
+            oldest = next(iter(self._kept))
+            if now - oldest.kept_at <= KEPT_IDLE_S:
+                return True
+            self._close(oldest)
+        return False
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _begin_all(self) -> None:
+        if self._epoll.closed:
+            return
+        if self._kept:
+            self._on_ready()  # a kept connection may have been closed by now
+        transfers, self._beginning = self._beginning, {}
+        for transfer in transfers:
+            self._begin(transfer)
+
+    def _begin(self, transfer: PlainTransfer) -> None:
+        url = transfer.request.url
+        authority = url[7 : url.index("/", 7)]
+        if "@" in authority:
+            self._on_end(transfer, Outcome.PROTOCOL_ERROR, "credentials in the URL")
+            return
+        key = (authority, transfer.address)
+        connection = self._take_kept(key)
+        if connection is None:
+            self._connect(transfer, key)
+        else:
+            connection.transfer = transfer
+            self._serving[transfer] = connection
+            self._write(connection, transfer)
+
+    def _connect(self, transfer: PlainTransfer, key: Key) -> None:
+        address = transfer.address
+        refusal = self._policy.refusal(address)
+        if refusal is not None:
+            self._on_end(transfer, Outcome.BLOCKED_ADDRESS, refusal)
+            return
+        try:
+            sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _KIND)
+        except OSError as error:
+            self._on_end(transfer, Outcome.CONNECT_FAILED, f"no socket: {error.strerror}")
+            return
+        try:
+            code = sock.connect_ex((address, port_of(transfer.request.url)))
+        except OSError as error:
+            code = error.errno or errno.EINVAL
+        if code not in _UNDER_WAY:
+            sock.close()
+            self._on_end(transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(code)}")
+            return
+        connection = Connection(sock, key, transfer)
+        fd = sock.fileno()
+        self._open[fd] = connection
+        self._serving[transfer] = connection
+        self._epoll.register(fd, _OUT)
+
+    def _write(self, connection: Connection, transfer: PlainTransfer) -> None:
+        """Write the request, all of it, or what there is room for."""
+        if not transfer.requests_sent:
+            transfer.is_connected = True
+            request = transfer.request
+            connection.unsent = request_head(request.url, self._head_tail, request.headers)
+            transfer.note_sent(connection.unsent)
+        try:
+            sent = connection.sock.send(connection.unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._lose(connection, transfer, f"send: {error.strerror}")
+            return
+        connection.unsent = connection.unsent[sent:]
+        is_writing = bool(connection.unsent)
+        if is_writing is not connection.is_writing:
+            connection.is_writing = is_writing
+            self._epoll.modify(connection.sock.fileno(), _IN | _OUT if is_writing else _IN)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _on_ready(self) -> None:
+        for fd, events in self._epoll.poll(0, _EVENTS):
+            connection = self._open.get(fd)
+            if connection is None:
+                continue  # closed by what an earlier event of this batch brought
+            transfer = connection.transfer
+            if transfer is None:
+                self._close(connection)  # closed by the server, or it says what nobody asked for
+            elif transfer.requests_sent and events & ~_OUT:
+                self._read(connection, transfer)
+            elif events & _BROKEN:
+                error = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                self._end(connection, transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(error)}")
+            else:
+                self._write(connection, transfer)
+
+    def _read(self, connection: Connection, transfer: PlainTransfer) -> None:
+        try:
+            size = connection.sock.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lose(connection, transfer, f"receive: {error.strerror}")
+            return
+        if not size:
+            if connection.has_served and not transfer.lines:
+                self._lose(connection, transfer, "")
+            else:
+                self._end(connection, transfer, *transfer.hang_up())
+        elif transfer.feed(bytes(self._buffer[:size])):
+            self._end(connection, transfer, *judged(transfer))
+
+    def _lose(self, connection: Connection, transfer: PlainTransfer, error: str) -> None:
+        """The connection broke. Where it was a kept one that said nothing, its server had closed it before."""
+        if connection.has_served and not transfer.lines:
+            error = DEAD_CONNECTION
+        self._end(connection, transfer, Outcome.DISCONNECTED, error)
+
+    def _end(self, connection: Connection, transfer: PlainTransfer, outcome: Outcome, error: str) -> None:
+        if transfer.is_reusable and not connection.unsent:
+            del self._serving[transfer]
+            self._keep(connection)
+        else:
+            self._close(connection)
+        self._on_end(transfer, outcome, error)
+
+    # -- connections ------------------------------------------------------------------------------
+
+    def _keep(self, connection: Connection) -> None:
+        connection.transfer = None
+        connection.has_served = True
+        connection.kept_at = self._clock()
+        self._kept[connection] = None
+        self._kept_for.setdefault(connection.key, []).append(connection)
+        if len(self._kept) > self._most_kept:
+            self._close(next(iter(self._kept)))
+
+    def _take_kept(self, key: Key) -> Connection | None:
+        """Return the connection that was used last, the likeliest to be alive."""
+        connections = self._kept_for.get(key)
+        if not connections:
+            return None
+        connection = connections[-1]
+        self._forget_kept(connection)
+        return connection
+
+    def _forget_kept(self, connection: Connection) -> None:
+        del self._kept[connection]
+        others = self._kept_for[connection.key]
+        others.remove(connection)
+        if not others:
+            del self._kept_for[connection.key]
+
+    def _close(self, connection: Connection) -> None:
+        if connection.transfer is None:
+            self._forget_kept(connection)
+        else:
+            del self._serving[connection.transfer]
+        del self._open[connection.sock.fileno()]
+        connection.sock.close()  # the kernel takes it out of the epoll set
