@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 from gossamer.fetch.libcurl import CurlMulti, pycurl
@@ -29,7 +30,8 @@ _EVENTS: Final = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
-_BATCH: Final = 64  # what they bring is worked on before the loop goes on
+_BATCH: Final = 64
+_SLICE_S: Final = 0.004  # a TLS handshake takes half a millisecond: a batch of them would hold the loop for long
 
 
 def _ready(events: int) -> int:
@@ -114,11 +116,14 @@ class Poller:
 
     def _on_ready(self) -> None:
         wanted, act = self._wanted, self._multi.socket_action
+        until = monotonic() + _SLICE_S
         for fd, events in self._epoll.poll(0, _BATCH):
             if wanted.get(fd):
                 _, self.running = act(fd, _READY[events & 31])
             else:
                 self._unwatch(fd)
+            if monotonic() >= until:
+                break  # the kernel reports the others again
         self._on_progress()
 
     def _on_timer(self, timeout_ms: int) -> None:
