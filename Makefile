@@ -1,5 +1,6 @@
 # Gossamer. `make crawl` and `make test` set everything up by themselves, in .venv/, from locked versions.
-PYTHON ?= python3
+# Chosen when .venv is made; one that is there stays as it is.
+PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
 SEEDS ?=
 ARGS ?=
@@ -12,7 +13,7 @@ help:  ## what can be made
 
 .venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/parse/_scan.c src/gossamer/archive/_sha1.c
 	@echo "Setting up .venv with the runtime packages ..."
-	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q src/gossamer

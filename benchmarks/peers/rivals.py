@@ -91,10 +91,14 @@ def _python_command(name: str) -> Command:
 
 
 def _set_up_venv() -> str:
-    """Make the rivals' own environment from its lock file; return what went wrong."""
-    mark = PEERS_VENV / "locked.txt"
-    locked = LOCKED.read_text("utf-8")
-    if mark.exists() and mark.read_text("utf-8") == locked:
+    """Make the rivals' own environment from its lock file; return what went wrong.
+
+    It has the interpreter that Gossamer's has (venv takes the one behind the environment that is running), and is made
+    anew when that changes: an optimised one beside another would be no comparison.
+    """
+    mark = PEERS_VENV / "made-from.txt"
+    wanted = f"{sys.base_prefix}\n{sys.version}\n{LOCKED.read_text('utf-8')}"
+    if mark.exists() and mark.read_text("utf-8") == wanted:
         return ""
     venv.create(PEERS_VENV, with_pip=True, clear=True)
     pip = [str(PEERS_VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -103,7 +107,7 @@ def _set_up_venv() -> str:
     )
     if done.returncode:
         return f"its packages could not be installed: {_last_line(done.stderr)}"
-    mark.write_text(locked, "utf-8")
+    mark.write_text(wanted, "utf-8")
     return ""
 
 

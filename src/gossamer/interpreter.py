@@ -1,0 +1,47 @@
+"""Is this Python the one to crawl with?
+
+The C compiler can be shown where an interpreter spends its time before it builds the final one (profile-guided
+optimisation); one that was built without takes more CPU for the same page (docs/performance.md).
+
+Nothing but the standard library is imported, and the file runs by itself: `PYTHON -I interpreter.py` ends with status 0
+where `make` had best set up the environment with that Python, in any other way where not.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+OLDEST = (3, 11)
+
+
+def is_optimised(build: Mapping[str, Any]) -> bool:
+    """Tell from the variables of `sysconfig` whether an interpreter was built with a profile."""
+    if "--enable-optimizations" in (build.get("CONFIG_ARGS") or ""):
+        return True
+    # `make profile-opt` does the same without the option. GCC, Clang:
+    flags = build.get("PY_CFLAGS_NODIST") or ""
+    if "-fprofile-use" in flags or "-fprofile-instr-use" in flags:
+        return True
+    # Debian and Ubuntu do that, and then delete the flags from the records, so that extensions are built without:
+    # configure has written how a profile is made and how it is used, and only the first is still there.
+    return bool(build.get("PGO_PROF_GEN_FLAG")) and not build.get("PGO_PROF_USE_FLAG")
+
+
+def is_fit() -> bool:
+    """Tell whether this Python can make environments and build the compiled parts, and is optimised."""
+    return (
+        sys.version_info >= OLDEST
+        and find_spec("venv") is not None
+        and find_spec("ensurepip") is not None
+        and Path(sysconfig.get_config_var("INCLUDEPY") or "", "Python.h").exists()
+        and is_optimised(sysconfig.get_config_vars())
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(not is_fit())
