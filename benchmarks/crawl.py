@@ -37,7 +37,8 @@ def main() -> None:
         print(
             f"crawl with {workers} worker(s): {summary['pages']:,} pages, {summary['pages_per_second']:.0f} pages/s, "
             f"{summary['cpu_ms_per_page']:.3f} ms of CPU a page, {summary['peak_private_bytes'] / 1e6:.0f} MB private, "
-            f"loop held {summary['loop_stall_p99_ms']:.0f} ms and commit {summary['commit_p99_ms']:.0f} ms at p99"
+            f"at p99 loop held {summary['loop_stall_p99_ms']:.0f} ms, waited {summary['core_wait_p99_ms']:.0f} ms "
+            f"for a core, commit {summary['commit_p99_ms']:.0f} ms"
         )
 
 

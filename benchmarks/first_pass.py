@@ -39,7 +39,8 @@ def main() -> None:
     print(
         f"first pass: {summary['unique_domains']:,} domains in {summary['seconds']:.1f} s, "
         f"{summary['fetches']:,} requests, "
-        f"{summary['cpu_ms_per_page']:.2f} ms of CPU a domain, loop held {summary['loop_stall_p99_ms']:.0f} ms at p99; "
+        f"{summary['cpu_ms_per_page']:.2f} ms of CPU a domain, loop held {summary['loop_stall_p99_ms']:.0f} ms at p99, "
+        f"waited {summary['core_wait_p99_ms']:.0f} ms for a core; "
         f"by the servers' log {'polite' if report.is_polite else 'NOT POLITE'}, least gap {report.least_gap_s:.3f} s"
     )
 

@@ -37,7 +37,8 @@ def crawl(seeds: list[str], dns_address: str, out: str) -> dict[str, float]:
 def show(name: str, summary: dict[str, float]) -> None:
     print(
         f"{name}: {summary['pages']:,} pages, {summary['cpu_seconds']:.2f} s of CPU, {summary['seconds']:.1f} s, "
-        f"{summary['peak_rss_bytes'] / 1e6:.0f} MB resident, loop held {summary['loop_stall_p99_ms']:.0f} ms at p99"
+        f"{summary['peak_rss_bytes'] / 1e6:.0f} MB resident, loop held {summary['loop_stall_p99_ms']:.0f} ms at p99, "
+        f"waited {summary['core_wait_p99_ms']:.0f} ms for a core"
     )
 
 

@@ -562,6 +562,7 @@ class Assembly:
             out=str(self._folder.path),
             dead=tally.dead,
             loop_stall_p99_ms=round(stats.stall_p99_ms, 2),
+            core_wait_p99_ms=round(stats.core_wait_p99_ms, 2),
             commit_p50_ms=round(1000 * commits[len(commits) // 2], 1) if commits else 0.0,
             commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
             hub_cpu_seconds=round(tally.cpu_seconds, 3),

@@ -23,6 +23,8 @@ def test_a_bench_tells_what_a_page_costs(capsys: pytest.CaptureFixture[str]) -> 
     assert figures["pages"] == PAGES
     assert 0 < figures["cpu_ms_per_page"] < 1000
     assert figures["peak_private_bytes"] > 0
+    assert figures["loop_stall_p99_ms"] >= 0
+    assert figures["core_wait_p99_ms"] >= 0
     assert figures["stages"] is None
 
 
@@ -52,5 +54,6 @@ def test_stages_of_several_processes_are_refused(capsys: pytest.CaptureFixture[s
 def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--pages", "50", "--stages"]) == 0
     text = capsys.readouterr().out
+    assert "for a core" in text
     assert "everything else" in text
     assert "the whole" in text

@@ -48,6 +48,7 @@ class Figures(Struct, frozen=True):
     start_cpu_seconds: float
     peak_private_bytes: int
     loop_stall_p99_ms: float
+    core_wait_p99_ms: float  # not in the stall: of the hub
     commit_p50_ms: float
     commit_p99_ms: float
     finished: str
@@ -137,6 +138,7 @@ def _figures(
         start_cpu_seconds=round(start_cpu_s, 3),
         peak_private_bytes=summary.peak_private_bytes,
         loop_stall_p99_ms=summary.loop_stall_p99_ms,
+        core_wait_p99_ms=summary.core_wait_p99_ms,
         commit_p50_ms=summary.commit_p50_ms,
         commit_p99_ms=summary.commit_p99_ms,
         finished=summary.finished,
@@ -154,7 +156,10 @@ def render(figures: Figures) -> str:
         ("pages", f"{count(figures.pages)} in {figures.seconds:.1f} s, {count(figures.pages_per_second)} a second"),
         ("CPU", f"{cpu}; {figures.start_cpu_seconds:.2f} s to start"),
         ("memory", f"{size(figures.peak_private_bytes)} private at most"),
-        ("loop", f"held {figures.loop_stall_p99_ms:.1f} ms at p99"),
+        (
+            "loop",
+            f"held {figures.loop_stall_p99_ms:.1f} ms at p99, waited {figures.core_wait_p99_ms:.1f} ms for a core",
+        ),
         ("commit", f"{figures.commit_p50_ms:.0f} ms at p50, {figures.commit_p99_ms:.0f} ms at p99"),
     ]
     lines = [f"  {name:<7} {text}" for name, text in rows]

@@ -59,7 +59,8 @@ class HubStats:
     worker_cpu_s: float = 0.0
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_private_bytes: int = 0
-    stall_p99_ms: float = 0.0
+    stall_p99_ms: float = 0.0  # of the process whose loop was held longest
+    core_wait_p99_ms: float = 0.0  # of this process
 
 
 class Hub:
@@ -193,7 +194,8 @@ class Hub:
             await asyncio.to_thread(self._ledger.commit)
         self.probe.stop()
         self.probe.note_memory()
-        self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, self.probe.p99_ms())
+        self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, self.probe.stall_p99_ms())
+        self.stats.core_wait_p99_ms = self.probe.core_wait_p99_ms()
 
     # -- orders -----------------------------------------------------------------------------------
 

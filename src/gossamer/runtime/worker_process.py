@@ -90,7 +90,7 @@ class WorkerEnd:
                 os._exit(1)
         self._flush()
         probe.note_memory()
-        self._send(messages.Report(vitals.cpu_seconds(), probe.peak_private, probe.p99_ms()))
+        self._send(messages.Report(vitals.cpu_seconds(), probe.peak_private, probe.stall_p99_ms()))
         await self._writer.drain()
         self._writer.close()
         ledger.close()
