@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.collector import leave_old_objects_alone
 from gossamer.errors import UsageError
 from gossamer.runtime import vitals
 from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
@@ -110,6 +111,7 @@ def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: boo
     from gossamer.assembly import Assembly
     from gossamer.backends.local.folder import CrawlFolder
 
+    leave_old_objects_alone()
     clock = StageClock() if with_stages else None
     start_cpu_s = vitals.cpu_seconds()
     with installed(clock) if clock is not None else nullcontext():

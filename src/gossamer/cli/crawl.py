@@ -14,6 +14,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.collector import leave_old_objects_alone
 from gossamer.errors import UsageError
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
@@ -101,6 +102,7 @@ def start(
 
     gc.freeze()
     gc.enable()
+    leave_old_objects_alone()
     assembly = Assembly(settings, folder, seeds)
     assembly.retries = retries
     if arguments.debug:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.collector import leave_old_objects_alone
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.records import ContentRecord, Order, Result
@@ -163,6 +164,7 @@ def main() -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
+    leave_old_objects_alone()
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
     uvloop.run(WorkerEnd(sock).run())

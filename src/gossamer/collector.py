@@ -1,0 +1,19 @@
+"""When does Python's garbage collector look for cycles?
+
+A full collection looks at every object of the process, while all of its threads stand still: 100 ms with 10,000 hosts,
+and longer with more. What grows old in a crawl is its books, and those go by their reference counts: full collections
+found nothing in crawls of 21,000 requests, of hostile servers too. Young objects are looked at as ever, for a few
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import gc
+
+_NEVER = 1_000_000  # collections of the middle generation before a full one; Python 3.14 has none, and ignores it
+
+
+def leave_old_objects_alone() -> None:
+    """Have no full collections in this process. For a program of its own: the host of a library decides for itself."""
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
