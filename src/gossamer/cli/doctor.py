@@ -62,7 +62,7 @@ def _build(variables: Mapping[str, Any]) -> str:
     if is_optimised(variables):
         return "built with optimisation"
     return (
-        "built without profile-guided optimisation: a page costs a sixth more CPU; "
+        "built without profile-guided optimisation: a page costs up to a tenth more CPU; "
         "right would be the system's own, or one configured with --enable-optimizations"
     )
 
