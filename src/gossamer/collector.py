@@ -1,9 +1,9 @@
 """When does Python's garbage collector look for cycles?
 
 A full collection looks at every object of the process, while all of its threads stand still: 100 ms with 10,000 hosts,
-and longer with more. What grows old in a crawl is its books, and those go by their reference counts: full collections
-found nothing in crawls of 21,000 requests, of hostile servers too. Young objects are looked at as ever, for a few
-milliseconds.
+and longer with more. What grows old in a crawl is its books, and those go by their reference counts: four full
+collections in a crawl of 21,000 requests found nothing, and without them 28 objects were left at its end, as many as
+after 1,400 pages of hostile servers. Young objects are looked at as ever, for a few milliseconds.
 """
 
 from __future__ import annotations
