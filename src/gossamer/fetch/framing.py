@@ -2,7 +2,8 @@
 
 RFC 9112 6.3, as far as it is about answers to GET: nothing for some statuses, chunks where
 Transfer-Encoding says so, else Content-Length, else all up to the end of the connection. A Content-Length
-that is no number says nothing; two different ones are a contradiction, and an answer nobody can read.
+that is no number says nothing; two different ones are a contradiction, and an answer nobody can read. So
+are two different Locations, to browsers and to libcurl: one of them may have been slipped in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from gossamer.fetch.head import Head
 
 TO_THE_END: Final = -1
 IN_CHUNKS: Final = -2
-_FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection"))
+_LOOKED_AT: Final = frozenset(("content-length", "transfer-encoding", "connection", "location"))
 _WITHOUT_BODY: Final = frozenset((101, 204, 304))
 _MOST_DIGITS: Final = 18  # more bytes than anybody sends; such a body ends with its connection
 
@@ -28,19 +29,22 @@ class Framing(NamedTuple):
 
 def framing_of(head: Head) -> Framing:
     """Return how the body behind a head is framed."""
-    keeps_alive = head.http_version != "1.0"
+    is_closed, keeps_alive = False, head.http_version != "1.0"
     lengths: list[str] = []
     has_codings = False
     for name, value in head.headers:
-        if name not in _FRAMING:
+        if name not in _LOOKED_AT:
             continue
         if name == "content-length":
             lengths.append(value)
         elif name == "connection":
             words = value.lower()
-            keeps_alive = "close" not in words and (keeps_alive or "keep-alive" in words)
-        else:
+            is_closed = is_closed or "close" in words
+            keeps_alive = not is_closed and (keeps_alive or "keep-alive" in words)
+        elif name == "transfer-encoding":
             has_codings = True
+        elif value != head.value(name):
+            return Framing(TO_THE_END, error="Location contradicts itself")
     if head.status in _WITHOUT_BODY:
         return Framing(0, keeps_alive and head.status != 101)
     if has_codings:
