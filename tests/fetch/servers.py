@@ -78,6 +78,8 @@ async def stage(
     tls: ssl.SSLContext | None = None,
     ca_file: str = "",
     more_addresses: tuple[str, ...] = (),
+    clock: Callable[[], float] = time.time,
+    kept_connections: int = 1024,
 ) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -98,7 +100,9 @@ async def stage(
     servers += [await asyncio.start_server(serve, address, port, ssl=tls) for address in more_addresses]
     policy = policy or AddressPolicy(["127.0.0.0/8"])
     try:
-        async with Fetcher(limits, IDENTITY, policy, time.time, ca_file=ca_file) as fetcher:
+        async with Fetcher(
+            limits, IDENTITY, policy, clock, ca_file=ca_file, kept_connections=kept_connections
+        ) as fetcher:
             scene = Stage(port, "https" if tls else "http", fetcher)
             yield scene
     finally:

@@ -180,7 +180,6 @@ class PlainEngine:
     def _write(self, connection: Connection, transfer: PlainTransfer) -> None:
         """Write the request, all of it, or what there is room for."""
         if not transfer.requests_sent:
-            transfer.is_connected = True
             request = transfer.request
             connection.unsent = request_head(request.url, self._head_tail, request.headers)
             transfer.note_sent(connection.unsent)

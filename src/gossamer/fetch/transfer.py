@@ -193,7 +193,11 @@ class Transfer:
         # Nearly always one head, smaller than a line may be: nothing of it can be over a cap.
         if len(head.headers) + 2 == len(lines) <= limits.max_headers and len(head.raw) <= limits.max_header_line_bytes:
             return
-        over = excess(lines, limits)
+        self.stop_at_excess(lines)
+
+    def stop_at_excess(self, lines: list[bytes]) -> None:
+        """Give the verdict where these header lines are over a cap."""
+        over = excess(lines, self._limits)
         if over is not None:
             self.stop(Outcome.PROTOCOL_ERROR if over.is_interim else Outcome.HEADER_TOO_LARGE, over.reason)
 
@@ -218,6 +222,8 @@ class Transfer:
                 self.verdict = Outcome.TYPE_REFUSED
             if self.verdict is not None:
                 return False
+        elif len(self.chunks) > 64 + (self.size >> 6):  # a piece of two bytes takes 43: all in one, now and then
+            self.chunks[:] = [b"".join(self.chunks)]
         size = self.size + len(chunk)
         if size > self.limit:
             self.chunks.append(chunk[: self.limit - self.size])
