@@ -38,6 +38,7 @@ _KIND: Final = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 _UNDER_WAY: Final = frozenset((0, errno.EINPROGRESS))
+_NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 Key = tuple[str, str]  # authority and address
 
@@ -45,14 +46,14 @@ Key = tuple[str, str]  # authority and address
 class Connection:
     """A socket, what it leads to, and the request that it serves, if any."""
 
-    __slots__ = ("has_served", "is_writing", "kept_at", "key", "sock", "transfer", "unsent")
+    __slots__ = ("has_served", "kept_at", "key", "sock", "transfer", "unsent", "watched")
 
     def __init__(self, sock: socket.socket, key: Key, transfer: PlainTransfer) -> None:
         self.sock = sock
         self.key = key
         self.transfer: PlainTransfer | None = transfer
         self.unsent = b""
-        self.is_writing = True  # watched for room to write, not for something to read
+        self.watched = _OUT  # the events it is registered for
         self.has_served = False  # an answer came over it before
         self.kept_at = 0.0
 
@@ -138,6 +139,8 @@ class PlainEngine:
             self._begin(transfer)
 
     def _begin(self, transfer: PlainTransfer) -> None:
+        if transfer.on_done is None:
+            return  # cancelled before it began; `drop` follows
         url = transfer.request.url
         authority = url[7 : url.index("/", 7)]
         if "@" in authority:
@@ -159,12 +162,15 @@ class PlainEngine:
             self._on_end(transfer, Outcome.BLOCKED_ADDRESS, refusal)
             return
         try:
-            sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _KIND)
+            sock = self._new_socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         except OSError as error:
             self._on_end(transfer, Outcome.CONNECT_FAILED, f"no socket: {error.strerror}")
             return
+        fd = sock.fileno()
         try:
             code = sock.connect_ex((address, port_of(transfer.request.url)))
+            if code in _UNDER_WAY:
+                self._epoll.register(fd, _OUT)
         except OSError as error:
             code = error.errno or errno.EINVAL
         if code not in _UNDER_WAY:
@@ -172,29 +178,44 @@ class PlainEngine:
             self._on_end(transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(code)}")
             return
         connection = Connection(sock, key, transfer)
-        fd = sock.fileno()
         self._open[fd] = connection
         self._serving[transfer] = connection
-        self._epoll.register(fd, _OUT)
+
+    def _new_socket(self, family: int) -> socket.socket:
+        """Return a socket, where no descriptor is free at the cost of a kept connection."""
+        try:
+            return socket.socket(family, _KIND)
+        except OSError as error:
+            if error.errno not in _NO_DESCRIPTOR or not self._kept:
+                raise
+        self._close(next(iter(self._kept)))
+        return socket.socket(family, _KIND)
 
     def _write(self, connection: Connection, transfer: PlainTransfer) -> None:
         """Write the request, all of it, or what there is room for."""
+        if transfer.on_done is None:
+            return  # cancelled; `drop` follows
         if not transfer.requests_sent:
             request = transfer.request
             connection.unsent = request_head(request.url, self._head_tail, request.headers)
-            transfer.note_sent(connection.unsent)
+            try:
+                transfer.note_sent(connection.unsent)
+            except Exception as fault:  # the other transfers of this batch must still be served
+                self._loop.call_exception_handler({"message": f"on_sent of {request.url}", "exception": fault})
+            if transfer.on_done is None:
+                return  # by `on_sent`
         try:
             sent = connection.sock.send(connection.unsent)
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._lose(connection, transfer, f"send: {error.strerror}")
+            self._lose(connection, transfer, Outcome.DISCONNECTED, f"send: {error.strerror}")
             return
         connection.unsent = connection.unsent[sent:]
-        is_writing = bool(connection.unsent)
-        if is_writing is not connection.is_writing:
-            connection.is_writing = is_writing
-            self._epoll.modify(connection.sock.fileno(), _IN | _OUT if is_writing else _IN)
+        wanted = _IN | _OUT if connection.unsent else _IN
+        if wanted != connection.watched:
+            connection.watched = wanted
+            self._epoll.modify(connection.sock.fileno(), wanted)
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -210,7 +231,7 @@ class PlainEngine:
                 self._read(connection, transfer)
             elif events & _BROKEN:
                 error = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                self._end(connection, transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(error)}")
+                self._lose(connection, transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(error)}")
             else:
                 self._write(connection, transfer)
 
@@ -220,23 +241,22 @@ class PlainEngine:
         except BlockingIOError:
             return
         except OSError as error:
-            self._lose(connection, transfer, f"receive: {error.strerror}")
+            self._lose(connection, transfer, Outcome.DISCONNECTED, f"receive: {error.strerror}")
             return
         if not size:
-            if connection.has_served and not transfer.lines:
-                self._lose(connection, transfer, "")
-            else:
-                self._end(connection, transfer, *transfer.hang_up())
+            self._lose(connection, transfer, *transfer.hang_up())
         elif transfer.feed(bytes(self._buffer[:size])):
             self._end(connection, transfer, *judged(transfer))
 
-    def _lose(self, connection: Connection, transfer: PlainTransfer, error: str) -> None:
-        """The connection broke. Where it was a kept one that said nothing, its server had closed it before."""
-        if connection.has_served and not transfer.lines:
+    def _lose(self, connection: Connection, transfer: PlainTransfer, outcome: Outcome, error: str) -> None:
+        """The connection is closed or broken. A kept one that said nothing was so before the request came."""
+        if connection.has_served and transfer.is_silent:
             error = DEAD_CONNECTION
-        self._end(connection, transfer, Outcome.DISCONNECTED, error)
+        self._close(connection)
+        self._on_end(transfer, outcome, error)
 
     def _end(self, connection: Connection, transfer: PlainTransfer, outcome: Outcome, error: str) -> None:
+        """Nothing more is wanted of the answer."""
         if transfer.is_reusable and not connection.unsent:
             del self._serving[transfer]
             self._keep(connection)
@@ -260,20 +280,19 @@ class PlainEngine:
         connections = self._kept_for.get(key)
         if not connections:
             return None
-        connection = connections[-1]
-        self._forget_kept(connection)
-        return connection
-
-    def _forget_kept(self, connection: Connection) -> None:
+        connection = connections.pop()
         del self._kept[connection]
-        others = self._kept_for[connection.key]
-        others.remove(connection)
-        if not others:
-            del self._kept_for[connection.key]
+        if not connections:
+            del self._kept_for[key]
+        return connection
 
     def _close(self, connection: Connection) -> None:
         if connection.transfer is None:
-            self._forget_kept(connection)
+            del self._kept[connection]
+            others = self._kept_for[connection.key]
+            others.remove(connection)
+            if not others:
+                del self._kept_for[connection.key]
         else:
             del self._serving[connection.transfer]
         del self._open[connection.sock.fileno()]
