@@ -39,6 +39,16 @@ def test_bare_line_feeds_end_a_head_too() -> None:
     assert head.headers == [("a", "1")]
 
 
+def test_each_head_ends_at_its_own_blank_line_whatever_ends_the_lines() -> None:
+    interim = [b"HTTP/1.1 103 Early\n", b"Link: x\n", b"\n"]
+    assert read_head(interim + FINAL).headers == [("a", "1")]
+    assert read_head([b"HTTP/1.1 200 OK\r\n", b"A: 1\n", b"\n", b"Late: 1\r\n", b"\r\n"]).headers == [("a", "1")]
+
+
+def test_the_final_head_is_found_in_small_letters_too() -> None:
+    assert read_head([*INTERIM, b"http/1.1 200 OK\r\n", b"\r\n"]).status == 200
+
+
 def test_all_values_of_a_list_header_are_joined() -> None:
     lines = [b"HTTP/2 200 \r\n", b"content-encoding: gzip\r\n", b"Content-Encoding: br\r\n", b"\r\n"]
     head = read_head(lines)

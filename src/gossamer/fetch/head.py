@@ -1,6 +1,6 @@
 """What does a response head say?
 
-libcurl hands over a line at a time: interim (1xx) heads, the final head and, after the
+Lines come as libcurl hands them over: interim (1xx) heads, the final head and, after the
 body, trailers. Only the final head counts: the first one whose status is not 1xx.
 Trailers and anything else behind its blank line are ignored. A header whose
 value holds NUL, CR or LF never reaches the parsed list (it stays in the raw bytes).
@@ -65,15 +65,19 @@ def read_head(lines: list[bytes]) -> Head:
     start, end = _final_span(lines)
     if end == start:
         return NO_HEAD
-    version, status = _status_line(lines[start])
-    is_whole = lines[end - 1] in _BLANK
+    return head_of(lines if end - start == len(lines) else lines[start:end])
+
+
+def head_of(lines: list[bytes]) -> Head:
+    """Return the head that these lines are, from its status line on."""
+    version, status = _status_line(lines[0])
+    is_whole = lines[-1] in _BLANK
     headers = [
         header
-        for line in lines[start + 1 : end - is_whole]
+        for line in (lines[1:-1] if is_whole else lines[1:])
         if (header := _LINES[line] if line in _LINES else _header(line)) is not None
     ]
-    raw = b"".join(lines) if end - start == len(lines) else b"".join(lines[start:end])
-    return Head(status, version, raw, headers, is_whole)
+    return Head(status, version, b"".join(lines), headers, is_whole)
 
 
 def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:
@@ -93,22 +97,18 @@ def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:
 
 def _final_span(lines: list[bytes]) -> tuple[int, int]:
     """Return where the final head starts and ends (past its blank line, or where the lines end)."""
-    if lines.count(b"\r\n") == 1 and lines[-1] == b"\r\n":
+    if lines.count(b"\r\n") == 1 and lines[-1] == b"\r\n" and b"\n" not in lines:
         return 0, len(lines)
     start = 0
     while True:
         end = _blank_after(lines, start)
         follows = lines[end] if end < len(lines) else b""
-        if not follows.startswith(b"HTTP/") or _status_line(lines[start])[1] // 100 != 1:
+        if follows[:5].upper() != b"HTTP/" or _status_line(lines[start])[1] // 100 != 1:
             return start, end
         start = end
 
 
 def _blank_after(lines: list[bytes], start: int) -> int:
-    try:
-        return lines.index(b"\r\n", start) + 1
-    except ValueError:
-        pass
     return next((at + 1 for at in range(start, len(lines)) if lines[at] in _BLANK), len(lines))
 
 

@@ -2,8 +2,9 @@
 
 A `PlainTransfer` reads one answer (RFC 9112) from bytes as they come, in pieces of any size, and
 touches no socket: `feed` takes bytes, `hang_up` the end of the connection. What is out of order gets the
-verdict that libcurl has for it; a test holds the two together. One case is better off here: an answer whose
-Content-Length is no number is read to the end of the connection, as browsers do, with the request that was made.
+verdict that libcurl has for it; a test holds the two together, and lists where they differ and why. One case
+is better off here: an answer whose Content-Length is no number is read to the end of the connection, as
+browsers do, with the request that was made.
 
 Invariants
 - a connection is used again only after an answer whose end was framed, with nothing behind it.
@@ -19,7 +20,7 @@ from typing import Final
 
 from gossamer.fetch.exchange import judged
 from gossamer.fetch.framing import IN_CHUNKS, TO_THE_END, framing_of
-from gossamer.fetch.head import read_head
+from gossamer.fetch.head import head_of
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome
 
@@ -182,7 +183,7 @@ class PlainTransfer(Transfer):
             del self.lines[-len(lines) :]
             lines = _unfolded(lines)
             self.lines += lines
-        head = self.head = read_head(lines)
+        head = self.head = head_of(lines)
         self.judge_caps()
         if self.verdict is not None:
             return
