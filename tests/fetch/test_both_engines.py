@@ -28,6 +28,8 @@ TABLE: Mapping[str, bytes] = {
     "no reason": b"HTTP/1.1 200\r\n" + TWO,
     "a space for a reason": b"HTTP/1.1 200 \r\n" + TWO,
     "a reason in latin-1": b"HTTP/1.1 200 Entendu \xe9\r\n" + TWO,
+    "NUL in the reason": b"HTTP/1.1 200 O\0K\r\n" + TWO,
+    "CR in the reason": b"HTTP/1.1 200 O\rK\r\n" + TWO,
     "version 1.0": b"HTTP/1.0 200 OK\r\n" + TWO,
     "version 1.2": b"HTTP/1.2 200 OK\r\n" + TWO,
     "version 1.10": b"HTTP/1.10 200 OK\r\n" + TWO,
@@ -176,12 +178,17 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "a size is digits and nothing else before its extensions, as to browsers": ("chunk 2 x",),
     "zeros in front of a size change nothing, however many": ("chunk with many zeros",),
     # RFC 9112 2.2: a bare CR may be taken for a space.
-    "CR at the end or the beginning of a value is not part of it": ("CR before CRLF", "CR before a value"),
+    "CR at the end or the beginning of a value, or in a reason, harms nobody": (
+        "CR before CRLF",
+        "CR before a value",
+        "CR in the reason",
+    ),
     "trailers are dropped, whatever is in them": ("a trailer with NUL",),
     "a 101 is a whole answer, and what follows it is no body": ("101", "101 with bytes"),
     "a status of four digits is none, and no status without a body": ("status 3040",),
     # libcurl judges line by line, and the headers behind a faulty one are not in its record.
     "a head is judged when it is whole": (
+        "NUL in the reason",
         "no colon",
         "NUL in a value",
         "NUL in a name",

@@ -187,7 +187,7 @@ class PlainTransfer(Transfer):
         self.judge_caps()
         if self.verdict is not None:
             return
-        error = _fault(lines) if len(head.headers) + 2 != len(lines) else ""
+        error = _fault(lines) if len(head.headers) + 2 != len(lines) or b"\0" in head.raw else ""
         length, self.is_reusable, unframed = framing_of(head)
         if error or unframed:
             self._refuse(error or unframed)
@@ -346,7 +346,9 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _fault(lines: list[bytes]) -> str:
-    """Return what is wrong with a line of a head that gave no header, or nothing where that may be."""
+    """Return what is wrong with a line of a head, or nothing where it may be as it is."""
+    if b"\0" in lines[0]:
+        return "a control character in the status line"
     for line in lines[1:-1]:
         bare = line[:-2] if line.endswith(b"\r\n") else line[:-1]
         if b"\0" in bare or b"\r" in bare:
