@@ -77,7 +77,7 @@ class Promises(Struct, frozen=True, omit_defaults=True):
     pace: tuple[PacePromise, ...] = ()
 
 
-class Event(Struct, frozen=True, omit_defaults=True):
+class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     """One event. The fields without a default stand in every line."""
 
     ts: float
@@ -99,18 +99,19 @@ class Event(Struct, frozen=True, omit_defaults=True):
     total_ms: int = 0
     address: str = ""
     attempt: int = 0
-    wait_s: float = 0.0
-    parent: str = ""
     target: str = ""
-    rule: str = ""
-    line: int = 0
     title: str = ""
-    new_links: int = 0
     links: int = 0
-    origin: str = ""  # whose robots.txt this is, where another host was asked for it
-    retry_after_s: float = 0.0  # as the server said
+    new_links: int = 0
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, as written
+    # What stands above is told of a page by place: see `engine/narrator`.
+    wait_s: float = 0.0
+    parent: str = ""
+    rule: str = ""
+    line: int = 0
+    origin: str = ""  # whose robots.txt this is, where another host was asked for it
+    retry_after_s: float = 0.0  # as the server said
     promises: Promises | None = None  # of the run that starts
     similarity: float = 0.0  # of a near duplicate to the page it repeats
     # heartbeat
