@@ -5,18 +5,23 @@ that crawl again, several times, with workers that answer from the record: their
 apart and taken off. What is left is what one hub pays for a page with worker processes: orders written
 and results read as frames, decisions, rows, events, commits. Only the sockets' system calls are missing.
 
-python benchmarks/hub.py [PAGES] [ROUNDS]
+A hub that is never idle is what the aim is about: it bounds how many workers can be fed. One that has to wait
+for results pays more a page, as its code and data leave the caches in the meantime: `--pause-ms` crawls once
+more with so long a pause before each frame of a worker, so that both are known.
+
+python benchmarks/hub.py [--pages N] [--rounds N] [--pause-ms MS]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
+import gc
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from time import process_time, thread_time
+from time import thread_time
 
 import msgspec
 import uvloop
@@ -45,6 +50,7 @@ class Recorded(msgspec.Struct):
     """What workers said in one crawl, by URL."""
 
     results: dict[str, bytes] = {}
+    pause_s: float = 0.0  # before each frame
     worker_s: float = 0.0  # CPU that playing workers took
 
 
@@ -68,14 +74,20 @@ class PlayedChannel(ProcessChannel):
         decided, self._decided = self._decided, []
         messages.frame(messages.Orders(list(orders), decided))
         if not self._waiting:
-            self._loop.call_soon(self._answer)
+            self._plan_answer()
         self._waiting += orders
+
+    def _plan_answer(self) -> None:
+        if self._recorded.pause_s:
+            self._loop.call_later(self._recorded.pause_s, self._answer)
+        else:
+            self._loop.call_soon(self._answer)
 
     def _answer(self) -> None:
         begun = thread_time()
         orders, self._waiting = self._waiting[:RESULTS_A_FRAME], self._waiting[RESULTS_A_FRAME:]
         if self._waiting:
-            self._loop.call_soon(self._answer)
+            self._plan_answer()
         results = []
         for order in orders:
             result = _decode(self._recorded.results[order.url])
@@ -131,9 +143,21 @@ def play(settings: Settings, seeds: list[Seed], out: Path, recorded: Recorded) -
     return 1e6 * (summary.crawl_cpu_seconds - recorded.worker_s) / summary.pages
 
 
+def show(name: str, costs: list[float]) -> None:
+    """Print what came of one kind of crawl."""
+    print(
+        f"hub, {name}: {median(costs):.0f} µs of CPU a page, {min(costs):.0f} at least, over {len(costs)} crawls "
+        f"(at most {MOST_AIM_US:.0f} wanted of a hub that is never idle)"
+    )
+
+
 def main() -> None:
-    pages = int(sys.argv[1]) if len(sys.argv) > 1 else 15_000
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    parser = argparse.ArgumentParser(description="What does the hub cost a page?")
+    parser.add_argument("--pages", type=int, default=15_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pause-ms", type=float, default=0.0, help="crawl also with so long a pause before each frame")
+    arguments = parser.parse_args()
+    pages, rounds = arguments.pages, arguments.rounds
     with (
         tempfile.TemporaryDirectory() as name,
         RunningWeb(preset("plain", domains=min(200, pages // 50), pages=pages)) as web,
@@ -144,11 +168,13 @@ def main() -> None:
         seeds = seeds_from(web.seeds(10))
         folder = Path(name)
         recorded = record(settings, seeds, folder / "record")
-        costs = [play(settings, seeds, folder / f"play{number}", recorded) for number in range(rounds)]
-    print(
-        f"hub: {median(costs):.0f} µs of CPU a page, {min(costs):.0f} at least, over {rounds} crawls "
-        f"of {pages:,} pages (at most {MOST_AIM_US:.0f} wanted); the process took {process_time():.1f} s"
-    )
+        gc.collect()
+        gc.freeze()  # as `gossamer crawl` does: what is loaded is no garbage
+        show("never idle", [play(settings, seeds, folder / f"play{number}", recorded) for number in range(rounds)])
+        if arguments.pause_ms:
+            recorded.pause_s = arguments.pause_ms / 1000
+            costs = [play(settings, seeds, folder / f"paused{number}", recorded) for number in range(rounds)]
+            show(f"idle for {arguments.pause_ms:g} ms before each {RESULTS_A_FRAME} results of a worker", costs)
 
 
 if __name__ == "__main__":
