@@ -21,7 +21,7 @@ help:  ## what can be made
 
 .venv/dev: requirements/dev.txt .venv/runtime
 	@echo "Adding the packages for tests and checks ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --use-pep517 --no-build-isolation -r requirements/dev.txt
 	@touch $@
 
 crawl: .venv/runtime  ## crawl SEEDS="https://… …", or without SEEDS the built-in synthetic web on loopback

@@ -15,6 +15,10 @@ _SELDOM = 1000  # collections of the middle generation before a full one; Python
 
 
 def leave_old_objects_alone() -> None:
-    """Have few full collections in this process. For a program of its own: the host of a library decides for itself."""
+    """Have few full collections in this process, and none of what is loaded by now: modules are no garbage.
+
+    For a program of its own: the host of a library decides for itself.
+    """
+    gc.freeze()
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, _SELDOM)

@@ -49,7 +49,7 @@ class Figures(Struct, frozen=True):
     start_cpu_seconds: float
     peak_private_bytes: int
     loop_stall_p99_ms: float
-    core_wait_p99_ms: float  # not in the stall: of the hub
+    core_wait_p99_ms: float  # not in the stall
     commit_p50_ms: float
     commit_p99_ms: float
     finished: str

@@ -100,9 +100,8 @@ def start(
 
     from gossamer.assembly import Assembly
 
-    gc.freeze()
-    gc.enable()
     leave_old_objects_alone()
+    gc.enable()
     assembly = Assembly(settings, folder, seeds)
     assembly.retries = retries
     if arguments.debug:

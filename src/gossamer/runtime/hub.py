@@ -60,7 +60,7 @@ class HubStats:
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_private_bytes: int = 0
     stall_p99_ms: float = 0.0  # of the process whose loop was held longest
-    core_wait_p99_ms: float = 0.0  # of this process
+    core_wait_p99_ms: float = 0.0  # of the process that waited longest
 
 
 class Hub:
@@ -188,6 +188,7 @@ class Hub:
                 self.stats.worker_cpu_s += report.cpu_seconds
                 self.stats.worker_private_bytes += report.peak_private_bytes
                 self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, report.stall_p99_ms)
+                self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, report.core_wait_p99_ms)
         self.keep_tally()
         if self._failure is None:
             self._events.flush()
@@ -195,7 +196,7 @@ class Hub:
         self.probe.stop()
         self.probe.note_memory()
         self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, self.probe.stall_p99_ms())
-        self.stats.core_wait_p99_ms = self.probe.core_wait_p99_ms()
+        self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, self.probe.core_wait_p99_ms())
 
     # -- orders -----------------------------------------------------------------------------------
 

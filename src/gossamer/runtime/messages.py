@@ -72,6 +72,7 @@ class Report(Struct, tag=True):
     cpu_seconds: float
     peak_private_bytes: int
     stall_p99_ms: float
+    core_wait_p99_ms: float
 
 
 Message: TypeAlias = Begin | Orders | Sync | Close | Results | Sent | Synced | Failed | Report

@@ -34,7 +34,7 @@ class Summary(Struct, kw_only=True):
     out: str
     dead: int = 0
     loop_stall_p99_ms: float = 0.0  # the program held an event loop, in the process where it was longest
-    core_wait_p99_ms: float = 0.0  # the hub's event loop waited for a core; 0 where the kernel does not tell
+    core_wait_p99_ms: float = 0.0  # an event loop waited for a core; 0 where the kernel does not tell
     commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
     hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, what the process spent that schedules
