@@ -32,7 +32,7 @@ from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S, Clock, Transfer
 from gossamer.records import Outcome
 
-_EVENTS: Final = 64  # in a batch: what they bring is worked on before the loop goes on
+_EVENTS: Final = 256  # in a batch: what they bring is worked on before the loop goes on
 _RECEIVE_BYTES: Final = 64 * 1024  # at a time, so that one large answer does not hold up the others
 _KIND: Final = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
