@@ -9,7 +9,7 @@ A hub that is never idle is what the aim is about: it bounds how many workers ca
 for results pays more a page, as its code and data leave the caches in the meantime: `--pause-ms` crawls once
 more with so long a pause before each frame of a worker, so that both are known.
 
-python benchmarks/hub.py [--pages N] [--rounds N] [--pause-ms MS]
+python benchmarks/hub.py [--pages N] [--rounds N] [--workers N] [--pause-ms MS]
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
-WORKERS = 2
 RESULTS_A_FRAME = 8  # as workers under load send them
 MOST_AIM_US = 80.0
 
@@ -156,6 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What does the hub cost a page?")
     parser.add_argument("--pages", type=int, default=15_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=16, help="how many workers the hub feeds (16)")
     parser.add_argument("--pause-ms", type=float, default=0.0, help="crawl also with so long a pause before each frame")
     arguments = parser.parse_args()
     pages, rounds = arguments.pages, arguments.rounds
@@ -164,7 +164,7 @@ def main() -> None:
         RunningWeb(preset("plain", domains=min(200, pages // 50), pages=pages)) as web,
     ):
         given = {"dns": web.dns_address, "allow_network": ("127.0.0.0/8",), "politeness_ms": 0, "scope": "any"}
-        more = {"max_pages": pages, "workers": WORKERS, "contact": "mailto:bench@example.org"}
+        more = {"max_pages": pages, "workers": arguments.workers, "contact": "mailto:bench@example.org"}
         settings = settings_for_new([("benchmark", {**given, **more})], has_domain_list=False)
         seeds = seeds_from(web.seeds(10))
         folder = Path(name)
