@@ -77,7 +77,10 @@ def test_a_bit_that_flipped_is_noticed_and_ends_what_is_whole(
         member = max(offset for offset in offsets if offset <= at)
         if 3 < at - member < 10:
             continue  # time, flags and system in a gzip header carry nothing
-        path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        flipped = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+        if at == next(offset for offset in (*offsets, len(data)) if offset > at) - 9:
+            continue  # the last byte before the checksum ends in bits that carry nothing
+        path.write_bytes(flipped)
         reader = ArchiveReader(path)
         assert [record.offset for record in reader] == [offset for offset in offsets if offset < member]
         assert reader.end == member
