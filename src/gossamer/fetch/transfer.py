@@ -13,6 +13,7 @@ Invariants
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -75,7 +76,7 @@ class Engine(Protocol[AnyTransfer]):
         ...
 
 
-class Transfer:
+class Transfer(ABC):
     """One request under way."""
 
     __slots__ = (
@@ -149,9 +150,9 @@ class Transfer:
         """Return the time on the crawl's time line."""
         return self._clock()
 
+    @abstractmethod
     def first_byte_at(self, latest: float) -> float:
         """Return when the answer began."""
-        raise NotImplementedError
 
     def note_sent(self, request_head: bytes) -> None:
         """The request is about to be written."""
@@ -239,9 +240,9 @@ class Transfer:
         self.verdict = verdict
         self.error = error
 
+    @abstractmethod
     def _is_connected(self) -> bool:
         """Tell whether TCP is through."""
-        raise NotImplementedError
 
     def _overdue_connect(self, now: float) -> str:
         limit = self._limits.connect_timeout_s
