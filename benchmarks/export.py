@@ -68,12 +68,12 @@ def fill(path: Path, pages: int) -> None:
             url=link.url, outcome=Outcome.OK, status=200, response_head=head.encode(), body=content, content=content
         )
         stored = archive.write(exchange, date=STARTED_AT + number / 100, identified_type="text/html")
-        url = QueuedUrl(link.url, link.id, host, rank=0, seq=number + 1, depth=1)
+        url = QueuedUrl(link.url, link.id, host, priority=0, seq=number + 1, depth=1)
         row = record_of(url)
         row.state, row.outcome, row.status, row.content_type = UrlState.DONE, "ok", 200, "text/html"
         row.archived, row.content_bytes, row.fetched_at = stored.span, len(content), STARTED_AT + number / 100
         ledger.admit([url])
-        ledger.settle(url, row)
+        ledger.finish(url, row)
         ledger.put_archive_end(stored.span.file, stored.end)
         ledger.note_change(link.id, ChangeKind.UPSERT)
         if number % PAGES_A_HOST == 0:

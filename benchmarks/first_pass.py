@@ -41,7 +41,7 @@ def main() -> None:
         f"{summary['fetches']:,} requests, "
         f"{summary['cpu_ms_per_page']:.2f} ms of CPU a domain, loop held {summary['loop_stall_p99_ms']:.0f} ms at p99, "
         f"waited {summary['core_wait_p99_ms']:.0f} ms for a core; "
-        f"by the servers' log {'polite' if report.is_polite else 'NOT POLITE'}, least gap {report.least_gap_s:.3f} s"
+        f"by the servers' log {'polite' if report.is_polite else 'NOT POLITE'}, least gap {report.min_gap_s:.3f} s"
     )
 
 

@@ -29,9 +29,9 @@ from gossamer.sim.web import preset
 URLS_A_HOST = 500
 HOSTS_A_COMMIT = 100
 FIRST_PAGES = 10
-MOST_TIMES = 1.15
-MOST_BYTES_A_URL = 20
-MOST_BYTES = {10_000_000: 700_000_000}
+MAX_TIMES = 1.15
+MAX_BYTES_PER_URL = 20
+MAX_BYTES = {10_000_000: 700_000_000}
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 
 
@@ -52,11 +52,11 @@ def fill(state: Path, known: int) -> None:
     for number in range(known // URLS_A_HOST):
         host = f"h{number}.test"
         links = [link_to(f"http://{host}/articles/{page}/some-words-in-a-path") for page in range(URLS_A_HOST)]
-        batch = [QueuedUrl(link.url, link.id, host, rank=1, seq=page, depth=1) for page, link in enumerate(links)]
+        batch = [QueuedUrl(link.url, link.id, host, priority=1, seq=page, depth=1) for page, link in enumerate(links)]
         for url in ledger.admit(batch):
             row = record_of(url)
             row.state, row.status, row.content_type = UrlState.DONE, 200, "text/html"
-            ledger.settle(url, row)
+            ledger.finish(url, row)
         ledger.put_host(HostRecord(host, host, queued=0, pages=URLS_A_HOST, delay_s=1.0))
         if number % HOSTS_A_COMMIT == HOSTS_A_COMMIT - 1:
             ledger.commit()
@@ -118,13 +118,13 @@ def judge(few: Stage, many: Stage) -> bool:
     """Compare two ends; tell whether all limits are kept."""
     times = many.cpu_ms_per_page / few.cpu_ms_per_page
     bytes_a_url = (many.private_bytes - few.private_bytes) / (many.known - few.known)
-    most_bytes = MOST_BYTES.get(many.known)
-    is_kept = times <= MOST_TIMES and bytes_a_url <= MOST_BYTES_A_URL
-    is_kept = is_kept and (most_bytes is None or many.private_bytes <= most_bytes)
-    limit = f", {many.private_bytes / 1e6:.0f} of {most_bytes / 1e6:.0f} MB" if most_bytes else ""
+    max_bytes = MAX_BYTES.get(many.known)
+    is_kept = times <= MAX_TIMES and bytes_a_url <= MAX_BYTES_PER_URL
+    is_kept = is_kept and (max_bytes is None or many.private_bytes <= max_bytes)
+    limit = f", {many.private_bytes / 1e6:.0f} of {max_bytes / 1e6:.0f} MB" if max_bytes else ""
     print(
-        f"from {few.known:,} to {many.known:,}: {times:.2f} times the CPU a page (at most {MOST_TIMES}), "
-        f"{bytes_a_url:.1f} bytes private a URL (at most {MOST_BYTES_A_URL}){limit}: "
+        f"from {few.known:,} to {many.known:,}: {times:.2f} times the CPU a page (at most {MAX_TIMES}), "
+        f"{bytes_a_url:.1f} bytes private a URL (at most {MAX_BYTES_PER_URL}){limit}: "
         f"{'kept' if is_kept else 'NOT KEPT'}"
     )
     return is_kept

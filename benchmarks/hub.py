@@ -40,7 +40,7 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
 RESULTS_A_FRAME = 8  # as workers under load send them
-MOST_AIM_US = 80.0
+MAX_AIM_US = 80.0
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Result).decode
@@ -147,7 +147,7 @@ def show(name: str, costs: list[float]) -> None:
     """Print what came of one kind of crawl."""
     print(
         f"hub, {name}: {median(costs):.0f} µs of CPU a page, {min(costs):.0f} at least, over {len(costs)} crawls "
-        f"(at most {MOST_AIM_US:.0f} wanted of a hub that is never idle)"
+        f"(at most {MAX_AIM_US:.0f} wanted of a hub that is never idle)"
     )
 
 

@@ -35,7 +35,7 @@ from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.frontier import Frontier
 from gossamer.core.href_memo import HrefMemo
 from gossamer.core.novelty import Novelty
-from gossamer.core.priority import OrderName, ordering
+from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.robots import parse_robots
 from gossamer.core.url import link_to
 from gossamer.core.workbench import OriginRules
@@ -67,7 +67,7 @@ def _urls(host: str, first: int, count: int) -> list[QueuedUrl]:
 
 
 def _frontier(hosts: int, urls_a_host: int) -> Frontier:
-    how, settings = ordering(OrderName.BREADTH, 0), Settings()
+    how, settings = ordering(QueueOrder.BREADTH, 0), Settings()
     frontier = Frontier(frontier_limits(settings, budget_of(settings)), pace_of(settings), how, "gossamer")
     for number in range(hosts):
         name = _host(number)

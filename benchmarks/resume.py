@@ -18,7 +18,7 @@ from gossamer.assembly import budget_of, build_crawl
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.catalog import record_of
 from gossamer.core.url import link_to
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.records import HostRecord, QueuedUrl, UrlState
 from gossamer.runtime.vitals import private_bytes
 from gossamer.settings.load import completed, merged
@@ -37,12 +37,12 @@ def fill(folder: Path, urls: int) -> None:
         for page in range(URLS_A_HOST):
             seq += 1
             link = link_to(f"http://{host}/articles/{page}/some-words-in-a-path")
-            batch.append(QueuedUrl(link.url, link.id, host, rank=page % 7, seq=seq, depth=page % 7))
+            batch.append(QueuedUrl(link.url, link.id, host, priority=page % 7, seq=seq, depth=page % 7))
         for number, url in enumerate(ledger.admit(batch)):
             if number % QUEUED_SHARE:
                 row = record_of(url)
                 row.state, row.status, row.content_type = UrlState.DONE, 200, "text/html"
-                ledger.settle(url, row)
+                ledger.finish(url, row)
         ledger.put_host(HostRecord(host, host, queued=URLS_A_HOST // QUEUED_SHARE, pages=450, delay_s=1.0))
         if host_number % 100 == 99:
             ledger.commit()
@@ -54,7 +54,7 @@ def open_again(folder: Path) -> tuple[float, float, int]:
     settings = completed(merged(("benchmark", {"scope": "any", "max_pages": 10**9})), has_domain_list=False)
     ledger = LocalLedger(folder)
     ledger.open()
-    crawl = build_crawl(settings, budget_of(settings), ledger, Narrator(lambda _event: None, 0.0))
+    crawl = build_crawl(settings, budget_of(settings), ledger, EventEmitter(lambda _event: None, 0.0))
     now = time.time()
     crawl.restore(now, was_clean=True)
     orders = crawl.orders(now, 256)

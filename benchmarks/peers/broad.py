@@ -28,7 +28,7 @@ from gossamer.cli.bench import Figures
 
 DOMAINS, HOSTS_A_DOMAIN, PAGES_A_HOST = 30, 100, 3
 ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 9))
-MOST_TIMES_WRK = 2.5
+MAX_TIMES_WRK = 2.5
 _TRUSTING = Path(__file__).parent / "programs" / "gossamer_trusting.py"
 _WORDS_A_PAGE = 1200
 _TIMES_LINKED = 6
@@ -55,7 +55,7 @@ class Broad(Struct, frozen=True):
     def table(rows: list[Broad]) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of a table."""
         head = ["broad, new connections", "hosts", "pages", "requests", "CPU µs a page", "page work"]
-        head += ["a connection", "wrk's", f"times (most {MOST_TIMES_WRK})"]
+        head += ["a connection", "wrk's", f"times (most {MAX_TIMES_WRK})"]
         cells = [
             [
                 *(one.kind, f"{one.hosts:,}", f"{one.pages:,}", f"{one.requests:,}", f"{one.page_us:.0f}"),
@@ -136,7 +136,7 @@ def _bench(kind: str, web: _Web, *more: str) -> Figures:
             *("--allow-network", "127.0.0.0/8", "--politeness-ms", "0", "--address-connections", "0"),
             *("--scope", "any", "--pages", "1000000", "--json", *more),
         ]
-        taken = run_pinned(command, folder, most_s=300)
+        taken = run_pinned(command, folder, max_s=300)
     if not taken.is_good:
         raise SystemExit(f"peers: the broad crawl failed: {taken.output[-500:]}")
     return msgspec.json.decode(taken.output.splitlines()[-1], type=Figures)

@@ -37,7 +37,7 @@ class Taken(Struct, frozen=True):
 
 
 def run_pinned(
-    command: Sequence[str], cwd: Path, *, most_s: float = 600.0, env: Mapping[str, str] | None = None
+    command: Sequence[str], cwd: Path, *, max_s: float = 600.0, env: Mapping[str, str] | None = None
 ) -> Taken:
     """Run a program on the rivals' core until it ends; one that takes too long is killed."""
     out, err = cwd / "stdout.txt", cwd / "stderr.txt"
@@ -53,7 +53,7 @@ def run_pinned(
             start_new_session=True,
         )
     watch = _MemoryWatch(process.pid)
-    killer = threading.Timer(most_s, os.killpg, (process.pid, signal.SIGKILL))
+    killer = threading.Timer(max_s, os.killpg, (process.pid, signal.SIGKILL))
     killer.start()
     try:
         _, status, usage = os.wait4(process.pid, 0)

@@ -3,7 +3,7 @@
 The crawl is the same as the command line's: same settings, same folder, same guarantees; it can be
 stopped and taken up again by either. It runs in the caller's event loop. Pages arrive when they are
 in the archive and in the books; what they hold is read from the archive when it is asked for. A
-program that falls behind holds the crawl up, so memory stays bounded: `MOST_WAITING` pages at most.
+program that falls behind holds the crawl up, so memory stays bounded: `MAX_WAITING` pages at most.
 What was handed over is not handed over again after a kill; an indexer that must miss nothing reads
 the feed with a cursor (`gossamer.handover.feed`).
 """
@@ -37,7 +37,7 @@ from gossamer.telemetry.summary import Summary
 
 __all__ = ["Crawling", "FoundLink", "Page", "crawl"]
 
-MOST_WAITING = 256
+MAX_WAITING = 256
 FEW_WAITING = 64
 
 
@@ -253,7 +253,7 @@ class Crawling:
         if self._is_iterated:
             self._waiting.append(page)
             self._wakes.set()
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MAX_WAITING:
                 self._hold(True)
 
     def _hold(self, is_held: bool) -> None:

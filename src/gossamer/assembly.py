@@ -35,7 +35,7 @@ from gossamer.core.priority import ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError
 from gossamer.fetch.dns import Resolver
@@ -47,11 +47,11 @@ from gossamer.runtime import opt_out, recovery, vitals
 from gossamer.runtime.audit import promises_of
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.crew import WorkerConfig
 from gossamer.runtime.hub import Hub, HubRules
 from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
 from gossamer.runtime.worker import WorkerRules
+from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
@@ -127,7 +127,7 @@ def pace_of(settings: Settings) -> Pace:
 
 
 def build_crawl(
-    settings: Settings, budget: Budget, ledger: LocalLedger, narrator: Narrator, hooks: LinkHooks | None = None
+    settings: Settings, budget: Budget, ledger: LocalLedger, emitter: EventEmitter, hooks: LinkHooks | None = None
 ) -> Crawl:
     """Return the engine of a crawl."""
     how = ordering(settings.order, settings.random_seed)
@@ -141,7 +141,7 @@ def build_crawl(
         remembers=not settings.cooldown_sec,
         hooks=hooks,
         memo_urls=budget.links,
-        most_patterns=budget.patterns,
+        max_patterns=budget.patterns,
     )
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
@@ -156,7 +156,7 @@ def build_crawl(
         near_dup=settings.near_dup,
     )
     frontier = Frontier(frontier_limits(settings, budget), pace_of(settings), how, ROBOTS_TOKEN)
-    return Crawl(rules, frontier, intake, ledger, narrator)
+    return Crawl(rules, frontier, intake, ledger, emitter)
 
 
 class Assembly:
@@ -178,7 +178,7 @@ class Assembly:
             folder.state,
             limits=LedgerLimits(self._budget.seen, self._budget.near_pages, self._budget.names),
         )
-        self._narrator = Narrator(self._emit, self._started_at, masked if settings.mask_queries else None)
+        self._narrator = EventEmitter(self._emit, self._started_at, masked if settings.mask_queries else None)
         self._crawl = build_crawl(settings, self._budget, self._ledger, self._narrator, hooks)
         self._guard = MemoryGuard(
             self._budget.whole,
@@ -192,7 +192,7 @@ class Assembly:
             parses_pdf=settings.parse_pdf_links,
             accepts=settings.accept,
             near_dup=settings.near_dup,
-            most_hrefs=self._budget.hrefs,
+            max_hrefs=self._budget.hrefs,
         )
         self._policy = AddressPolicy(settings.allow_network)
         self._opened: tuple[str, ...] = ()
@@ -244,14 +244,14 @@ class Assembly:
             tails, robots = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
-            self._crawl.tally.dead -= revived
+            self._crawl.totals.dead -= revived
             for record in robots:
                 self._crawl.recall_robots(record, now)
             self._recover(tails, now)
             self._queue_seeds(now)
-            self._heartbeat_at = self._crawl.tally.pages + HEARTBEAT_PAGES
-            self._crawl.tally.runs += 1
-            self._crawl.keep_tally(0.0, 0.0, now)
+            self._heartbeat_at = self._crawl.totals.pages + HEARTBEAT_PAGES
+            self._crawl.totals.runs += 1
+            self._crawl.save_totals(0.0, 0.0, now)
             self._ledger.commit()
         except BaseException:
             self._folder.release()
@@ -268,7 +268,7 @@ class Assembly:
         self._crawl.rank_hosts(lambda host: ranks.get(host, 0.5))
         guesses = frozenset(seed.link.id for seed in self._seeds if seed.is_guess)
         new = self._crawl.add_seeds([seed.link for seed in self._seeds], now, https_first=guesses)
-        self._narrator.tell(
+        self._narrator.emit(
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises_of(self._settings)
         )
 
@@ -289,10 +289,10 @@ class Assembly:
             finished += 1
         for tail in tails:
             self._close_file(tail.path)
-            self._narrator.tell(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+            self._narrator.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
         recovery.mend_parts(self._folder.archive, self._folder.index)
         if finished:
-            self._narrator.tell(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
+            self._narrator.emit(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
 
     def _find_queued(self, url: str, now: float) -> Order | recovery.Found:
         """Return an order for a URL that still waits."""
@@ -449,8 +449,10 @@ class Assembly:
     def _on_memory(self, in_use: int) -> None:
         """Take note of the memory in use, and hold the crawl to its ceiling."""
         assert self._hub is not None
-        frontier, tally, now = self._crawl.frontier, self._crawl.tally, self._time_line.now()
-        use = Use(in_use, frontier.in_flight, tally.fetches - tally.robots_fetches, tally.bytes + tally.content_bytes)
+        frontier, totals, now = self._crawl.frontier, self._crawl.totals, self._time_line.now()
+        use = Use(
+            in_use, frontier.in_flight, totals.fetches - totals.robots_fetches, totals.bytes + totals.content_bytes
+        )
         warning = self._guard.note(use, now)
         if frontier.limits.connections != self._guard.window.size:
             frontier.limits = msgspec.structs.replace(frontier.limits, connections=self._guard.window.size)
@@ -463,7 +465,7 @@ class Assembly:
             self._warn(warning, now)
 
     def _warn(self, reason: str, now: float) -> None:
-        self._narrator.tell(EventName.WARNING, now, reason=reason)
+        self._narrator.emit(EventName.WARNING, now, reason=reason)
 
     def _relieve_memory(self) -> None:
         """Have what is freed given back to the system, and the uncommitted changes written."""
@@ -481,35 +483,35 @@ class Assembly:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(0.1)
-            tally = self._crawl.tally
-            if tally.pages >= self._heartbeat_at:
-                self._heartbeat_at = tally.pages - tally.pages % HEARTBEAT_PAGES + HEARTBEAT_PAGES
+            totals = self._crawl.totals
+            if totals.pages >= self._heartbeat_at:
+                self._heartbeat_at = totals.pages - totals.pages % HEARTBEAT_PAGES + HEARTBEAT_PAGES
                 self._tell_heartbeat()
 
     def _tell_heartbeat(self) -> None:
-        tally = self._crawl.tally
-        self._narrator.tell(
+        totals = self._crawl.totals
+        self._narrator.emit(
             EventName.HEARTBEAT,
             self._time_line.now(),
-            fetched=tally.pages,
-            enqueued=tally.urls_seen,
-            errors=tally.errors,
-            unique_domains=tally.unique_domains,
+            fetched=totals.pages,
+            enqueued=totals.urls_seen,
+            errors=totals.errors,
+            unique_domains=totals.unique_domains,
             frontier_size=self._crawl.frontier.queued,
         )
 
     def _glance(self) -> Glance:
-        tally, frontier = self._crawl.tally, self._crawl.frontier
-        places = frontier.places()
+        totals, frontier = self._crawl.totals, self._crawl.frontier
+        places = frontier.host_states()
         return Glance(
             seconds=self._time_line.now() - self._started_at,
-            pages=tally.pages,
-            most_pages=self._settings.max_pages,
-            bytes=tally.bytes,
+            pages=totals.pages,
+            max_pages=self._settings.max_pages,
+            bytes=totals.bytes,
             queued=frontier.queued,
             in_flight=frontier.in_flight,
-            errors=tally.errors,
-            domains=tally.unique_domains,
+            errors=totals.errors,
+            domains=totals.unique_domains,
             hosts_ready=places["ready"],
             hosts_waiting=places["waiting"],
         )
@@ -521,7 +523,7 @@ class Assembly:
         self._tell_heartbeat()
         failpoints.reach("in_close")
         summary = self._summary(why)
-        self._narrator.tell(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
+        self._narrator.emit(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
         self._events.close()
         self._ledger.put_meta("summary", msgspec.json.encode(summary))
         self._ledger.put_meta("is_running", b"0")
@@ -534,38 +536,38 @@ class Assembly:
 
     def _summary(self, why: str) -> Summary:
         assert self._hub is not None
-        tally, frontier, stats = self._crawl.tally, self._crawl.frontier, self._hub.stats
-        cpu_seconds = tally.cpu_seconds + stats.worker_cpu_s
+        totals, frontier, stats = self._crawl.totals, self._crawl.frontier, self._hub.stats
+        cpu_seconds = totals.cpu_seconds + stats.worker_cpu_s
         commits = sorted(stats.commit_s)
         return Summary(
-            pages=tally.pages,
-            fetches=tally.fetches,
-            errors=tally.errors,
-            error_rate=round(tally.errors / tally.fetches, 6) if tally.fetches else 0.0,
-            bytes=tally.bytes,
-            seconds=round(tally.seconds, 3),
-            pages_per_second=round(tally.pages / tally.seconds, 2) if tally.seconds else 0.0,
+            pages=totals.pages,
+            fetches=totals.fetches,
+            errors=totals.errors,
+            error_rate=round(totals.errors / totals.fetches, 6) if totals.fetches else 0.0,
+            bytes=totals.bytes,
+            seconds=round(totals.seconds, 3),
+            pages_per_second=round(totals.pages / totals.seconds, 2) if totals.seconds else 0.0,
             cpu_seconds=round(cpu_seconds, 3),
-            cpu_ms_per_page=round(1000 * cpu_seconds / tally.pages, 3) if tally.pages else 0.0,
+            cpu_ms_per_page=round(1000 * cpu_seconds / totals.pages, 3) if totals.pages else 0.0,
             peak_rss_bytes=vitals.peak_rss_bytes(),
             peak_private_bytes=self._hub.probe.peak_private,
-            unique_hosts=tally.unique_hosts,
-            unique_domains=tally.unique_domains,
-            urls_seen=tally.urls_seen,
+            unique_hosts=totals.unique_hosts,
+            unique_domains=totals.unique_domains,
+            urls_seen=totals.urls_seen,
             urls_queued=frontier.queued,
             urls_parked=frontier.parked_urls(self._time_line.now(), self._settings.max_wait),
-            robots_disallowed=tally.robots_disallowed,
-            duplicates=tally.duplicates,
-            near_duplicates=tally.near_duplicates,
-            html_share=round(tally.html_pages / tally.pages, 4) if tally.pages else 0.0,
+            robots_disallowed=totals.robots_disallowed,
+            duplicates=totals.duplicates,
+            near_duplicates=totals.near_duplicates,
+            html_share=round(totals.html_pages / totals.pages, 4) if totals.pages else 0.0,
             finished=why,
             out=str(self._folder.path),
-            dead=tally.dead,
+            dead=totals.dead,
             loop_stall_p99_ms=round(stats.stall_p99_ms, 2),
             core_wait_p99_ms=round(stats.core_wait_p99_ms, 2),
             commit_p50_ms=round(1000 * commits[len(commits) // 2], 1) if commits else 0.0,
             commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
-            hub_cpu_seconds=round(tally.cpu_seconds, 3),
+            hub_cpu_seconds=round(totals.cpu_seconds, 3),
             crawl_cpu_seconds=round(stats.crawl_cpu_s, 3),
             worker_deaths=stats.worker_deaths,
             memory_ceiling_bytes=self._budget.whole,

@@ -38,22 +38,22 @@ class Ledger(Protocol):
         ...
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its rank and seq, replacing what stood there."""
+        """Put a URL (back) into its host's queue at its priority and seq, replacing what stood there."""
         ...
 
-    def settle(self, url: QueuedUrl, record: UrlRecord) -> None:
+    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
         """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
         ...
 
-    def refill(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host beyond a rank and seq, in order. None: from the first."""
+    def read_queue(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host beyond a priority and seq, in order. None: from the first."""
         ...
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
         """Return up to `count` queued URLs of a host from the end of its queue, last first."""
         ...
 
-    def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
+    def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         ...
 
@@ -85,15 +85,15 @@ class Ledger(Protocol):
         """Keep robots.txt of an origin."""
         ...
 
-    def put_sleeping(self, name: str, until: float) -> None:
+    def swap_out(self, name: str, until: float) -> None:
         """Let a host sleep until a time; it has one such time at most."""
         ...
 
-    def wake(self, now: float, count: int) -> list[str]:
+    def swap_in_due(self, now: float, count: int) -> list[str]:
         """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
         ...
 
-    def sleeping(self) -> tuple[int, float]:
+    def swapped_out(self) -> tuple[int, float]:
         """Return how many hosts sleep, and when the first is due (infinity where none)."""
         ...
 

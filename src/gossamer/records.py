@@ -91,12 +91,12 @@ class Link(Struct, frozen=True, gc=False):
 
 
 class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
-    """A URL that was accepted and waits to be fetched. `rank` then `seq` is its place within its host."""
+    """A URL that was accepted and waits to be fetched. `priority` then `seq` is its place within its host."""
 
     url: str
     id: UrlId
     host: str
-    rank: int  # lower first
+    priority: int  # lower first
     seq: int  # order of arrival, unique
     depth: int
     kind: OrderKind = OrderKind.PAGE
@@ -237,7 +237,7 @@ class Result(Struct, array_like=True):
     usage: str = ""  # preferences for the use of the content, as written
     lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
     nofollow_links: int = 0  # anchors that say rel=nofollow
-    are_links_decided: bool = False  # set by the engine: none of these links need be offered again
+    links_final: bool = False  # set by the engine: none of these links need be offered again
     signature: bytes = b""  # of the text, for comparison with other pages; empty where it says nothing
     near_duplicate_of: UrlId = b""
     similarity: float = 0.0  # to that page
@@ -268,7 +268,7 @@ class HostRecord(Struct, array_like=True):
     addresses: tuple[str, ...] = ()
     addresses_until: float = 0.0
     robots_tries: int = 0
-    asleep_until: float = 0.0  # out of memory until then; 0: not asleep
+    swapped_out_until: float = 0.0  # out of memory until then; 0: not asleep
     oversize: int = 0  # answers that were over the cap
     soft_404: TextHash = b""  # what its "not found" with status 200 says; empty where it has none
     best_latency_s: float = 0.0  # what its answers take when it is well
@@ -294,7 +294,7 @@ class UrlRecord(Struct, array_like=True):
     source: Source
     kind: OrderKind
     parent: UrlId
-    rank: int
+    priority: int
     seq: int
     hops: int
     attempt: int

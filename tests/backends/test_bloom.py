@@ -59,28 +59,28 @@ def test_no_new_url_is_lost_to_a_filter_that_calls_strangers_known(tmp_path: Pat
     ledger.close()
 
 
-@pytest.mark.parametrize("most_bytes", [0, 100, 2000, 20_000])
-def test_at_its_limit_it_grows_no_more_and_still_denies_nothing_it_has(most_bytes: int) -> None:
-    seen = SeenFilter(first_layer_urls=1000, most_bytes=most_bytes)
+@pytest.mark.parametrize("max_bytes", [0, 100, 2000, 20_000])
+def test_at_its_limit_it_grows_no_more_and_still_denies_nothing_it_has(max_bytes: int) -> None:
+    seen = SeenFilter(first_layer_urls=1000, max_bytes=max_bytes)
     ids = _ids(0, 30_000)
     for url_id in ids:
         seen.add(url_id)
     assert all(url_id in seen for url_id in ids)
-    assert seen.size_in_bytes <= max(most_bytes, 100)
-    assert seen.size_in_bytes >= 0.5 * most_bytes, "what it may have it uses"
+    assert seen.size_in_bytes <= max(max_bytes, 100)
+    assert seen.size_in_bytes >= 0.5 * max_bytes, "what it may have it uses"
 
 
-@pytest.mark.parametrize("most_bytes", [100, 2000, 20_000])
-def test_what_is_known_is_filled_into_what_the_limit_allows(most_bytes: int) -> None:
-    seen = SeenFilter(first_layer_urls=1000, most_bytes=most_bytes)
+@pytest.mark.parametrize("max_bytes", [100, 2000, 20_000])
+def test_what_is_known_is_filled_into_what_the_limit_allows(max_bytes: int) -> None:
+    seen = SeenFilter(first_layer_urls=1000, max_bytes=max_bytes)
     seen.fill(30_000, iter(_ids(0, 30_000)))
     seen.add(b"x" * 16)
     assert all(url_id in seen for url_id in [*_ids(0, 30_000), b"x" * 16])
-    assert seen.size_in_bytes <= max(most_bytes, 200)
+    assert seen.size_in_bytes <= max(max_bytes, 200)
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
-    free, limited = SeenFilter(1000), SeenFilter(1000, most_bytes=1_000_000)
+    free, limited = SeenFilter(1000), SeenFilter(1000, max_bytes=1_000_000)
     for url_id in _ids(0, 20_000):
         free.add(url_id)
         limited.add(url_id)
@@ -88,7 +88,7 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 
 def test_up_to_its_limit_it_is_as_good_as_its_bytes_allow() -> None:
-    seen = SeenFilter(first_layer_urls=1000, most_bytes=40_000)  # 10.7 bits each: wrong once in 170 at best
+    seen = SeenFilter(first_layer_urls=1000, max_bytes=40_000)  # 10.7 bits each: wrong once in 170 at best
     for url_id in _ids(0, 30_000):
         seen.add(url_id)
     wrong = sum(url_id in seen for url_id in _ids(1_000_000, 1_020_000)) / 20_000

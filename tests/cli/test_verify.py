@@ -43,7 +43,7 @@ def _change(folder: Path, wanted: Callable[[UrlRecord], bool], change: Callable[
         url_id, row = next(entry for entry in ledger.urls() if wanted(entry[1]))
         queued = queued_from(url_id, link_to(row.url).host, row)
         change(row)
-        ledger.settle(queued, row)
+        ledger.finish(queued, row)
         return row.url
 
 

@@ -61,7 +61,7 @@ def test_a_queued_url_has_a_place(stopped: Crawled, capsys: pytest.CaptureFixtur
     url = _a_url(stopped, lambda row: row.state is UrlState.QUEUED)
     status, out, _ = said(capsys, "why", stopped.path, url)
     assert status == 0
-    assert "queue       rank " in out
+    assert "queue       priority " in out
     assert "waits for   the crawl is not running" in out
 
 
@@ -99,7 +99,7 @@ def test_a_title_cannot_act_on_the_terminal(
         row = ledger.look_up(link.id)
         assert row is not None
         row.title = "\x1b[2J\x1b]0;pwn\x07"
-        ledger.settle(QueuedUrl(url, link.id, link.host, row.rank, row.seq, 0), row)
+        ledger.finish(QueuedUrl(url, link.id, link.host, row.priority, row.seq, 0), row)
     _, out, _ = said(capsys, "why", folder, url)
     assert "\x1b" not in out
     assert "\\x1b[2J" in out

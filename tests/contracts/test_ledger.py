@@ -28,9 +28,9 @@ from gossamer.records import (
 H = host_id("h.test")
 
 
-def queued(path: str, rank: int = 0, seq: int = 1, host: str = "h.test", **fields: object) -> QueuedUrl:
+def queued(path: str, priority: int = 0, seq: int = 1, host: str = "h.test", **fields: object) -> QueuedUrl:
     link = link_to(f"http://{host}/{path}")
-    return QueuedUrl(link.url, link.id, link.host, rank, seq, depth=1, **fields)  # type: ignore[arg-type]
+    return QueuedUrl(link.url, link.id, link.host, priority, seq, depth=1, **fields)  # type: ignore[arg-type]
 
 
 def done(url: QueuedUrl, state: UrlState = UrlState.DONE) -> UrlRecord:
@@ -119,7 +119,7 @@ def test_another_spelling_of_a_url_is_the_same(ledger: Ledger) -> None:
 
 
 def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: object) -> None:
-    url = queued("a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
+    url = queued("a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
     ledger.admit([url])
     step()
     assert ledger.look_up(url.id) == record_of(url)
@@ -130,29 +130,29 @@ def test_a_host_gives_its_urls_in_order_of_rank_and_arrival(ledger: Ledger, step
     ledger.put_host(HostRecord("h.test", "h.test"))
     ledger.put_host(HostRecord("i.test", "i.test"))
     places = {"e": (2, 1), "a": (0, 4), "c": (1, 2), "b": (0, 5), "d": (1, 3)}
-    for n, (path, (rank, seq)) in enumerate(places.items()):
-        ledger.admit([queued(path, rank, seq), queued(path, 0, seq, host="i.test")])
+    for n, (path, (priority, seq)) in enumerate(places.items()):
+        ledger.admit([queued(path, priority, seq), queued(path, 0, seq, host="i.test")])
         if n in (1, 3):
             step()
-    assert paths(ledger.refill(H, None, 10)) == ["a", "b", "c", "d", "e"]
-    assert paths(ledger.refill(H, None, 2)) == ["a", "b"]
-    assert paths(ledger.refill(H, (0, 5), 2)) == ["c", "d"]
-    assert paths(ledger.refill(H, (1, 0), 10)) == ["c", "d", "e"]
-    assert ledger.refill(H, (2, 1), 10) == []
-    assert paths(ledger.refill(H, (-(1 << 62), 0), 10)) == ["a", "b", "c", "d", "e"]
-    assert ledger.refill(host_id("j.test"), None, 10) == []
+    assert paths(ledger.read_queue(H, None, 10)) == ["a", "b", "c", "d", "e"]
+    assert paths(ledger.read_queue(H, None, 2)) == ["a", "b"]
+    assert paths(ledger.read_queue(H, (0, 5), 2)) == ["c", "d"]
+    assert paths(ledger.read_queue(H, (1, 0), 10)) == ["c", "d", "e"]
+    assert ledger.read_queue(H, (2, 1), 10) == []
+    assert paths(ledger.read_queue(H, (-(1 << 62), 0), 10)) == ["a", "b", "c", "d", "e"]
+    assert ledger.read_queue(host_id("j.test"), None, 10) == []
 
 
 def test_the_end_of_a_queue_last_first(ledger: Ledger, step: object) -> None:
     for name in ("h.test", "i.test"):
         ledger.put_host(HostRecord(name, name))
-    for n, (path, rank) in enumerate([("c", 1), ("a", 0), ("e", 3), ("d", 2), ("b", 0)]):
-        ledger.admit([queued(path, rank, n), queued(path, rank, n, host="i.test")])
+    for n, (path, priority) in enumerate([("c", 1), ("a", 0), ("e", 3), ("d", 2), ("b", 0)]):
+        ledger.admit([queued(path, priority, n), queued(path, priority, n, host="i.test")])
         if n in (1, 3):
             step()
     assert paths(ledger.last(H, 2)) == ["e", "d"]
     assert paths(ledger.last(H, 99)) == ["e", "d", "c", "b", "a"]
-    ledger.settle(queued("e", 3, 2), done(queued("e", 3, 2)))
+    ledger.finish(queued("e", 3, 2), done(queued("e", 3, 2)))
     assert paths(ledger.last(H, 2)) == ["d", "c"]
     step()
     assert paths(ledger.last(H, 2)) == ["d", "c"]
@@ -162,11 +162,11 @@ def test_the_end_of_a_queue_last_first(ledger: Ledger, step: object) -> None:
 def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: object) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     url = queued(
-        "a", rank=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0
+        "a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0
     )
     ledger.admit([url])
     step()
-    assert ledger.refill(H, None, 1) == [url]
+    assert ledger.read_queue(H, None, 1) == [url]
 
 
 def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: object) -> None:
@@ -174,10 +174,10 @@ def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: ob
     a, b = queued("a", seq=1), queued("b", seq=2)
     ledger.admit([a, b])
     step()
-    ledger.settle(a, done(a))
-    assert paths(ledger.refill(H, None, 10)) == ["b"]
+    ledger.finish(a, done(a))
+    assert paths(ledger.read_queue(H, None, 10)) == ["b"]
     step()
-    assert paths(ledger.refill(H, None, 10)) == ["b"]
+    assert paths(ledger.read_queue(H, None, 10)) == ["b"]
     assert ledger.look_up(a.id) == done(a)
     assert ledger.admit([a]) == []
 
@@ -189,22 +189,22 @@ def test_a_retry_keeps_its_place(ledger: Ledger, step: object) -> None:
     step()
     again = replace(a, attempt=1, not_before=77.0)
     ledger.requeue(again)
-    assert ledger.refill(H, None, 10) == [again, b]
+    assert ledger.read_queue(H, None, 10) == [again, b]
     step()
-    assert ledger.refill(H, None, 10) == [again, b]
+    assert ledger.read_queue(H, None, 10) == [again, b]
 
 
 def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: object) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     a, b = queued("a", seq=1), queued("b", seq=2)
     ledger.admit([a, b])
-    ledger.settle(a, done(a))
+    ledger.finish(a, done(a))
     step()
     again = replace(a, seq=3)
     ledger.requeue(again, done(a))
-    assert paths(ledger.refill(H, None, 10)) == ["b", "a"]
+    assert paths(ledger.read_queue(H, None, 10)) == ["b", "a"]
     step()
-    assert paths(ledger.refill(H, None, 10)) == ["b", "a"]
+    assert paths(ledger.read_queue(H, None, 10)) == ["b", "a"]
     record = ledger.look_up(a.id)
     assert record is not None
     assert (record.state, record.seq, record.status) == (UrlState.QUEUED, 3, 200)
@@ -217,11 +217,11 @@ def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: object) -> None:
     ledger.admit([queued("x", seq=9, host="i.test")])
     step()
     ledger.admit([queued(str(n), seq=n) for n in range(5, 8)])
-    ledger.settle(queued("3", seq=3), done(queued("3", seq=3)))
-    assert ledger.bury(H, "dns_not_found", "no such name", 9.0) == 7
+    ledger.finish(queued("3", seq=3), done(queued("3", seq=3)))
+    assert ledger.kill_queue(H, "dns_not_found", "no such name", 9.0) == 7
     step()
-    assert ledger.refill(H, None, 10) == []
-    assert ledger.bury(H, "dns_not_found", "no such name", 9.0) == 0
+    assert ledger.read_queue(H, None, 10) == []
+    assert ledger.kill_queue(H, "dns_not_found", "no such name", 9.0) == 0
     record = ledger.look_up(queued("6").id)
     assert record is not None
     assert (record.state, record.outcome, record.error, record.fetched_at) == (
@@ -233,17 +233,17 @@ def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: object) -> None:
     settled = ledger.look_up(queued("3").id)
     assert settled is not None
     assert settled.state is UrlState.DONE
-    assert paths(ledger.refill(host_id("i.test"), None, 10)) == ["x"]
+    assert paths(ledger.read_queue(host_id("i.test"), None, 10)) == ["x"]
 
 
 def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: object) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     url = queued("a")
     ledger.admit([url])
-    ledger.settle(url, done(url))
+    ledger.finish(url, done(url))
     step()
     ledger.requeue(url, done(url))
-    assert ledger.bury(H, "dns_not_found", "gone", 9.0) == 1
+    assert ledger.kill_queue(H, "dns_not_found", "gone", 9.0) == 1
     record = ledger.look_up(url.id)
     assert record is not None
     assert (record.status, record.outcome) == (200, "dns_not_found")
@@ -296,51 +296,51 @@ def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: object) -> None:
 
 
 def test_sleeping_hosts_wake_soonest_first(ledger: Ledger, step: object) -> None:
-    assert ledger.sleeping() == (0, float("inf"))
+    assert ledger.swapped_out() == (0, float("inf"))
     for name, until in [("c.test", 30.0), ("a.test", 10.0)]:
-        ledger.put_sleeping(name, until)
+        ledger.swap_out(name, until)
     step()
     for name, until in [("b.test", 20.0), ("d.test", 40.0)]:
-        ledger.put_sleeping(name, until)
-    assert ledger.sleeping() == (4, 10.0)
-    assert ledger.wake(9.0, 10) == []
-    assert ledger.wake(35.0, 2) == ["a.test", "b.test"]
-    assert ledger.sleeping() == (2, 30.0)
+        ledger.swap_out(name, until)
+    assert ledger.swapped_out() == (4, 10.0)
+    assert ledger.swap_in_due(9.0, 10) == []
+    assert ledger.swap_in_due(35.0, 2) == ["a.test", "b.test"]
+    assert ledger.swapped_out() == (2, 30.0)
     step()
-    assert ledger.wake(35.0, 2) == ["c.test"]
-    assert ledger.wake(35.0, 2) == []
+    assert ledger.swap_in_due(35.0, 2) == ["c.test"]
+    assert ledger.swap_in_due(35.0, 2) == []
     step()
-    assert ledger.sleeping() == (1, 40.0)
-    assert ledger.wake(40.0, 2) == ["d.test"]
-    assert ledger.sleeping() == (0, float("inf"))
+    assert ledger.swapped_out() == (1, 40.0)
+    assert ledger.swap_in_due(40.0, 2) == ["d.test"]
+    assert ledger.swapped_out() == (0, float("inf"))
 
 
 def test_a_host_sleeps_again(ledger: Ledger, step: object) -> None:
-    ledger.put_sleeping("a.test", 10.0)
+    ledger.swap_out("a.test", 10.0)
     step()
-    assert ledger.wake(10.0, 1) == ["a.test"]
-    ledger.put_sleeping("a.test", 10.0)
-    assert ledger.sleeping() == (1, 10.0)
+    assert ledger.swap_in_due(10.0, 1) == ["a.test"]
+    ledger.swap_out("a.test", 10.0)
+    assert ledger.swapped_out() == (1, 10.0)
     step()
-    assert ledger.wake(10.0, 1) == ["a.test"]
-    assert ledger.sleeping() == (0, float("inf"))
+    assert ledger.swap_in_due(10.0, 1) == ["a.test"]
+    assert ledger.swapped_out() == (0, float("inf"))
 
 
 def test_putting_to_sleep_twice_for_the_same_time_counts_once(ledger: Ledger, step: object) -> None:
-    ledger.put_sleeping("a.test", 10.0)
+    ledger.swap_out("a.test", 10.0)
     step()
-    ledger.put_sleeping("a.test", 10.0)
-    assert ledger.sleeping() == (1, 10.0)
-    assert ledger.wake(10.0, 5) == ["a.test"]
-    assert ledger.sleeping() == (0, float("inf"))
+    ledger.swap_out("a.test", 10.0)
+    assert ledger.swapped_out() == (1, 10.0)
+    assert ledger.swap_in_due(10.0, 5) == ["a.test"]
+    assert ledger.swapped_out() == (0, float("inf"))
 
 
 @pytest.mark.parametrize("start", [1_700_000_000.0, 0.0])
 def test_whoever_waits_until_the_time_told_finds_the_host_awake(ledger: Ledger, start: float) -> None:
     for n in range(500):
-        ledger.put_sleeping("a.test", start + n * 0.123_456_7)
-        _, until = ledger.sleeping()
-        assert ledger.wake(until, 1) == ["a.test"]
+        ledger.swap_out("a.test", start + n * 0.123_456_7)
+        _, until = ledger.swapped_out()
+        assert ledger.swap_in_due(until, 1) == ["a.test"]
 
 
 def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: object) -> None:
@@ -366,19 +366,19 @@ def test_archive_ends_only_grow(ledger: Ledger, step: object) -> None:
 
 
 def test_named_values(ledger: Ledger, step: object) -> None:
-    assert ledger.get_meta("tally") is None
-    ledger.put_meta("tally", b"1")
+    assert ledger.get_meta("totals") is None
+    ledger.put_meta("totals", b"1")
     step()
-    ledger.put_meta("tally", b"")
-    assert ledger.get_meta("tally") == b""
+    ledger.put_meta("totals", b"")
+    assert ledger.get_meta("totals") == b""
     step()
-    assert ledger.get_meta("tally") == b""
+    assert ledger.get_meta("totals") == b""
 
 
 def test_the_committed_catalog_in_order_of_id(ledger: Ledger) -> None:
     urls = [queued(str(n), seq=n, host=host) for n in range(30) for host in ("h.test", "i.test")]
     ledger.admit(urls)
-    ledger.settle(urls[0], done(urls[0]))
+    ledger.finish(urls[0], done(urls[0]))
     ledger.commit()
     rows = list(ledger.urls())
     assert [url_id for url_id, _ in rows] == sorted(url.id for url in urls)
@@ -420,12 +420,12 @@ def _fill(ledger: LocalLedger) -> None:
     ledger.put_host(HostRecord("h.test", "h.test", queued=2))
     ledger.put_domain(DomainRecord("h.test", pages=1))
     ledger.put_robots(RobotsRecord("http://h.test", 200, "ok", b"x", 1.0, 2.0))
-    ledger.put_sleeping("h.test", 10.0)
+    ledger.swap_out("h.test", 10.0)
     ledger.put_content(b"c" * 16, ContentRecord(b"u" * 16, "http://h.test/", 1.0, b""))
     ledger.put_archive_end("a", 5)
     ledger.put_meta("m", b"v")
     ledger.admit([queued("a", seq=1), queued("b", seq=2), queued("c", seq=3)])
-    ledger.settle(queued("b", seq=2), done(queued("b", seq=2)))
+    ledger.finish(queued("b", seq=2), done(queued("b", seq=2)))
 
 
 def _answers(ledger: LocalLedger) -> list[object]:
@@ -433,11 +433,11 @@ def _answers(ledger: LocalLedger) -> list[object]:
         ledger.host("h.test"),
         ledger.domain("h.test"),
         ledger.robots(H),
-        ledger.sleeping(),
+        ledger.swapped_out(),
         ledger.first_with_content(b"c" * 16),
         ledger.archive_ends(),
         ledger.get_meta("m"),
-        ledger.refill(H, None, 10) if ledger.host("h.test") else [],
+        ledger.read_queue(H, None, 10) if ledger.host("h.test") else [],
         [ledger.look_up(queued(path).id) for path in "abcd"],
         [ledger.is_seen(queued(path).id) for path in "abcd"],
         list(ledger.hosts()),
@@ -480,9 +480,9 @@ def test_a_kill_leaves_only_what_was_committed(local: LocalLedger, tmp_path: Pat
     write()
     committed = _answers(local)
     local.admit([queued("d", seq=4)])
-    local.settle(queued("a", seq=1), done(queued("a", seq=1)))
+    local.finish(queued("a", seq=1), done(queued("a", seq=1)))
     local.put_host(HostRecord("h.test", "h.test", queued=99))
-    local.wake(99.0, 1)
+    local.swap_in_due(99.0, 1)
     copy = _copy(local, tmp_path)
     assert _answers(copy) == committed
     copy.close()
@@ -492,22 +492,22 @@ def test_changes_between_sealing_and_writing_are_kept_for_the_next_commit(local:
     _fill(local)
     write = local.seal()
     local.admit([queued("d", seq=4)])
-    local.settle(queued("a", seq=1), done(queued("a", seq=1)))
+    local.finish(queued("a", seq=1), done(queued("a", seq=1)))
     local.requeue(replace(queued("c", seq=3), attempt=2))
-    assert local.wake(10.0, 1) == ["h.test"]
-    assert paths(local.refill(H, None, 10)) == ["c", "d"]
+    assert local.swap_in_due(10.0, 1) == ["h.test"]
+    assert paths(local.read_queue(H, None, 10)) == ["c", "d"]
     write()
-    assert paths(local.refill(H, None, 10)) == ["c", "d"]
-    assert local.sleeping()[0] == 0
+    assert paths(local.read_queue(H, None, 10)) == ["c", "d"]
+    assert local.swapped_out()[0] == 0
     copy = _copy(local, tmp_path)
-    assert paths(copy.refill(H, None, 10)) == ["a", "c"]
-    assert copy.sleeping() == (1, 10.0)
+    assert paths(copy.read_queue(H, None, 10)) == ["a", "c"]
+    assert copy.swapped_out() == (1, 10.0)
     copy.close()
     local.commit()
     copy = _copy(local, tmp_path)
-    assert paths(copy.refill(H, None, 10)) == ["c", "d"]
-    assert [url.attempt for url in copy.refill(H, None, 10)] == [2, 0]
-    assert copy.sleeping()[0] == 0
+    assert paths(copy.read_queue(H, None, 10)) == ["c", "d"]
+    assert [url.attempt for url in copy.read_queue(H, None, 10)] == [2, 0]
+    assert copy.swapped_out()[0] == 0
     copy.close()
 
 

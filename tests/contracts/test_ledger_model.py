@@ -46,10 +46,10 @@ class LedgerModel(RuleBasedStateMachine):
         self.local.close()
         self._folder.cleanup()
 
-    def _url(self, host: str, path: int, rank: int) -> QueuedUrl:
+    def _url(self, host: str, path: int, priority: int) -> QueuedUrl:
         self.seq += 1
         link = link_to(f"http://{host}/{path}")
-        return QueuedUrl(link.url, link.id, host, rank, self.seq, depth=0)
+        return QueuedUrl(link.url, link.id, host, priority, self.seq, depth=0)
 
     @rule(places=st.lists(st.tuples(_hosts, st.integers(0, 12), _small), max_size=6))
     def admit(self, places: list[tuple[str, int, int]]) -> None:
@@ -60,11 +60,11 @@ class LedgerModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.queued)
     @rule(data=st.data(), is_dead=st.booleans())
-    def settle(self, data: st.DataObject, is_dead: bool) -> None:
+    def finish(self, data: st.DataObject, is_dead: bool) -> None:
         url = self.queued.pop(data.draw(st.sampled_from(sorted(self.queued))))
         record = replace(record_of(url), state=UrlState.DEAD if is_dead else UrlState.DONE, title="t")
-        self.local.settle(url, record)
-        self.model.settle(url, replace(record))
+        self.local.finish(url, record)
+        self.model.finish(url, replace(record))
         self.settled[url.id] = url
 
     @precondition(lambda self: self.queued)
@@ -77,11 +77,11 @@ class LedgerModel(RuleBasedStateMachine):
         self.queued[url.id] = again
 
     @precondition(lambda self: self.settled)
-    @rule(data=st.data(), rank=_small)
-    def queue_again(self, data: st.DataObject, rank: int) -> None:
+    @rule(data=st.data(), priority=_small)
+    def queue_again(self, data: st.DataObject, priority: int) -> None:
         url = self.settled.pop(data.draw(st.sampled_from(sorted(self.settled))))
         self.seq += 1
-        again = replace(url, rank=rank, seq=self.seq)
+        again = replace(url, priority=priority, seq=self.seq)
         for ledger in (self.local, self.model):
             record = ledger.look_up(url.id)
             assert record is not None
@@ -89,15 +89,17 @@ class LedgerModel(RuleBasedStateMachine):
         self.queued[url.id] = again
 
     @rule(host=_hosts)
-    def bury(self, host: str) -> None:
-        assert self.local.bury(host_id(host), "dns", "e", 3.0) == self.model.bury(host_id(host), "dns", "e", 3.0)
+    def kill_queue(self, host: str) -> None:
+        assert self.local.kill_queue(host_id(host), "dns", "e", 3.0) == self.model.kill_queue(
+            host_id(host), "dns", "e", 3.0
+        )
         for url in [url for url in self.queued.values() if url.host == host]:
             self.settled[url.id] = self.queued.pop(url.id)
 
-    @rule(host=_hosts, rank=st.integers(-1, 7), seq=st.integers(0, 40), count=st.integers(1, 8))
-    def refill(self, host: str, rank: int, seq: int, count: int) -> None:
-        after = None if rank < 0 else (rank, seq)
-        assert self.local.refill(host_id(host), after, count) == self.model.refill(host_id(host), after, count)
+    @rule(host=_hosts, priority=st.integers(-1, 7), seq=st.integers(0, 40), count=st.integers(1, 8))
+    def read_queue(self, host: str, priority: int, seq: int, count: int) -> None:
+        after = None if priority < 0 else (priority, seq)
+        assert self.local.read_queue(host_id(host), after, count) == self.model.read_queue(host_id(host), after, count)
         assert self.local.last(host_id(host), count) == self.model.last(host_id(host), count)
 
     @rule(host=_hosts, pages=_small)
@@ -113,15 +115,15 @@ class LedgerModel(RuleBasedStateMachine):
             return
         self.asleep.add(host)
         until = round(until, 6)
-        self.local.put_sleeping(host, until)
-        self.model.put_sleeping(host, until)
+        self.local.swap_out(host, until)
+        self.model.swap_out(host, until)
 
     @rule(now=st.floats(0, 50), count=st.integers(1, 3))
     def wake(self, now: float, count: int) -> None:
         now = round(now, 6)
-        woken = self.local.wake(now, count)
-        assert sorted(woken) == sorted(self.model.wake(now, count))
-        self.asleep -= set(woken)
+        swapped_in = self.local.swap_in_due(now, count)
+        assert sorted(swapped_in) == sorted(self.model.swap_in_due(now, count))
+        self.asleep -= set(swapped_in)
 
     @rule(number=_small, end=st.integers(0, 100))
     def keep_values(self, number: int, end: int) -> None:
@@ -152,10 +154,10 @@ class LedgerModel(RuleBasedStateMachine):
 
     @invariant()
     def answers_agree(self) -> None:
-        assert self.local.sleeping() == self.model.sleeping()
+        assert self.local.swapped_out() == self.model.swapped_out()
         assert self.local.archive_ends() == self.model.archive_ends()
         for name in HOSTS:
-            assert self.local.refill(host_id(name), None, 99) == self.model.refill(host_id(name), None, 99)
+            assert self.local.read_queue(host_id(name), None, 99) == self.model.read_queue(host_id(name), None, 99)
             assert self.local.host(name) == self.model.host(name)
             assert self.local.domain(name) == self.model.domain(name)
             assert sorted(record.origin for record in self.local.robots(host_id(name))) == sorted(

@@ -44,14 +44,14 @@ def test_memory_is_bounded() -> None:
     for number in range(40):
         memo.fresh(number, "http://a.test/", [f"{number}-{n}" for n in range(2000)])
         memo.note_offered(number)
-    assert sum(len(known) for known in memo._known.values()) <= href_memo.MOST_HREFS + 4000
-    for number in range(2 * href_memo.MOST_PENDING):
+    assert sum(len(known) for known in memo._known.values()) <= href_memo.MEMO_HREFS + 4000
+    for number in range(2 * href_memo.MAX_PENDING):
         memo.fresh(number, "http://a.test/", [f"pending-{number}"])
-    assert len(memo._pending) == href_memo.MOST_PENDING
+    assert len(memo._pending) == href_memo.MAX_PENDING
 
 
 def test_pages_with_very_many_links_that_are_not_decided_take_no_more_memory_than_others() -> None:
-    memo = HrefMemo(most_hrefs=1000)
+    memo = HrefMemo(max_hrefs=1000)
     for number in range(100):
         memo.fresh(number, "http://a.test/", [f"/{number}/{link}" for link in range(300)])
     assert sum(len(hrefs) for _, hrefs in memo._pending.values()) <= 1000

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.intake import Finding, Intake
-from gossamer.core.priority import OrderName, ordering
+from gossamer.core.intake import Intake, LinkContext
+from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.records import Link, OrderKind, Source
 
-PAGE = Finding(depth=1, source=Source.LINK, parent=b"p" * 16)
+PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
 
 
 def _intake(max_links: int = 100, first_pass: FirstPass | None = None, **options: object) -> Intake:
@@ -15,7 +15,7 @@ def _intake(max_links: int = 100, first_pass: FirstPass | None = None, **options
     scope.join("http://h.test/", "h.test")
     return Intake(
         scope,
-        ordering(OrderName.BREADTH),
+        ordering(QueueOrder.BREADTH),
         max_depth=3,
         max_links_per_page=max_links,
         first_pass=first_pass,
@@ -32,7 +32,13 @@ def test_candidates_keep_their_order_and_know_where_they_come_from() -> None:
     assert [url.url for url in screened.candidates] == ["http://h.test/b", "http://h.test/a", "http://h.test/c.pdf"]
     assert [url.seq for url in screened.candidates] == [1, 2, 3]
     first = screened.candidates[0]
-    assert (first.depth, first.source, first.parent, first.found_at, first.rank) == (1, Source.LINK, b"p" * 16, 7.0, 1)
+    assert (first.depth, first.source, first.parent, first.found_at, first.priority) == (
+        1,
+        Source.LINK,
+        b"p" * 16,
+        7.0,
+        1,
+    )
 
 
 def test_each_refusal_is_named_and_told_once() -> None:
@@ -52,7 +58,7 @@ def test_each_refusal_is_named_and_told_once() -> None:
 
 def test_too_deep_is_not_remembered() -> None:
     intake = _intake()
-    deep = Finding(depth=4, source=Source.LINK)
+    deep = LinkContext(depth=4, source=Source.LINK)
     assert intake.screen(_links("/a"), deep, 0.0).candidates == []
     assert len(intake.screen(_links("/a"), PAGE, 0.0).candidates) == 1
 
@@ -67,15 +73,15 @@ def test_what_is_over_the_cap_of_one_page_may_come_with_the_next() -> None:
 
 
 def test_a_sitemap_may_bring_more_than_a_page() -> None:
-    sitemap = Finding(depth=1, source=Source.SITEMAP)
+    sitemap = LinkContext(depth=1, source=Source.SITEMAP)
     assert len(_intake(max_links=2).screen(_links("/1", "/2", "/3"), sitemap, 0.0).candidates) == 3
 
 
 def test_seeds_pass_whatever_the_rules() -> None:
-    seed = Finding(depth=0, source=Source.SEED, https_first=True)
+    seed = LinkContext(depth=0, source=Source.SEED, https_first=True)
     screened = _intake().screen(_links("http://other.test/login"), seed, 0.0)
     assert [url.https_first for url in screened.candidates] == [True]
-    sitemap = Finding(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
+    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
     assert _intake().screen(_links("/sitemap.xml.gz"), sitemap, 0.0).candidates[0].kind is OrderKind.SITEMAP
 
 
@@ -93,7 +99,7 @@ def test_the_calendar_budget_counts_what_was_admitted() -> None:
 def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
     scope_any = Intake(
         Scope(Reach.ANY),
-        ordering(OrderName.BREADTH),
+        ordering(QueueOrder.BREADTH),
         max_depth=3,
         max_links_per_page=100,
         first_pass=FirstPass(5),
@@ -106,13 +112,13 @@ def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
     screened = scope_any.screen(more, PAGE, 0.0)
     assert [url.host for url in screened.candidates] == ["c.test"]
     assert screened.refused == [], "kept in reserve is not refused"
-    redirect = Finding(depth=1, source=Source.REDIRECT)
+    redirect = LinkContext(depth=1, source=Source.REDIRECT)
     assert len(scope_any.screen(_links("http://a.test/2"), redirect, 0.0).candidates) == 1
 
 
 def test_one_page_brings_one_url_of_a_new_domain() -> None:
     intake = Intake(
-        Scope(Reach.ANY), ordering(OrderName.BREADTH), max_depth=3, max_links_per_page=100, first_pass=FirstPass(5)
+        Scope(Reach.ANY), ordering(QueueOrder.BREADTH), max_depth=3, max_links_per_page=100, first_pass=FirstPass(5)
     )
     screened = intake.screen(_links("http://a.test/1", "http://a.test/2", "http://b.test/"), PAGE, 0.0)
     assert [url.url for url in screened.candidates] == ["http://a.test/1", "http://b.test/"]

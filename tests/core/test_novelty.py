@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.novelty import MOST_PATTERNS, Novelty, Quarantine, SoftNotFound, patterns_of
+from gossamer.core.novelty import MAX_PATTERNS, Novelty, Quarantine, SoftNotFound, patterns_of
 
 HOST = "a.test"
 
@@ -88,9 +88,9 @@ def test_what_is_released_is_not_held_again() -> None:
 
 def test_memory_is_bounded() -> None:
     novelty = Novelty()
-    for number in range(MOST_PATTERNS + 500):
+    for number in range(MAX_PATTERNS + 500):
         novelty.note(f"http://h{number}.test/x", f"h{number}.test", b"x", is_copy=False, now=1.0)
-    assert len(novelty._windows) <= MOST_PATTERNS
+    assert len(novelty._windows) <= MAX_PATTERNS
 
 
 def test_a_host_is_probed_once_and_only_for_a_reason() -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from gossamer.core.politeness import (
     FIRST_PARK_S,
-    LEAST_REFUSAL_S,
     MAX_DELAY_S,
     MAX_PARK_S,
+    MIN_REFUSAL_S,
     Pace,
     PaceRule,
     delay_in_force_s,
@@ -175,4 +175,4 @@ def test_failures_of_requests_sent_side_by_side_double_the_delay_once() -> None:
 def test_a_refusal_holds_for_longer_than_a_commit_takes() -> None:
     record = _host()
     _note(record, Outcome.RATE_LIMITED, status=429, retry_after_s=0.001)
-    assert record.parked_until == NOW + LEAST_REFUSAL_S
+    assert record.parked_until == NOW + MIN_REFUSAL_S

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.priority import Ordering, OrderName, ordering, score
+from gossamer.core.priority import Ordering, QueueOrder, ordering, score
 from gossamer.core.url import url_id
 from gossamer.core.workbench import DomainSlot, HostSlot, Workbench
 from gossamer.records import HostRecord
@@ -14,7 +14,7 @@ LONG_URL = "http://h.test/" + "a" * 90
 
 
 def _rank(order: Ordering, url: str, depth: int) -> int:
-    return order.rank(url, url_id(url), depth)
+    return order.priority(url, url_id(url), depth)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_the_score_of_a_url(url: str, depth: int, points: int) -> None:
     ],
 )
 def test_young_domains_have_five_points_more_within_the_bounds(url: str, depth: int, pages: int, points: int) -> None:
-    order = ordering(OrderName.SCORE)
+    order = ordering(QueueOrder.SCORE)
     assert 100 - order.standing(pages, _rank(order, url, depth), 7)[0] == points
 
 
 def test_breadth_goes_by_pages_of_the_domain_then_depth_then_arrival() -> None:
-    order = ordering(OrderName.BREADTH)
+    order = ordering(QueueOrder.BREADTH)
     standings = [
         order.standing(pages, _rank(order, "http://h.test/", depth), seq)
         for pages, depth, seq in [(0, 0, 2), (0, 0, 9), (0, 1, 1), (1, 0, 0), (2, 0, 0)]
@@ -62,8 +62,8 @@ def test_breadth_goes_by_pages_of_the_domain_then_depth_then_arrival() -> None:
     assert standings == sorted(standings)
 
 
-@pytest.mark.parametrize("name", [OrderName.BREADTH, OrderName.TIERS])
-def test_documents_come_after_all_pages_of_a_host(name: OrderName) -> None:
+@pytest.mark.parametrize("name", [QueueOrder.BREADTH, QueueOrder.TIERS])
+def test_documents_come_after_all_pages_of_a_host(name: QueueOrder) -> None:
     order = ordering(name)
     assert _rank(order, "http://h.test/a.pdf", 0) > _rank(order, "http://h.test/a", 10_000)
     assert _rank(order, "http://h.test/a.mp4", 0) > _rank(order, "http://h.test/a", 10_000)
@@ -73,26 +73,26 @@ def test_the_random_order_is_decided_by_its_seed() -> None:
     urls = [f"http://h.test/{n}" for n in range(100)]
 
     def shuffled(seed: int) -> list[str]:
-        order = ordering(OrderName.RANDOM, seed)
+        order = ordering(QueueOrder.RANDOM, seed)
         return sorted(urls, key=lambda url: _rank(order, url, 0))
 
     assert shuffled(1) == shuffled(1)
     assert len({tuple(shuffled(seed)) for seed in range(5)} | {tuple(urls)}) == 6
 
 
-@given(st.sampled_from(OrderName), st.integers(0, 1000), st.text("ab./?=", max_size=80))
-def test_ranks_fit_the_ledgers_four_bytes(name: OrderName, depth: int, tail: str) -> None:
+@given(st.sampled_from(QueueOrder), st.integers(0, 1000), st.text("ab./?=", max_size=80))
+def test_ranks_fit_the_ledgers_four_bytes(name: QueueOrder, depth: int, tail: str) -> None:
     assert 0 <= _rank(ordering(name), "http://h.test/" + tail, depth) < 1 << 31
 
 
 @pytest.mark.parametrize(("rank", "lane"), [(1.0, 0), (0.7, 0), (0.5, 1), (0.3, 2), (0.0, 2)])
 def test_lanes_by_host_rank(rank: float, lane: int) -> None:
-    assert ordering(OrderName.TIERS).lane(rank) == lane
-    assert ordering(OrderName.BREADTH).lane(rank) == 0
+    assert ordering(QueueOrder.TIERS).lane(rank) == lane
+    assert ordering(QueueOrder.BREADTH).lane(rank) == 0
 
 
 def test_tiers_take_turns_by_weight_and_nobody_starves() -> None:
-    bench = Workbench(ordering(OrderName.TIERS), 0, 0)
+    bench = Workbench(ordering(QueueOrder.TIERS), 0, 0)
     for lane in range(3):
         for n in range(100):
             host = HostSlot(HostRecord(f"h{lane}-{n}.test", ""), b"", DomainSlot("x.test"), lane=lane)
@@ -102,6 +102,6 @@ def test_tiers_take_turns_by_weight_and_nobody_starves() -> None:
     for _ in range(100):
         taken = bench.take()
         assert taken is not None
-        bench.move(taken, taken.place.BUSY)
+        bench.move(taken, taken.state.BUSY)
         turns[taken.lane] += 1
     assert turns == [60, 30, 10]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, parse_robots
-from gossamer.core.robots_book import rules_from, unreachable
+from gossamer.core.robots_state import rules_from, unreachable
 from gossamer.records import Outcome, Result
 
 Vectors = Callable[[str], Any]

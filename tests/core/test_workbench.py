@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gossamer.core.priority import OrderName, ordering
-from gossamer.core.workbench import DomainSlot, HostSlot, Place, Workbench
+from gossamer.core.priority import QueueOrder, ordering
+from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import HostRecord, QueuedUrl
 
 
@@ -18,12 +18,12 @@ def _host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1"
     return HostSlot(record, name.encode(), slot, lane=lane)
 
 
-def _url(host: HostSlot, rank: int, seq: int, not_before: float = 0.0) -> QueuedUrl:
-    return QueuedUrl(f"http://{host.name}/{seq}", b"", host.name, rank, seq, depth=rank, not_before=not_before)
+def _url(host: HostSlot, priority: int, seq: int, not_before: float = 0.0) -> QueuedUrl:
+    return QueuedUrl(f"http://{host.name}/{seq}", b"", host.name, priority, seq, depth=priority, not_before=not_before)
 
 
 def _bench(address_connections: int = 0, domain_connections: int = 0) -> Workbench:
-    return Workbench(ordering(OrderName.BREADTH), address_connections, domain_connections)
+    return Workbench(ordering(QueueOrder.BREADTH), address_connections, domain_connections)
 
 
 def test_a_host_whose_standing_has_become_worse_goes_back_in_line() -> None:
@@ -35,10 +35,10 @@ def test_a_host_whose_standing_has_become_worse_goes_back_in_line() -> None:
         host.push(_url(host, 0, seq))
         bench.make_ready(host)
     assert bench.take() is one
-    bench.move(one, Place.BUSY)
+    bench.move(one, HostState.BUSY)
     shared.pages += 1
     assert bench.take() is other
-    bench.move(other, Place.BUSY)
+    bench.move(other, HostState.BUSY)
     assert bench.take() is two
 
 
@@ -51,9 +51,9 @@ def test_a_stale_entry_behind_a_worse_one_is_never_taken() -> None:
         host.push(_url(host, 0, seq))
         bench.make_ready(host)
     shared.pages += 5
-    bench.move(gone, Place.BUSY)
+    bench.move(gone, HostState.BUSY)
     assert bench.take() is fine
-    bench.move(fine, Place.BUSY)
+    bench.move(fine, HostState.BUSY)
     assert bench.take() is worse
 
 
@@ -67,9 +67,9 @@ def test_hosts_at_one_address_wait_for_each_other() -> None:
     first = bench.take()
     assert first is hosts[0]
     bench.occupy(first, "10.0.0.1")
-    bench.move(first, Place.BUSY)
+    bench.move(first, HostState.BUSY)
     assert bench.take() is None
-    assert bench.count[Place.BLOCKED] == 2
+    assert bench.count[HostState.BLOCKED] == 2
     freed = bench.vacate(first, "10.0.0.1")
     assert freed == hosts[1:], "nothing is left in flight that could free the second later"
 
@@ -99,11 +99,11 @@ class WorkbenchModel(RuleBasedStateMachine):
     """Hosts move from place to place; the bench must find each where it is, and keep the limits."""
 
     @initialize(
-        order=st.sampled_from([OrderName.BREADTH, OrderName.SCORE, OrderName.TIERS]),
+        order=st.sampled_from([QueueOrder.BREADTH, QueueOrder.SCORE, QueueOrder.TIERS]),
         by_address=st.integers(0, 2),
         by_domain=st.integers(0, 2),
     )
-    def begin(self, order: OrderName, by_address: int, by_domain: int) -> None:
+    def begin(self, order: QueueOrder, by_address: int, by_domain: int) -> None:
         self.by_address, self.by_domain = by_address, by_domain
         self.ordering = ordering(order)
         self.bench = Workbench(self.ordering, by_address, by_domain)
@@ -119,14 +119,14 @@ class WorkbenchModel(RuleBasedStateMachine):
             self.bench.enter(host)
 
     def free(self) -> list[HostSlot]:
-        return [host for host in self.hosts if host.place in (Place.IDLE, Place.WAITING, Place.READY)]
+        return [host for host in self.hosts if host.state in (HostState.IDLE, HostState.WAITING, HostState.READY)]
 
-    @rule(number=st.integers(0, 6), rank=st.integers(0, 3))
-    def make_ready(self, number: int, rank: int) -> None:
+    @rule(number=st.integers(0, 6), priority=st.integers(0, 3))
+    def make_ready(self, number: int, priority: int) -> None:
         host = self.hosts[number]
         if host in self.free():
             self.seq += 1
-            host.push(_url(host, rank, self.seq))
+            host.push(_url(host, priority, self.seq))
             self.due.pop(host.name, None)
             self.bench.make_ready(host)
 
@@ -142,7 +142,7 @@ class WorkbenchModel(RuleBasedStateMachine):
         host = self.hosts[number]
         if host in self.free():
             self.due.pop(host.name, None)
-            self.bench.move(host, Place.IDLE)
+            self.bench.move(host, HostState.IDLE)
 
     @rule(seconds=st.integers(0, 4))
     def pass_time(self, seconds: int) -> None:
@@ -156,7 +156,7 @@ class WorkbenchModel(RuleBasedStateMachine):
 
     @rule()
     def take(self) -> None:
-        ready = [host for host in self.hosts if host.place is Place.READY]
+        ready = [host for host in self.hosts if host.state is HostState.READY]
         open_hosts = [host for host in ready if self.has_room(host)]
         host = self.bench.take()
         assert (host is None) == (not open_hosts)
@@ -167,7 +167,7 @@ class WorkbenchModel(RuleBasedStateMachine):
             standings = {other.name: self.bench._standing(other) for other in open_hosts}
             assert standings[host.name] == min(standings.values()), "it was not its turn"
         self.bench.occupy(host, host.record.addresses[0])
-        self.bench.move(host, Place.BUSY)
+        self.bench.move(host, HostState.BUSY)
         self.flying.append(host)
 
     def has_room(self, host: HostSlot) -> bool:
@@ -184,20 +184,20 @@ class WorkbenchModel(RuleBasedStateMachine):
         freed = self.bench.vacate(host, host.record.addresses[0])
         host.domain.pages += is_page
         host.head.clear()
-        self.bench.move(host, Place.IDLE)
+        self.bench.move(host, HostState.IDLE)
         for other in freed:
-            assert other.place is Place.BLOCKED
+            assert other.state is HostState.BLOCKED
             self.bench.make_ready(other)
 
     @invariant()
     def every_host_is_counted_where_it_is(self) -> None:
-        assert Counter(host.place for host in self.hosts) == +Counter(dict(enumerate(self.bench.count)))
+        assert Counter(host.state for host in self.hosts) == +Counter(dict(enumerate(self.bench.count)))
         assert self.bench.next_due() == min(self.due.values(), default=None)
 
     @invariant()
     def nobody_is_held_up_by_nothing(self) -> None:
         if not self.flying:
-            assert not self.bench.count[Place.BLOCKED]
+            assert not self.bench.count[HostState.BLOCKED]
 
 
 WorkbenchModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run
 
-from gossamer.settings.budget import least_bytes
+from gossamer.settings.budget import min_bytes
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
@@ -24,7 +24,7 @@ def _warnings(out: Path) -> list[str]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_least_ceiling_is_kept_and_every_page_is_found(tmp_path: Path, workers: int) -> None:
-    ceiling = least_bytes(workers, MAX_BYTES)
+    ceiling = min_bytes(workers, MAX_BYTES)
     free, held = tmp_path / "free", tmp_path / "held"
     options = ("--scope", "any", "--workers", str(workers), "--max-depth", "1000")
     with RunningWeb(preset("broad", domains=1500, pages=3000)) as web:

@@ -14,11 +14,11 @@ from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
-from gossamer.core.priority import OrderName, ordering
+from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import host_of, link_to, origin_of, path_of
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
@@ -100,7 +100,7 @@ class CrawlModel(RuleBasedStateMachine):
         limits=limits,
         delay_s=st.sampled_from([0.0, 1.0]),
         connections=st.sampled_from([1, 1, 2]),
-        order=st.sampled_from(OrderName),
+        order=st.sampled_from(QueueOrder),
         max_queued=st.sampled_from([None, None, None, 10]),
         seeds=st.lists(urls, min_size=1, max_size=12),
     )
@@ -110,7 +110,7 @@ class CrawlModel(RuleBasedStateMachine):
         limits: FrontierLimits,
         delay_s: float,
         connections: int,
-        order: OrderName,
+        order: QueueOrder,
         max_queued: int | None,
         seeds: list[str],
     ) -> None:
@@ -137,8 +137,8 @@ class CrawlModel(RuleBasedStateMachine):
         how = ordering(self.order)
         frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
         intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
-        narrator = Narrator(lambda _event: None, self.now)
-        self.crawl = Crawl(self.rules, frontier, intake, self.ledger, narrator)
+        emitter = EventEmitter(lambda _event: None, self.now)
+        self.crawl = Crawl(self.rules, frontier, intake, self.ledger, emitter)
         self.crawl.restore(self.now, was_clean=was_clean)
 
     # -- what the driver does ---------------------------------------------------------------------
@@ -199,8 +199,8 @@ class CrawlModel(RuleBasedStateMachine):
     def owner_of(self, order: Order) -> str:
         """Return the origin whose robots.txt an order asks for, redirects or not."""
         running = self.crawl.frontier._running[order.id]
-        assert running.errand is not None
-        return running.errand.origin
+        assert running.request is not None
+        return running.request.origin
 
     def end(self, order: Order, result: Result, sent_at: float) -> None:
         del self.out[order.id]
@@ -294,7 +294,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.out.clear()
         self.unsent.clear()
         self.resolving.clear()
-        self.crawl.keep_tally(0.0, 0.0, self.now)
+        self.crawl.save_totals(0.0, 0.0, self.now)
         self.reopen_ledger()
         self.start_crawl(was_clean=was_clean)
 
@@ -364,19 +364,19 @@ class CrawlModel(RuleBasedStateMachine):
     @invariant()
     def memory_is_bounded(self) -> None:
         frontier = self.crawl.frontier
-        busy = len(frontier._hosts) - len(frontier._residents.idle)
-        assert len(frontier._residents.idle) <= IDLE_HOSTS
+        busy = len(frontier._hosts) - len(frontier._table.idle)
+        assert len(frontier._table.idle) <= IDLE_HOSTS
         # Beyond the bound only those that have work again, and those that robots.txt of another host led to.
         assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + len(self.led_to)
         for host in frontier._hosts.values():
-            assert len(host.head) <= 2 * frontier._residents.head_size() + 8
+            assert len(host.head) <= 2 * frontier._table.head_size() + 8
             seqs = [entry[1] for entry in host.head] + [entry[1] for entry in host.deferred]
             assert len(set(seqs)) == len(seqs), "a URL stands twice in memory"
 
     @invariant()
     def places_are_counted_right(self) -> None:
         frontier = self.crawl.frontier
-        assert Counter(host.place for host in frontier._hosts.values()) == +Counter(
+        assert Counter(host.state for host in frontier._hosts.values()) == +Counter(
             dict(enumerate(frontier._bench.count))
         )
 

@@ -8,16 +8,16 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core import residents as core
+from gossamer.core import host_table as core
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
-from gossamer.core.priority import OrderName, ordering
+from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import (
@@ -48,7 +48,7 @@ class Bench:
         now: float = NOW,
         was_clean: bool = True,
     ) -> None:
-        how = ordering(OrderName.BREADTH)
+        how = ordering(QueueOrder.BREADTH)
         limits = limits or FrontierLimits()
         self.ledger = ledger or MemoryLedger()
         self.events: list[Event] = []
@@ -57,7 +57,7 @@ class Bench:
             Frontier(limits, Pace(delay_s, host_connections), how, "gossamer"),
             Intake(Scope(Reach.ANY, excludes=()), how, max_depth=limits.max_depth, max_links_per_page=1000),
             self.ledger,
-            Narrator(self.events.append, now),
+            EventEmitter(self.events.append, now),
         )
         self.now = now
         self.crawl.restore(now, was_clean=was_clean)
@@ -175,7 +175,7 @@ def test_a_domain_budget_is_kept_by_all_its_hosts_together() -> None:
     bench.end(page, Outcome.CLIENT_ERROR)
     (other,) = bench.orders(after_s=1.0)
     bench.end(other)
-    assert bench.crawl.tally.pages == 1
+    assert bench.crawl.totals.pages == 1
 
 
 @pytest.mark.parametrize("restarts", [1, 2])
@@ -190,7 +190,7 @@ def test_a_host_that_woke_up_is_not_lost_by_a_crash(tmp_path: Path, restarts: in
     (other,) = bench.orders()
     assert other.host == "b.test"
     for _ in range(restarts):
-        bench.crawl.keep_tally(0.0, 0.0, bench.now)
+        bench.crawl.save_totals(0.0, 0.0, bench.now)
         ledger.close()
         ledger = LocalLedger(tmp_path / "state")
         ledger.open()
@@ -201,7 +201,7 @@ def test_a_host_that_woke_up_is_not_lost_by_a_crash(tmp_path: Path, restarts: in
             bench.crawl.complete(Result(order_id, Outcome.OK, status=200), bench.now)
         bench.orders(after_s=500.0)
     assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
-    assert bench.crawl.tally.pages == 2
+    assert bench.crawl.totals.pages == 2
     ledger.close()
 
 
@@ -232,7 +232,7 @@ def test_a_sleeping_host_that_robots_of_another_lead_to_is_awake_for_good(tmp_pa
     (robots,) = bench.orders()
     bench.end(robots, Outcome.REDIRECT, redirect_to="http://b.test/robots.txt")
     (moved,) = bench.orders(after_s=1.0)
-    assert (moved.url, ledger.sleeping()[0]) == ("http://b.test/robots.txt", 1)
+    assert (moved.url, ledger.swapped_out()[0]) == ("http://b.test/robots.txt", 1)
     bench.end(moved, robots=b"User-agent: *\nDisallow: /\n")
     (own,) = bench.orders(after_s=1.0)
     bench.end(own)
@@ -243,7 +243,7 @@ def test_a_sleeping_host_that_robots_of_another_lead_to_is_awake_for_good(tmp_pa
     bench.orders(after_s=1.0)
     awake = bench.crawl.frontier.record_of("b.test")
     assert awake is not None
-    assert (awake.asleep_until, ledger.sleeping()[0]) == (0.0, 0)
+    assert (awake.swapped_out_until, ledger.swapped_out()[0]) == (0.0, 0)
     ledger.close()
 
 
@@ -256,7 +256,7 @@ def test_a_host_that_is_needed_again_before_it_sleeps_stays_awake(monkeypatch: p
     bench.end(page, links=[link_to("http://a.test/2")])
     bench.crawl.orders(bench.now)
     is_resident = bench.crawl.frontier.knows("a.test")
-    assert is_resident is (bench.ledger.sleeping()[0] == 0), "in one place or the other"
+    assert is_resident is (bench.ledger.swapped_out()[0] == 0), "in one place or the other"
     urls = []
     while orders := bench.orders(after_s=20.0):
         urls += [order.url for order in orders]
@@ -273,7 +273,7 @@ def test_a_commit_before_urls_are_denied_does_not_keep_them_queued(tmp_path: Pat
     bench.end(robots, robots=b"User-agent: *\nDisallow: /\n")
     ledger.commit()
     assert bench.orders(after_s=2.0) == []
-    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    bench.crawl.save_totals(0.0, 0.0, bench.now)
     again = Bench(ledger=_reopened(ledger, tmp_path), now=bench.now)
     assert again.crawl.frontier.queued == 0
     assert again.crawl.why_over(again.now, 300.0) == "exhausted"
@@ -284,9 +284,9 @@ def test_arrival_goes_on_after_a_redirect_to_another_spelling() -> None:
     bench = Bench("http://a.test/0?utm_source=x")
     (page,) = bench.past_robots()
     bench.end(page, Outcome.REDIRECT, redirect_to="http://a.test/0")
-    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    bench.crawl.save_totals(0.0, 0.0, bench.now)
     again = Bench("http://a.test/1", ledger=bench.ledger, now=bench.now)
-    places = [(url.rank, url.seq) for url in again.ledger.refill(link_to("http://a.test/").id[:8], None, 9)]
+    places = [(url.priority, url.seq) for url in again.ledger.read_queue(link_to("http://a.test/").id[:8], None, 9)]
     assert len(places) == len(set(places)) == 2
 
 
@@ -349,7 +349,7 @@ def test_sitemaps_that_robots_list_are_read_and_their_pages_followed() -> None:
         ("http://a.test/one/page", OrderKind.PAGE),
         ("http://a.test/rel/page", OrderKind.PAGE),
     }
-    assert bench.crawl.tally.pages == 3, "a sitemap is no page"
+    assert bench.crawl.totals.pages == 3, "a sitemap is no page"
 
 
 def test_the_second_page_with_a_content_points_to_the_first() -> None:
@@ -360,7 +360,7 @@ def test_the_second_page_with_a_content_points_to_the_first() -> None:
     record = bench.ledger.look_up(second.url_id)
     assert record is not None
     assert record.duplicate_of == first.url_id
-    assert bench.crawl.tally.duplicates == 1
+    assert bench.crawl.totals.duplicates == 1
     assert bench.ledger.is_seen(link_to("http://c.test/").id), "its links are followed all the same"
 
 
@@ -395,14 +395,14 @@ def test_dead_letters_can_be_queued_again() -> None:
     bench = Bench("http://a.test/0", "http://a.test/1")
     (page,) = bench.past_robots()
     bench.end(page, Outcome.CLIENT_ERROR)
-    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    bench.crawl.save_totals(0.0, 0.0, bench.now)
     second = Bench(ledger=bench.ledger, now=bench.now + 10.0)
     fresh = Crawl(
         CrawlRules(),
-        Frontier(FrontierLimits(), Pace(1.0, 1), ordering(OrderName.BREADTH), "gossamer"),
+        Frontier(FrontierLimits(), Pace(1.0, 1), ordering(QueueOrder.BREADTH), "gossamer"),
         second.crawl._intake,
         bench.ledger,
-        Narrator(second.events.append, second.now),
+        EventEmitter(second.events.append, second.now),
     )
     assert fresh.retry_dead(lambda row: row.outcome == "timeout", second.now) == 0
     assert fresh.retry_dead(lambda row: row.outcome == "client_error", second.now) == 1
@@ -430,7 +430,7 @@ def test_an_answer_read_back_from_the_archive_counts_like_one_that_just_came() -
         for request in again.orders(after_s=1.0):
             again.end(request)
     assert again.crawl.why_over(again.now, 300.0) == "exhausted"
-    assert again.crawl.tally.pages == 3
+    assert again.crawl.totals.pages == 3
 
 
 def test_orders_that_nobody_will_finish_go_back_to_the_queue() -> None:
@@ -442,7 +442,7 @@ def test_orders_that_nobody_will_finish_go_back_to_the_queue() -> None:
     (again,) = bench.orders(after_s=1.0)
     assert (again.url, again.attempt) == (page.url, 0)
     bench.crawl.complete(Result(page.id, Outcome.OK, status=200), bench.now)
-    assert bench.crawl.tally.pages == 0, "a late answer to an order that was given back counts for nothing"
+    assert bench.crawl.totals.pages == 0, "a late answer to an order that was given back counts for nothing"
 
 
 def test_after_a_kill_a_host_is_left_alone_for_what_it_may_have_asked_for() -> None:

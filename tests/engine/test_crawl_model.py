@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core import residents
+from gossamer.core import host_table
 from gossamer.ports import Ledger
 
 from .model import CrawlModel
@@ -32,7 +32,7 @@ class CrawlOnDisk(CrawlModel):
     @rule(is_whole=st.booleans())
     def commit(self, is_whole: bool) -> None:
         self.finish_writing()
-        self.crawl.keep_tally(0.0, 0.0, self.now)
+        self.crawl.save_totals(0.0, 0.0, self.now)
         assert isinstance(self.ledger, LocalLedger)
         self.write = self.ledger.seal()
         if is_whole:
@@ -69,8 +69,8 @@ class CrawlOnDisk(CrawlModel):
 def little_memory() -> Iterator[None]:
     """Let hosts and URLs come and go at the slightest occasion."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(residents, "LEAST_HEAD_URLS", 1)
-        patch.setattr(residents, "LONG_WAIT_S", 3.0)
+        patch.setattr(host_table, "MIN_HEAD_URLS", 1)
+        patch.setattr(host_table, "LONG_WAIT_S", 3.0)
         yield
 
 

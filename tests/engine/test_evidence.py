@@ -43,7 +43,7 @@ def test_a_pattern_in_quarantine_is_told_and_held() -> None:
     (event,) = bench.told(EventName.TRAP_QUARANTINED)
     assert event.rule.startswith("a.test/shop?")
     assert bench.crawl.frontier.queued == 0
-    assert bench.crawl.tally.dead == event.links > 0
+    assert bench.crawl.totals.dead == event.links > 0
     (quarantine,) = read_quarantines(bench.ledger)
     assert quarantine.held == event.links
 
@@ -52,13 +52,13 @@ def test_what_is_released_is_queued_again() -> None:
     bench = trap()
     name = read_quarantines(bench.ledger)[0].name
     held = read_quarantines(bench.ledger)[0].held
-    bench.crawl.keep_tally(0.0, 0.0, bench.now)
+    bench.crawl.save_totals(0.0, 0.0, bench.now)
     assert release(bench.ledger, "no.such/pattern") is None
     assert release(bench.ledger, name) == held
     assert release(bench.ledger, name) is None
     again = Bench(ledger=bench.ledger, limits=LIMITS, now=bench.now)
     assert again.crawl.frontier.queued == held
-    assert again.crawl.tally.dead == 0
+    assert again.crawl.totals.dead == 0
     assert again.orders(after_s=10.0)
 
 
@@ -132,7 +132,7 @@ def test_every_tenth_visit_asks_for_the_whole_page(visits: int, is_conditional: 
     row = bench.ledger.look_up(order.url_id)
     assert row is not None
     row.visits = visits
-    bench.ledger.settle(queued_from(order.url_id, "a.test", row), row)
+    bench.ledger.finish(queued_from(order.url_id, "a.test", row), row)
     (other,) = bench.orders(after_s=5.0)
     bench.now += 5.0
     bench.end(other, links=[link_to("http://a.test/")])

@@ -44,7 +44,7 @@ def test_a_near_duplicate_names_the_page_it_repeats_and_how_much() -> None:
     assert not row(bench, first).near_duplicate_of
     assert row(bench, second).near_duplicate_of == first.url_id
     assert 0.9 <= row(bench, second).similarity < 1
-    assert bench.crawl.tally.near_duplicates == 1
+    assert bench.crawl.totals.near_duplicates == 1
     told = [event for event in bench.events if event.event is EventName.NEAR_DUPLICATE]
     assert [(event.url, event.target) for event in told] == [(second.url, first.url)]
     assert told[0].similarity == pytest.approx(row(bench, second).similarity, abs=1e-3)
@@ -56,7 +56,7 @@ def test_an_exact_duplicate_is_no_near_duplicate_too() -> None:
     assert row(bench, second).duplicate_of
     assert row(bench, third).duplicate_of
     assert not row(bench, second).near_duplicate_of
-    assert (bench.crawl.tally.duplicates, bench.crawl.tally.near_duplicates) == (2, 0)
+    assert (bench.crawl.totals.duplicates, bench.crawl.totals.near_duplicates) == (2, 0)
 
 
 def test_likeness_does_not_drift_from_copy_to_copy() -> None:
@@ -85,19 +85,19 @@ def test_links_of_near_duplicates_are_followed_as_those_of_copies_are(follows: b
 def test_a_page_that_says_nothing_repeats_nothing() -> None:
     bench = Bench(*seeds(2))
     crawled(bench, "", "")
-    assert bench.crawl.tally.near_duplicates == 0
+    assert bench.crawl.totals.near_duplicates == 0
 
 
 def test_nothing_is_compared_where_it_is_off() -> None:
     bench = Bench(*seeds(2), rules=CrawlRules(near_dup=NearDup.OFF))
     crawled(bench, FIRST, NEAR)
-    assert bench.crawl.tally.near_duplicates == 0
+    assert bench.crawl.totals.near_duplicates == 0
 
 
 def visit_again(bench: Bench, order: Order, said: str) -> None:
     record = bench.ledger.look_up(order.url_id)
     assert record is not None
-    url = QueuedUrl(order.url, order.url_id, order.host, record.rank, record.seq, record.depth)
+    url = QueuedUrl(order.url, order.url_id, order.host, record.priority, record.seq, record.depth)
     bench.ledger.requeue(url)
     again = bench.crawl.adopt(link_to(order.url), bench.now)
     assert again is not None
@@ -109,7 +109,7 @@ def test_a_page_is_no_near_duplicate_of_itself_at_a_later_visit() -> None:
     (first,) = crawled(bench, FIRST)
     visit_again(bench, first, NEAR)
     assert not row(bench, first).near_duplicate_of
-    assert bench.crawl.tally.near_duplicates == 0
+    assert bench.crawl.totals.near_duplicates == 0
 
 
 def test_a_page_that_others_may_repeat_is_never_marked_later() -> None:

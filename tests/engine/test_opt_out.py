@@ -16,7 +16,7 @@ def test_a_host_that_opts_out_is_asked_no_more() -> None:
     crawl, driver = scenario.prepare()
     driver.run(until=START + 10)
     crawl.opt_out(frozenset({"h0.test"}), driver.now)
-    before, since = crawl.tally.dead, driver.now
+    before, since = crawl.totals.dead, driver.now
     assert driver.run() == "exhausted"
     late = [request for request in driver.requests if request.host == "h0.test" and request.at > since + 0.1]
     assert late == []

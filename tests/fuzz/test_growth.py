@@ -49,7 +49,7 @@ SHAPES: dict[str, Reader] = {
     "sitemap lines": lambda n: parse_sitemap(b"http://a.test/\n" * n),
     "fingerprint": lambda n: text_fingerprint(b"path and more " * n, "http://a.test/path/and/more?x=path"),
 }
-LEAST_S = 0.02
+MIN_S = 0.02
 GROWTH = 9.0  # for four times the input: quadratic would be 16
 
 
@@ -65,6 +65,6 @@ def cpu_s(reader: Reader, count: int) -> float:
 @pytest.mark.parametrize("name", SHAPES)
 def test_time_grows_with_the_input(name: str) -> None:
     reader, count = SHAPES[name], 250
-    while cpu_s(reader, count) < LEAST_S and count < 60_000:
+    while cpu_s(reader, count) < MIN_S and count < 60_000:
         count *= 2
-    assert cpu_s(reader, 4 * count) < GROWTH * max(cpu_s(reader, count), LEAST_S / 2)
+    assert cpu_s(reader, 4 * count) < GROWTH * max(cpu_s(reader, count), MIN_S / 2)

@@ -197,7 +197,7 @@ def test_parquet_has_the_columns_of_common_crawl_and_ours(finished: Crawled, tmp
 def test_row_groups_are_bounded_and_text_is_a_column(
     finished: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "ROWS_A_GROUP", 50)
+    monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 50)
     path = exported(finished, "parquet", tmp_path / "pages.parquet", with_text=True)
     found = pq.ParquetFile(path)
     assert found.metadata.num_row_groups == -(-finished.summary.pages // 50)

@@ -74,7 +74,7 @@ def test_a_program_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    assert not run_pinned([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, most_s=0.5).is_good
+    assert not run_pinned([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, max_s=0.5).is_good
 
 
 def test_growth_is_judged_by_all_its_limits() -> None:

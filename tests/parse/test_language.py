@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.parse.language import LEAST_LETTERS, detect_language
+from gossamer.parse.language import MIN_LETTERS, detect_language
 from gossamer.parse.language_words import ARABIC, CYRILLIC, DEVANAGARI, LATIN, LETTERS
 
 SENTENCES = [
@@ -206,7 +206,7 @@ def test_a_paragraph_is_known(code: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "12345 67890", "qwpe zxcv mnbv rtyu", "😀😀😀", "a" * (LEAST_LETTERS - 1), "\x00\ud800"]
+    "text", ["", "   ", "12345 67890", "qwpe zxcv mnbv rtyu", "😀😀😀", "a" * (MIN_LETTERS - 1), "\x00\ud800"]
 )
 def test_where_there_is_nothing_to_go_by_nothing_is_said(text: str) -> None:
     assert detect_language(text).code == ""

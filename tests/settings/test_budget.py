@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.errors import UsageError
-from gossamer.settings.budget import Budget, check_ceiling, least_bytes, parts, shown, size_from
+from gossamer.settings.budget import Budget, check_ceiling, min_bytes, parts, shown, size_from
 from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ SPARE = st.integers(0, 64 << 30)
 def test_the_parts_are_no_more_than_the_whole_and_none_is_below_its_least(
     workers: int, connections: int, max_bytes: int, spare: int
 ) -> None:
-    least = least_bytes(workers, max_bytes)
+    least = min_bytes(workers, max_bytes)
     smallest = parts(0, workers=workers, connections=connections, max_bytes=max_bytes)
     divided = parts(least + spare, workers=workers, connections=connections, max_bytes=max_bytes)
     assert sum(divided.values()) <= least + spare - (least + spare) // 10
@@ -32,7 +32,7 @@ def test_the_parts_are_no_more_than_the_whole_and_none_is_below_its_least(
 def test_a_higher_ceiling_makes_no_part_smaller(
     workers: int, connections: int, max_bytes: int, spare: int, more: int
 ) -> None:
-    whole = least_bytes(workers, max_bytes) + spare
+    whole = min_bytes(workers, max_bytes) + spare
     low = parts(whole, workers=workers, connections=connections, max_bytes=max_bytes)
     high = parts(whole + more, workers=workers, connections=connections, max_bytes=max_bytes)
     assert all(high[name] >= low[name] - len(low) for name in low), "but for what rounding takes"
@@ -40,7 +40,7 @@ def test_a_higher_ceiling_makes_no_part_smaller(
 
 @given(WORKERS, CONNECTIONS, MAX_BYTES, SPARE)
 def test_entries_fit_into_the_ceiling(workers: int, connections: int, max_bytes: int, spare: int) -> None:
-    whole = least_bytes(workers, max_bytes) + spare
+    whole = min_bytes(workers, max_bytes) + spare
     budget = Budget.of(whole, workers=workers, connections=connections, max_bytes=max_bytes)
     assert 1 <= budget.safe_connections <= budget.connections <= connections * workers
     assert budget.safe_connections == 1 or budget.safe_connections * max_bytes <= budget.bodies
@@ -59,7 +59,7 @@ def test_with_memory_to_spare_the_limits_are_those_of_no_ceiling() -> None:
 
 
 def test_a_ceiling_below_the_least_is_divided_as_the_least() -> None:
-    least = least_bytes(2, 5_000_000)
+    least = min_bytes(2, 5_000_000)
     of = {"workers": 2, "connections": 256, "max_bytes": 5_000_000}
     assert Budget.of(1, **of) == Budget.of(least, **of)
 
@@ -125,13 +125,13 @@ def test_other_kinds_of_values_are_refused(value: object) -> None:
         merged(("crawl.toml", {"memory": value}))
 
 
-@pytest.mark.parametrize(("workers", "crew"), [(1, "1 worker"), (3, "3 workers")])
-def test_too_little_is_told_with_the_least_that_is_right(workers: int, crew: str) -> None:
-    least = least_bytes(workers, 5_000_000)
+@pytest.mark.parametrize(("workers", "worker_factory"), [(1, "1 worker"), (3, "3 workers")])
+def test_too_little_is_told_with_the_least_that_is_right(workers: int, worker_factory: str) -> None:
+    least = min_bytes(workers, 5_000_000)
     with pytest.raises(UsageError) as refused:
         merged(("flags", {"memory": least - 1, "workers": workers}))
     message = str(refused.value)
-    assert f"too little for {crew}" in message
+    assert f"too little for {worker_factory}" in message
     assert message.endswith(f"right would be {shown(least)} or more")
     assert size_from(shown(least)) == least
     assert merged(("flags", {"memory": shown(least), "workers": workers})).memory == least

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.core.priority import OrderName
+from gossamer.core.priority import QueueOrder
 from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
 from gossamer.errors import UsageError
 from gossamer.settings.load import (
@@ -59,7 +59,7 @@ delay = 0.5
 connections = 4
 """
     settings = merged(("file", from_file(_file(tmp_path, text))))
-    assert (settings.order, settings.scope, settings.parse_pdf_links) == (OrderName.SCORE, Reach.PREFIX, False)
+    assert (settings.order, settings.scope, settings.parse_pdf_links) == (QueueOrder.SCORE, Reach.PREFIX, False)
     assert settings.include_pattern == ("/a", "/b")
     assert settings.max_time == 60.0
     assert settings.pace == (PaceSetting("*.example.org", 0.5, 4),)
@@ -78,7 +78,7 @@ def test_every_kind_of_value_from_the_environment() -> None:
         }
     )
     settings = merged(("environment", values))
-    assert (settings.order, settings.block_host) == (OrderName.RANDOM, ("a.test", "b.test"))
+    assert (settings.order, settings.block_host) == (QueueOrder.RANDOM, ("a.test", "b.test"))
     assert (settings.mask_queries, settings.follow_duplicates, settings.retry_wait) == (True, False, 0.5)
 
 
@@ -169,7 +169,7 @@ def test_defaults_that_depend_on_other_settings() -> None:
 def test_settings_written_to_a_folder_are_read_back_the_same(tmp_path: Path) -> None:
     settings = Settings(
         max_pages=5,
-        order=OrderName.TIERS,
+        order=QueueOrder.TIERS,
         scope=Reach.HOST,
         exclude_pattern=('a"b\\d\n\x7f\u00e4', "c"),
         include_pattern=(),
@@ -183,7 +183,7 @@ def test_settings_written_to_a_folder_are_read_back_the_same(tmp_path: Path) -> 
 
 
 def test_a_crawl_that_has_begun_keeps_its_order_but_may_change_its_limits() -> None:
-    before = Settings(max_pages=5, order=OrderName.BREADTH)
+    before = Settings(max_pages=5, order=QueueOrder.BREADTH)
     given = {"order": "score", "max_pages": 9}
     changed = changed_fixed_option(before, given, merged(("flags", given)))
     assert changed is not None

@@ -19,7 +19,7 @@ def test_a_run_stops_at_its_time_and_goes_on_from_there() -> None:
 def test_a_day_of_crawling_takes_no_time() -> None:
     web = ImaginedSites({"a.test": ImaginedHost(pages=1000, fanout=999)})
     why, crawl, driver = Scenario(web, ["http://a.test/"], delay_s=90.0).run()
-    assert (why, crawl.tally.pages) == ("exhausted", 1000)
+    assert (why, crawl.totals.pages) == ("exhausted", 1000)
     assert driver.now - START > 86_400
 
 

@@ -45,7 +45,7 @@ def test_robots_are_renewed_by_their_validators() -> None:
     why, crawl, _ = scenario.run(max_wait_s=1e9)
     assert why == "exhausted"
     assert conditions == [("", ""), ('"v1"', "yesterday"), ('"v1"', "yesterday")]
-    assert crawl.tally.robots_disallowed == 11, "/3 and /30 to /39 are still forbidden"
+    assert crawl.totals.robots_disallowed == 11, "/3 and /30 to /39 are still forbidden"
     (kept,) = scenario.ledger.robots(host_id("h.test"))
     assert (kept.status, kept.body, kept.etag) == (200, FORBIDS_3, '"v1"')
     assert kept.expires_at > START + 2 * DAY_S
@@ -128,7 +128,7 @@ def test_an_address_or_a_domain_has_a_pace_of_its_own(by: str) -> None:
     scenario = Scenario(web, [f"http://{host}/" for host in web.hosts], limits=limits, delay_s=0.5)
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
-    assert crawl.tally.pages == 280
+    assert crawl.totals.pages == 280
     shared = sorted(request.at for request in driver.requests if request.host != "free.example")
     assert len(shared) == 100
     gaps = [later - earlier for earlier, later in pairwise(shared)]
@@ -142,7 +142,7 @@ def test_an_address_that_was_asked_just_before_a_restart_is_not_asked_early() ->
     first = Scenario(web, ["http://h0.test/"], limits=limits, delay_s=0.1)
     crawl, driver = first.prepare()
     driver.run(until=START + 35)
-    crawl.keep_tally(1.0, 1.0, driver.now)
+    crawl.save_totals(1.0, 1.0, driver.now)
     again = Scenario(web, [], limits=limits, delay_s=0.1, ledger=first.ledger, started_at=driver.now)
     _, later = again.prepare()
     later.run(until=again.started_at + 60)

@@ -14,10 +14,10 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import PaceRule
-from gossamer.core.priority import OrderName
+from gossamer.core.priority import QueueOrder
 from gossamer.core.scope import Reach
 from gossamer.core.url import host_of, link_to
-from gossamer.core.workbench import Place
+from gossamer.core.workbench import HostState
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
@@ -87,7 +87,7 @@ def test_a_ready_domain_with_fewer_pages_always_goes_first() -> None:
         order = next_order(now)
         if order is not None and order.kind is OrderKind.PAGE:
             hosts = crawl.frontier._hosts
-            ready = [host.domain.pages for host in hosts.values() if host.place is Place.READY]
+            ready = [host.domain.pages for host in hosts.values() if host.state is HostState.READY]
             assert hosts[order.host].domain.pages <= min(ready, default=1 << 30)
         return order
 
@@ -96,8 +96,8 @@ def test_a_ready_domain_with_fewer_pages_always_goes_first() -> None:
     assert len(pages_of(driver)) == 60 * 12
 
 
-@pytest.mark.parametrize("order", OrderName)
-def test_a_crawl_over_one_connection_is_the_same_every_time(order: OrderName) -> None:
+@pytest.mark.parametrize("order", QueueOrder)
+def test_a_crawl_over_one_connection_is_the_same_every_time(order: QueueOrder) -> None:
     def sequence(limits: FrontierLimits) -> list[str]:
         web = many_hosts(20, 40, fanout=7)
         _, _, driver = Scenario(web, ["http://h0.test/", "http://h7.test/"], limits, delay_s=0.0, order=order).run()
@@ -297,7 +297,7 @@ def test_robots_come_first_and_are_kept() -> None:
     assert not [url for url in pages_of(driver) if url.startswith("http://a.test/1") or url == "http://a.test/2"]
     denied = [event for event in scenario.events if event.event is EventName.ROBOTS_DISALLOW]
     assert {event.line for event in denied} == {2, 3}
-    assert crawl.tally.robots_disallowed == len(denied)
+    assert crawl.totals.robots_disallowed == len(denied)
 
 
 def test_robots_are_asked_for_again_after_a_day() -> None:
@@ -337,7 +337,7 @@ def test_a_redirect_to_another_host_goes_by_that_hosts_robots() -> None:
     _, crawl, driver = scenario.run()
     seen = [request.url for request in requests_to(driver, "b.test")]
     assert seen == ["http://b.test/robots.txt", "http://b.test/"]
-    assert (crawl.tally.pages, crawl.tally.robots_disallowed) == (1, 1)
+    assert (crawl.totals.pages, crawl.totals.robots_disallowed) == (1, 1)
     record = scenario.ledger.look_up(link_to("http://a.test/").id)
     assert record is not None
     assert (record.state, record.redirect_to) == (UrlState.DONE, "http://b.test/")
@@ -374,7 +374,7 @@ def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     assert pages_of(driver) == ["http://a.test/0?utm_source=x", "http://a.test/0"]
-    assert (crawl.tally.pages, crawl.frontier.queued) == (1, 0)
+    assert (crawl.totals.pages, crawl.frontier.queued) == (1, 0)
     assert states(scenario.ledger) == {UrlState.DONE: 1}
 
 
@@ -389,7 +389,7 @@ def test_where_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> No
     scenario = Scenario(web, ["http://a.test/"], reach=Reach.HOST)
     _, crawl, driver = scenario.run()
     assert [host_of(url) for url in pages_of(driver)] == ["a.test"] + ["www.b.test"] * 3
-    crawl.keep_tally(0.0, 0.0, driver.now)
+    crawl.save_totals(0.0, 0.0, driver.now)
     again, _ = Scenario(web, [], reach=Reach.HOST, ledger=scenario.ledger).prepare()
     assert again._intake.scope.refusal("http://www.b.test/x", "www.b.test") is None, "the scope is remembered"
     assert again._intake.scope.refusal("http://c.test/x", "c.test") == "out_of_scope"
@@ -408,7 +408,7 @@ def test_a_name_that_does_not_exist_ends_in_the_dead_letters() -> None:
     assert record is not None
     assert record.outcome == "dns_not_found"
     assert crawl.frontier.queued == 0
-    assert crawl.tally.dead == 2
+    assert crawl.totals.dead == 2
 
 
 def test_a_failing_page_is_tried_four_times_with_growing_waits_and_the_host_goes_on() -> None:
@@ -421,7 +421,7 @@ def test_a_failing_page_is_tried_four_times_with_growing_waits_and_the_host_goes
     assert len(tries) == 4
     assert [wait >= least for wait, least in zip(waits, (2.0, 8.0, 32.0), strict=True)] == [True] * 3
     assert states(scenario.ledger) == {UrlState.DONE: 39, UrlState.DEAD: 1}
-    assert crawl.tally.retries == 3
+    assert crawl.totals.retries == 3
     others = [request.at for request in driver.requests if not request.url.endswith("/3")]
     assert max(others) < START + 60
 
@@ -449,7 +449,7 @@ def test_a_bare_domain_without_https_is_tried_over_http_at_once() -> None:
         "http://a.test/",
     ]
     assert driver.requests[1].at - driver.requests[0].at < 1.2, "at once, but for the delay"
-    assert crawl.tally.pages == 3
+    assert crawl.totals.pages == 3
     assert crawl.frontier.queued == 0
 
 
@@ -459,7 +459,7 @@ def test_only_a_guess_falls_back_to_http() -> None:
 
     why, crawl, _ = Scenario(site(pages=3, says=says), ["https://a.test/"]).run()
     assert why == "parked"
-    assert (crawl.tally.pages, crawl.frontier.queued) == (0, 1)
+    assert (crawl.totals.pages, crawl.frontier.queued) == (0, 1)
 
 
 # -- limits ---------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def test_max_pages_is_exact(connections: int) -> None:
         web, [f"http://h{n}.test/" for n in range(30)], FrontierLimits(connections=connections, max_pages=57)
     )
     why, crawl, _ = scenario.run()
-    assert (why, crawl.tally.pages) == ("max_pages", 57)
+    assert (why, crawl.totals.pages) == ("max_pages", 57)
 
 
 def _pages_by_host(ledger: Ledger) -> Counter[str]:
@@ -497,7 +497,7 @@ def test_budgets_are_exact_and_raising_them_goes_on() -> None:
         assert count <= 4
         by_domain[host.partition(".")[2]] += count
     assert set(by_domain.values()) == {6}
-    crawl.keep_tally(0.0, 0.0, driver.now)
+    crawl.save_totals(0.0, 0.0, driver.now)
     more = Scenario(web, [], FrontierLimits(max_pages_per_host=10), ledger=scenario.ledger, started_at=driver.now)
     why, _, second = more.run()
     assert why == "exhausted"
@@ -577,7 +577,7 @@ def test_the_first_pass_tries_reserves_where_a_domain_fails() -> None:
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     # The first URL and three reserves: domains 0 to 3.
-    assert crawl.tally.unique_domains == 1 + 4
+    assert crawl.totals.unique_domains == 1 + 4
     fetched = Counter(host_of(url) for url in pages_of(driver))
     assert fetched == {"hub.test": 1, **{f"d{n}.test": min(n + 1, 4) for n in range(10)}}
 
@@ -587,10 +587,10 @@ def test_the_first_pass_stops_at_its_target() -> None:
     scenario = Scenario(web, ["http://h0.test/"], FrontierLimits(connections=1, max_depth=50), target_domains=20)
     why, crawl, driver = scenario.run()
     assert why == "target_domains"
-    assert crawl.tally.unique_domains == 20
+    assert crawl.totals.unique_domains == 20
     assert len(pages_of(driver)) == 20
     again, _ = Scenario(web, [], ledger=scenario.ledger, target_domains=20).prepare()
-    crawl.keep_tally(0.0, 0.0, driver.now)
+    crawl.save_totals(0.0, 0.0, driver.now)
     assert again.orders(driver.now) == []
     assert again.why_over(driver.now, 300.0) == "target_domains", "a reached target stays reached"
 
@@ -600,8 +600,8 @@ def test_after_the_target_the_normal_policy_goes_on_where_asked() -> None:
     rules = CrawlRules(continues_after_target=True)
     why, crawl, _ = Scenario(web, ["http://h0.test/"], target_domains=4, rules=rules).run()
     assert why == "exhausted"
-    assert crawl.tally.unique_domains == 10
-    assert crawl.tally.pages > 10
+    assert crawl.totals.unique_domains == 10
+    assert crawl.totals.pages > 10
 
 
 def test_a_redirect_within_a_domain_does_not_use_up_its_reserves() -> None:
@@ -622,7 +622,7 @@ def test_a_redirect_within_a_domain_does_not_use_up_its_reserves() -> None:
         "http://www.d.test/gone",
         "http://d.test/2",
     ]
-    assert crawl.tally.unique_domains == 3
+    assert crawl.totals.unique_domains == 3
 
 
 # -- stopping and going on ------------------------------------------------------------------------
@@ -643,7 +643,7 @@ def test_a_crawl_that_is_taken_up_again_loses_nothing(limits: FrontierLimits, st
     crawl, first = scenario.prepare()
     assert first.run(until=START + stop_after_s) == "time"
     flying = _flying(first)
-    crawl.keep_tally(0.0, 0.0, first.now)
+    crawl.save_totals(0.0, 0.0, first.now)
     again = Scenario(web, ["http://h0.test/"], limits, ledger=scenario.ledger, started_at=first.now, was_clean=False)
     why, resumed, second = again.run()
     assert why == "exhausted"
@@ -651,7 +651,7 @@ def test_a_crawl_that_is_taken_up_again_loses_nothing(limits: FrontierLimits, st
     both = Counter(pages_of(first) + pages_of(second))
     assert set(both) == {f"http://h{n}.test/{m or ''}" for n in range(20) for m in range(12)}
     assert {url for url, count in both.items() if count > 1} <= flying, "only what was in flight is fetched again"
-    assert resumed.tally.pages == 240
+    assert resumed.totals.pages == 240
     for host in {request.host for request in second.requests}:
         before = max((r.at for r in requests_to(first, host) if r.at <= first.now), default=0.0)
         assert min(r.at for r in requests_to(second, host)) >= before + 1.0 - 1e-6
@@ -664,7 +664,7 @@ def test_a_killed_crawl_goes_on_from_its_last_commit(tmp_path: Path) -> None:
     ledger.open()
     crawl, first = Scenario(web, ["http://h0.test/", "http://h5.test/"], limits, ledger=ledger).prepare()
     first.run(until=START + 8.0)
-    crawl.keep_tally(0.0, 0.0, first.now)
+    crawl.save_totals(0.0, 0.0, first.now)
     ledger.commit()
     committed = {record.url for _, record in ledger.urls() if record.state is UrlState.DONE}
     first.run(until=START + 12.0)
@@ -678,7 +678,7 @@ def test_a_killed_crawl_goes_on_from_its_last_commit(tmp_path: Path) -> None:
     assert why == "exhausted"
     assert states(killed) == {UrlState.DONE: 200}
     assert not committed & set(pages_of(second))
-    assert resumed.tally.pages == 200
+    assert resumed.totals.pages == 200
     assert min(request.at for request in second.requests) >= first.now + 1.0 - 1e-6, "all count as asked at restart"
     killed.close()
 
@@ -689,7 +689,7 @@ def test_promises_outlive_a_restart() -> None:
     crawl, first = scenario.prepare()
     assert first.run(max_wait_s=300.0) == "parked"
     refused_at = next(request.until for request in first.requests if request.url.endswith("/2"))
-    crawl.keep_tally(0.0, 0.0, first.now)
+    crawl.save_totals(0.0, 0.0, first.now)
     again = Scenario(web, [], ledger=scenario.ledger, started_at=first.now + 5)
     _, second = again.prepare()
     second.run(max_wait_s=1e9, until=first.now + 3000)
@@ -701,7 +701,7 @@ def test_a_clock_set_back_freezes_nobody() -> None:
     scenario = Scenario(web, ["http://a.test/"])
     crawl, first = scenario.prepare()
     first.run(until=START + 2.5)
-    crawl.keep_tally(0.0, 0.0, first.now)
+    crawl.save_totals(0.0, 0.0, first.now)
     a_year_ago = START - 365 * 86400
     why, _, second = Scenario(web, [], ledger=scenario.ledger, started_at=a_year_ago).run()
     assert why == "exhausted"
@@ -723,6 +723,6 @@ def test_work_that_a_lost_worker_had_is_done_by_another() -> None:
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     assert states(scenario.ledger) == {UrlState.DONE: 40}
-    assert crawl.tally.errors == 0
+    assert crawl.totals.errors == 0
     for host in web.hosts:
         _check_pace(driver, host, 1.0)

@@ -53,7 +53,7 @@ def test_a_perfect_crawl_is_clean_and_complete() -> None:
     assert report.is_clean
     assert report.is_complete
     assert report.coverage == 1.0
-    assert report.least_gap_s == 1.0
+    assert report.min_gap_s == 1.0
     assert report.strays == 0
     assert report.render().endswith("clean")
 

@@ -96,7 +96,7 @@ def test_a_good_crawler_is_found_clean_and_complete_by_what_the_server_saw(fresh
     strict_pages = sum(site.pages for site in sites_of(fresh) if site.strict_pace_s)
     assert report.is_clean, report.render()
     assert report.missing == strict_pages
-    assert report.most_at_once == 1
+    assert report.max_at_once == 1
 
 
 def test_the_operator_can_ask_the_running_server_for_its_audit_log_and_plan(fresh: RunningWeb) -> None:

@@ -60,7 +60,7 @@ def test_parents_in_a_circle_end(ledger: MemoryLedger, tmp_path: Path) -> None:
 def test_a_queued_url_has_a_place_and_waits_for_its_host(ledger: MemoryLedger, tmp_path: Path) -> None:
     life = _life(ledger, "http://a.test/child/grandchild", tmp_path)
     assert life.queue is not None
-    assert (life.queue.rank, life.queue.seq, life.queue.ahead, life.queue.queued) == (2, 3, 2, 3)
+    assert (life.queue.priority, life.queue.seq, life.queue.ahead, life.queue.queued) == (2, 3, 2, 3)
     assert life.waits_for == ["its host's delay of 5 s, over in 2.0 s"]
 
 
@@ -134,7 +134,7 @@ def test_a_duplicate_names_the_first(ledger: MemoryLedger, tmp_path: Path) -> No
     row = ledger.look_up(child.id)
     assert row is not None
     row.state, row.duplicate_of = UrlState.DONE, link_to("http://a.test/").id
-    ledger.settle(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
+    ledger.finish(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
     assert _life(ledger, "http://a.test/child", tmp_path).duplicate_of == "http://a.test/"
 
 
@@ -143,5 +143,5 @@ def test_a_near_duplicate_names_the_page_it_repeats(ledger: MemoryLedger, tmp_pa
     row = ledger.look_up(child.id)
     assert row is not None
     row.state, row.near_duplicate_of, row.similarity = UrlState.DONE, link_to("http://a.test/").id, 0.95
-    ledger.settle(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
+    ledger.finish(QueuedUrl(child.url, child.id, "a.test", 1, 2, 1), row)
     assert _life(ledger, "http://a.test/child", tmp_path).near_duplicate_of == "http://a.test/"

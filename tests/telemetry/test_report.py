@@ -84,7 +84,7 @@ def _hostile_report(folder: Path, summary: Crawled) -> Report:
         assert row is not None
         row.url, row.state, row.outcome, row.error = f"http://a.test/{EVIL}", state, outcome, f"line 1: {EVIL}"
         row.language = row.content_type = row.title = row.truncated = EVIL
-        ledger.settle(url, row)
+        ledger.finish(url, row)
     ledger.commit()
     write_events(
         folder / "events",

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(report: AuditReport) -> None:
-    gap = "" if report.least_gap_s is None else f"; least gap at a host {report.least_gap_s * 1000:,.1f} ms"
+    gap = "" if report.min_gap_s is None else f"; least gap at a host {report.min_gap_s * 1000:,.1f} ms"
     print(
         f"{count(report.requests)} requests to {count(report.hosts)} hosts in {count(report.runs)} runs, "
         f"{count(report.robots_requests)} of them for robots.txt{gap}"

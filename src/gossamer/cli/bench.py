@@ -32,7 +32,7 @@ from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import count, size
 
 PAGES = 5000
-PAGES_A_DOMAIN = 100  # with one request at a time to a host, enough hosts to be busy with
+PAGES_PER_DOMAIN = 100  # with one request at a time to a host, enough hosts to be busy with
 
 
 class Figures(Struct, frozen=True):
@@ -99,7 +99,7 @@ def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Ma
     if given_seeds:
         yield seeds_from(given_seeds), {}
         return
-    plan = preset("plain", domains=max(10, min(200, pages // PAGES_A_DOMAIN)), pages=pages)
+    plan = preset("plain", domains=max(10, min(200, pages // PAGES_PER_DOMAIN)), pages=pages)
     with RunningWeb(plan) as web:
         own = {"dns": web.dns_address, "allow_network": ("127.0.0.0/8",), "politeness_ms": 0, "scope": "any"}
         yield seeds_from(web.seeds(10)), own
@@ -127,16 +127,16 @@ def _figures(
     summary: Summary, workers: int, hub_cpu_s: float, start_cpu_s: float, stages: StageProfile | None
 ) -> Figures:
     worker_cpu_s = summary.cpu_seconds - summary.hub_cpu_seconds
-    ms_a_page = 1000 / max(1, summary.pages)
+    ms_per_page = 1000 / max(1, summary.pages)
     return Figures(
         pages=summary.pages,
         fetches=summary.fetches,
         seconds=summary.seconds,
         pages_per_second=summary.pages_per_second,
         workers=workers,
-        cpu_ms_per_page=round(ms_a_page * (hub_cpu_s + worker_cpu_s), 4),
-        hub_cpu_ms_per_page=round(ms_a_page * summary.crawl_cpu_seconds, 4),
-        worker_cpu_ms_per_page=round(ms_a_page * worker_cpu_s, 4),
+        cpu_ms_per_page=round(ms_per_page * (hub_cpu_s + worker_cpu_s), 4),
+        hub_cpu_ms_per_page=round(ms_per_page * summary.crawl_cpu_seconds, 4),
+        worker_cpu_ms_per_page=round(ms_per_page * worker_cpu_s, 4),
         start_cpu_seconds=round(start_cpu_s, 3),
         peak_private_bytes=summary.peak_private_bytes,
         loop_stall_p99_ms=summary.loop_stall_p99_ms,

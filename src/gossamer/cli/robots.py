@@ -9,7 +9,7 @@ from pathlib import Path
 from gossamer.cli.contact import with_contact
 from gossamer.cli.one import OneFetch, one_settings, settings_of
 from gossamer.core.robots import RobotsRules, parse_robots
-from gossamer.core.robots_book import rules_from
+from gossamer.core.robots_state import rules_from
 from gossamer.core.url import canonical, origin_of, path_of
 from gossamer.errors import UsageError
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import OrderName
+from gossamer.core.priority import QueueOrder
 from gossamer.sim.scenarios import Scenario, many_hosts
 from gossamer.telemetry.text import count, duration
 
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-pages", "-n", type=int, metavar="N", help="stop after N pages")
     parser.add_argument("--slow-hosts", type=int, default=0, metavar="N", help="hosts with a Crawl-delay of 60 s")
     parser.add_argument("--dead-hosts", type=int, default=0, metavar="N", help="hosts that answer 500")
-    parser.add_argument("--order", choices=[order.value for order in OrderName], default="breadth", help="(breadth)")
+    parser.add_argument("--order", choices=[order.value for order in QueueOrder], default="breadth", help="(breadth)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
         [f"http://{name}/" for name in names],
         FrontierLimits(connections=arguments.connections, max_pages=arguments.max_pages),
         delay_s=arguments.politeness_ms / 1000,
-        order=OrderName(arguments.order),
+        order=QueueOrder(arguments.order),
     )
     why, crawl, driver = scenario.run()
     seconds = driver.now - scenario.started_at
     busiest = Counter(request.host for request in driver.requests).most_common(1)
-    print(f"pages        {count(crawl.tally.pages)}")
+    print(f"pages        {count(crawl.totals.pages)}")
     print(f"requests     {count(len(driver.requests))}")
-    print(f"it would take {duration(seconds)}: {crawl.tally.pages / seconds if seconds else 0:.1f} pages/s")
+    print(f"it would take {duration(seconds)}: {crawl.totals.pages / seconds if seconds else 0:.1f} pages/s")
     print(f"finished     {why}; {count(crawl.frontier.queued)} URLs left")
     if busiest:
         print(f"bound by     {busiest[0][0]}: {count(busiest[0][1])} requests, one at a time")

@@ -178,7 +178,7 @@ def _waiting(life: Life) -> Lines:
     place = life.queue
     if place is not None:
         ahead = "far back" if place.ahead is None else f"{count(place.ahead)} before it"
-        yield "queue", f"rank {place.rank}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in all"
+        yield "queue", f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in all"
     yield from (("waits for", reason) for reason in life.waits_for)
 
 

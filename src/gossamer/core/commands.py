@@ -17,8 +17,8 @@ class Resolve(Struct, frozen=True):
     host: str
 
 
-class Refill(Struct, frozen=True):
-    """Read up to `count` queued URLs of a host beyond `after`; answer with `refill`."""
+class ReadQueue(Struct, frozen=True):
+    """Read up to `count` queued URLs of a host beyond `after`; answer with `read_queue`."""
 
     host: str
     after: tuple[int, int] | None
@@ -31,20 +31,20 @@ class LoadHost(Struct, frozen=True):
     host: str
 
 
-class Wake(Struct, frozen=True):
-    """There is room for hosts that sleep in the ledger; answer with `load_host` for up to `count`, then `woken`."""
+class SwapIn(Struct, frozen=True):
+    """There is room for swapped-out hosts; answer with `load_host` for up to `count`, then `swapped_in`."""
 
     count: int
 
 
-class Sleep(Struct, frozen=True):
+class SwapOut(Struct, frozen=True):
     """A host has left memory; the ledger keeps it until the time given."""
 
     host: HostRecord
     until: float
 
 
-class Bury(Struct, frozen=True):
+class KillQueue(Struct, frozen=True):
     """All that is queued at a host has failed: move it to the dead letters."""
 
     host: HostRecord
@@ -52,7 +52,7 @@ class Bury(Struct, frozen=True):
     error: str
 
 
-Command: TypeAlias = Resolve | Refill | LoadHost | Wake | Sleep | Bury
+Command: TypeAlias = Resolve | ReadQueue | LoadHost | SwapIn | SwapOut | KillQueue
 
 
 class Denied(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Denied(Struct, frozen=True):
     decision: RobotsDecision
 
 
-class Consequence(Struct):
+class Effects(Struct):
     """What follows from the end of an order, for the driver to record."""
 
     url: QueuedUrl | None = None  # the URL that the order was for; None for robots.txt

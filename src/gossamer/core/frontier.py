@@ -18,17 +18,17 @@ from heapq import heapify, heappop, heappush
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core import politeness, robots_book
-from gossamer.core.commands import Bury, Command, Consequence, Denied, Resolve, Wake
+from gossamer.core import politeness, robots_state
+from gossamer.core.commands import Command, Denied, Effects, KillQueue, Resolve, SwapIn
+from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
-from gossamer.core.residents import Residents
 from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry
 from gossamer.core.robots import RobotsDecision
-from gossamer.core.robots_errands import RobotsErrands, first_wait_s
+from gossamer.core.robots_requests import RobotsRequests, first_wait_s
 from gossamer.core.url import origin_of, path_of
-from gossamer.core.workbench import HostSlot, OriginRules, Place, RobotsErrand
+from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import (
     ANSWERED,
     DomainRecord,
@@ -42,10 +42,10 @@ from gossamer.records import (
 )
 
 CLOCK_SLACK_S = 0.005
-MOST_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
+MAX_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
 UNTOLD_DELAY_S = 1.0  # where a process died that may have been told another
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
-_READY, _BUSY, _BLOCKED, _WAITING = Place.READY, Place.BUSY, Place.BLOCKED, Place.WAITING
+_READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
 _OK, _NOT_MODIFIED, _WORKER_LOST = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.WORKER_LOST
 _PAGE, _DONE = OrderKind.PAGE, UrlState.DONE
 _IN_LINE = (_READY, _WAITING)
@@ -56,7 +56,7 @@ class _Running(Struct):
     order: Order
     host: HostSlot
     url: QueuedUrl | None
-    errand: RobotsErrand | None
+    request: RobotsRequest | None
     is_sent: bool = False
     next_at_before: float = 0.0  # of its host, when it was sent
     next_at_held: float = 0.0  # since, as long as nobody knows when it arrived; 0: not reported as sent
@@ -68,10 +68,10 @@ class Frontier:
     def __init__(self, limits: FrontierLimits, pace: Pace, ordering: Ordering, token: str) -> None:
         self.limits = limits
         self._pace = pace
-        self._residents = Residents(limits, ordering)
-        self._errands = RobotsErrands(self._residents, limits, pace, token)
+        self._table = HostTable(limits, ordering)
+        self._robots = RobotsRequests(self._table, limits, pace, token)
         # Asked for a dozen times a page.
-        self._hosts, self._bench, self._settle = self._residents.hosts, self._residents.bench, self._residents.settle
+        self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._running: dict[int, _Running] = {}
         self._denied: list[Denied] = []
         self._resolving = 0
@@ -79,9 +79,9 @@ class Frontier:
         self.pages = 0
         self.pages_in_flight = 0
         self.queued = 0  # URLs in the ledger that wait or are in flight
-        self.dormant_hosts = 0
-        self.next_dormant_at = float("inf")  # when the first of them is due, by the ledger
-        self._is_waking = False
+        self.swapped_out_hosts = 0
+        self.next_swap_in_at = float("inf")  # when the first of them is due, by the ledger
+        self._is_swapping_in = False
         self.all_asked_at = float("-inf")  # the restart after an unclean stop: nobody knows who was asked last
 
     # -- facts ---------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class Frontier:
 
     def has_room(self) -> bool:
         """Tell whether one more host may be in memory with work to do."""
-        return self._residents.has_room()
+        return self._table.has_room()
 
     def record_of(self, host: str) -> HostRecord | None:
         """Return the live record of a host in memory."""
@@ -103,22 +103,22 @@ class Frontier:
         """Bring a host into memory, with what the ledger knows of it."""
         if record.name in self._hosts:
             return
-        host = self._residents.enter(record, domain, self._pace.connections(record.name))
+        host = self._table.enter(record, domain, self._pace.connections(record.name))
         host.origins = robots
-        self._errands.note_rules(host)
+        self._robots.note_rules(host)
         self._renew_promises(host, now)
-        self._errands.hand_over(host)
-        self._settle(host, now)
+        self._robots.hand_over(host)
+        self._reschedule(host, now)
 
     def _renew_promises(self, host: HostSlot, now: float) -> None:
         """Bring stored instants onto this time line: no wait is longer than the longest that can have been meant."""
         delay_s = host.delay_s()
         record = host.record
         # What a dead process sent last may be on its way still, and it may have been told a Crawl-delay that is lost.
-        least_s = delay_s + MOST_TRANSIT_S if delay_s else 0.0
+        min_s = delay_s + MAX_TRANSIT_S if delay_s else 0.0
         if not host.origins:
-            least_s = max(least_s, UNTOLD_DELAY_S)
-        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + least_s)
+            min_s = max(min_s, UNTOLD_DELAY_S)
+        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + min_s)
         record.parked_until = min(record.parked_until, now + MAX_RETRY_AFTER_S)
         record.slowed_at = min(record.slowed_at, now)
 
@@ -126,21 +126,21 @@ class Frontier:
         """Take note that a crawl goes on that was begun before: any address or domain may have been asked just now."""
         self._bench.gates.begun_at = now
 
-    def woken(self, still_asleep: int, next_at: float) -> None:
-        """Take note that `Wake` was carried out."""
-        self.dormant_hosts = still_asleep
-        self.next_dormant_at = next_at
-        self._is_waking = False
+    def swapped_in(self, still_asleep: int, next_at: float) -> None:
+        """Take note that `SwapIn` was carried out."""
+        self.swapped_out_hosts = still_asleep
+        self.next_swap_in_at = next_at
+        self._is_swapping_in = False
 
-    def note_asleep(self, until: float) -> None:
+    def note_swapped_out(self, until: float) -> None:
         """Take note of one more host that sleeps in the ledger."""
-        self.dormant_hosts += 1
-        self.next_dormant_at = min(self.next_dormant_at, until)
+        self.swapped_out_hosts += 1
+        self.next_swap_in_at = min(self.next_swap_in_at, until)
 
     def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Take in URLs that the ledger has admitted. Those of hosts not in memory stay in the ledger."""
         touched: dict[str, HostSlot] = {}
-        most = self._residents.head_size()
+        most = self._table.head_size()
         self.queued += len(urls)
         for url in urls:
             host = self._hosts.get(url.host)
@@ -154,24 +154,24 @@ class Frontier:
             if url.not_before > now:
                 host.defer(url)
             else:
-                heappush(head, (url.rank, url.seq, url))
+                heappush(head, (url.priority, url.seq, url))
             if len(head) > 2 * most:
                 host.trim(most)
             # Behind what is first already a URL changes nothing about the turn of its host.
-            if first is None or host.head[0] is not first or host.place not in _IN_LINE:
+            if first is None or host.head[0] is not first or host.state not in _IN_LINE:
                 touched[url.host] = host
         for host in touched.values():
-            if host.place is not _BLOCKED and host.in_flight < host.connections:
-                self._settle(host, now)
+            if host.state is not _BLOCKED and host.in_flight < host.connections:
+                self._reschedule(host, now)
 
-    def refill(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
-        """Take the answer to `Refill`: URLs in order of rank and seq."""
+    def read_queue(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
+        """Take the answer to `ReadQueue`: URLs in order of priority and seq."""
         host = self._hosts[host_name]
-        host.is_refilling = False
+        host.is_reading_queue = False
         if len(urls) < asked:
             host.horizon = None
         else:
-            host.horizon = (urls[-1].rank, urls[-1].seq)
+            host.horizon = (urls[-1].priority, urls[-1].seq)
         # What was deferred beyond the horizon and is back in the head by now stands in the ledger as well.
         in_head = {seq for _, seq, _ in host.head}
         for url in urls:
@@ -181,14 +181,14 @@ class Frontier:
                 host.defer(url)
             else:
                 host.push(url)
-        self._settle(host, now)
+        self._reschedule(host, now)
 
     def learn_address(self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
         """Take the answer to `Resolve`."""
         host = self._resolved(host_name)
         host.record.addresses = addresses
         host.record.addresses_until = expires_at
-        self._settle(host, now)
+        self._reschedule(host, now)
 
     def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord:
         """Take the answer to `Resolve` where there is no usable address; return the host as it is now."""
@@ -197,12 +197,12 @@ class Frontier:
             record = host.record
             record.robots_tries += 1
             record.errors += 1
-            ban = robots_book.unreachable(record.robots_tries, first_wait_s(host, self.limits), now)
+            ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self.limits), now)
             record.parked_until, record.park_reason = ban.expires_at, error
         else:
-            self._errands.give_up(host, outcome, now)
-            self._bury(host, outcome, error)
-        self._settle(host, now)
+            self._robots.give_up(host, outcome, now)
+            self._kill_queue(host, outcome, error)
+        self._reschedule(host, now)
         return host.record
 
     def _resolved(self, host_name: str) -> HostSlot:
@@ -219,12 +219,12 @@ class Frontier:
         host = running.host
         if host.unsent == order_id:
             host.unsent = 0
-        arrived_at = max(running.order.ordered_at, sent_at) + MOST_TRANSIT_S
+        arrived_at = max(running.order.ordered_at, sent_at) + MAX_TRANSIT_S
         self._hold_gates(running, arrived_at)
         running.next_at_before = host.record.next_at
         host.hold_pace(arrived_at)
         running.next_at_held = host.record.next_at
-        self._settle(host, now)
+        self._reschedule(host, now)
 
     def _hold_gates(self, running: _Running, arrived_at: float) -> None:
         if not self._bench.gates.has_pace:
@@ -232,7 +232,7 @@ class Frontier:
         is_first_word, running.is_sent = not running.is_sent, True
         self._bench.gates.hold(running.host, running.order.addresses[0], arrived_at, is_first_word=is_first_word)
 
-    def complete(self, result: Result, now: float) -> Consequence:
+    def complete(self, result: Result, now: float) -> Effects:
         """Take note that an order has ended; return what follows from it."""
         running = self._running.pop(result.order_id)
         host, order = running.host, running.order
@@ -246,28 +246,28 @@ class Frontier:
         if host.unsent == order.id:
             host.unsent = 0
         parked_before = record.parked_until
-        self._count(record, result, now, is_robots=running.errand is not None)
-        what = Consequence(hosts=[record])
-        if running.errand is not None:
-            self._errands.end(host, running.errand, result, what, now)
-            self.queued -= len(what.fallbacks)
+        self._count(record, result, now, is_robots=running.request is not None)
+        effects = Effects(hosts=[record])
+        if running.request is not None:
+            self._robots.end(host, running.request, result, effects, now)
+            self.queued -= len(effects.fallbacks)
         elif running.url is not None:
-            self._end_page(host, running.url, result, what, now)
+            self._end_page(host, running.url, result, effects, now)
         if record.parked_until > parked_before and record.parked_until > now:
-            what.parked_s = record.parked_until - now
+            effects.parked_s = record.parked_until - now
         delay_s = record.delay_s = host.delay_s()
         if running.next_at_held and running.next_at_held == record.next_at:
             # Nothing was sent since: now that its arrival is known, the longest way it could have had counts no more.
             record.next_at = running.next_at_before
         if delay_s:
             record.next_at = max(record.next_at, asked_at + delay_s)
-        if running.errand is not None and result.outcome is _WORKER_LOST:
+        if running.request is not None and result.outcome is _WORKER_LOST:
             # The answer may have been there: whatever Crawl-delay it stated is lost with the worker.
             record.next_at = max(record.next_at, now + UNTOLD_DELAY_S)
-        self._settle(host, now)
+        self._reschedule(host, now)
         for other in freed:
-            self._settle(other, now)
-        return what
+            self._reschedule(other, now)
+        return effects
 
     @staticmethod
     def _count(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
@@ -283,41 +283,41 @@ class Frontier:
 
     # -- the end of a page -----------------------------------------------------------------------
 
-    def _end_page(self, host: HostSlot, url: QueuedUrl, result: Result, what: Consequence, now: float) -> None:
+    def _end_page(self, host: HostSlot, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
         self.pages_in_flight -= 1
         host.pages_in_flight -= 1
         host.domain.pages_in_flight -= 1
         host.out.discard(url.seq)
-        what.url = url
+        effects.url = url
         is_answered = result.outcome in ANSWERED
         wait_s = (
             None if is_answered else wait_before_retry(result.outcome, url.attempt + 1, first_wait_s(host, self.limits))
         )
         if result.outcome is _WORKER_LOST:
-            what.retry = url
+            effects.retry = url
             wait_s = 0.0
             if host.is_within(url):
                 host.push(url)
         elif wait_s is not None:
-            what.retry = self._deferred(host, url, result, wait_s, now)
+            effects.retry = self._deferred(host, url, result, wait_s, now)
         if wait_s is not None:
-            what.state = UrlState.QUEUED
-            self._residents.reopen(host.domain, now)
+            effects.state = UrlState.QUEUED
+            self._table.reopen(host.domain, now)
             return
         self.queued -= 1
         host.record.queued -= 1
-        what.state = _DONE if is_answered else UrlState.DEAD
-        what.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
-        if what.is_page:
-            self._count_page(host, what)
-        if not what.is_page or (self._residents.is_crowded() and not host.domain.pages_in_flight):
-            self._residents.reopen(host.domain, now)
+        effects.state = _DONE if is_answered else UrlState.DEAD
+        effects.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
+        if effects.is_page:
+            self._count_page(host, effects)
+        if not effects.is_page or (self._table.is_crowded() and not host.domain.pages_in_flight):
+            self._table.reopen(host.domain, now)
 
-    def _count_page(self, host: HostSlot, what: Consequence) -> None:
+    def _count_page(self, host: HostSlot, effects: Effects) -> None:
         self.pages += 1
         host.record.pages += 1
         host.domain.pages += 1
-        what.domain_pages = host.domain.pages
+        effects.domain_pages = host.domain.pages
 
     def _deferred(self, host: HostSlot, url: QueuedUrl, result: Result, wait_s: float, now: float) -> QueuedUrl:
         not_before = now + max(wait_s, min(result.retry_after_s, MAX_RETRY_AFTER_S))
@@ -330,7 +330,7 @@ class Frontier:
     def next_order(self, now: float) -> Order | None:
         """Return the request to make now, or None. Call `take_commands` first, and after None again."""
         for host in self._bench.due(now):
-            self._settle(host, now)
+            self._reschedule(host, now)
         while self.in_flight < self.limits.connections and not self._is_quota_out():
             ready = self._bench.take(now)
             if ready is None:
@@ -338,8 +338,8 @@ class Frontier:
             order = self._order_for(ready, now)
             if order is not None:
                 return order
-            if self._residents.commands:
-                # A refill must not cost its host its turn: the driver reads it, then asks again.
+            if self._table.commands:
+                # A read_queue must not cost its host its turn: the driver reads it, then asks again.
                 return None
         return None
 
@@ -357,23 +357,23 @@ class Frontier:
         if host.record.addresses_until <= now:
             self._look_up(host)
             return None
-        if host.errands:
-            return self._order_robots(host, host.errands.popleft(), now)
+        if host.robots_requests:
+            return self._order_robots(host, host.robots_requests.popleft(), now)
         if host.deferred:
             host.recall(now)
-        if not host.head or (self._residents.has_budgets and self._residents.is_spent(host)):
+        if not host.head or (self._table.has_budgets and self._table.is_budget_exhausted(host)):
             # Another host of the domain may have used up its budget since this one became ready.
-            self._settle(host, now)
+            self._reschedule(host, now)
             return None
         url = host.head[0][2]
         origin = origin_of(url.url)
         robots = host.origins.get(origin)
         if robots is None or robots.expires_at <= now:
-            asked = host.origins[origin] = robots_book.asked_again(robots)
-            errand = RobotsErrand(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
-            return self._order_robots(host, errand, now)
+            asked = host.origins[origin] = robots_state.asked_again(robots)
+            request = RobotsRequest(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
+            return self._order_robots(host, request, now)
         if robots.is_pending:
-            self._settle(host, now)
+            self._reschedule(host, now)
             return None
         heappop(host.head)
         if robots.rules is None:
@@ -390,39 +390,39 @@ class Frontier:
         if not host.in_flight:
             host.is_resolving = True
             self._resolving += 1
-            self._residents.commands.append(Resolve(host.name))
+            self._table.commands.append(Resolve(host.name))
 
     def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
         """Keep a URL whose origin's robots.txt cannot be reached; other origins of the host go on."""
         host.defer(replace(url, not_before=until))
-        if len(host.deferred) > 2 * self._residents.head_size():
+        if len(host.deferred) > 2 * self._table.head_size():
             host.record.parked_until = max(host.record.parked_until, until)
-        self._settle(host, now)
+        self._reschedule(host, now)
 
     def _deny(self, host: HostSlot, url: QueuedUrl, decision: RobotsDecision, now: float) -> None:
         self._denied.append(Denied(url, decision))
         self.queued -= 1
         host.record.queued -= 1
-        self._settle(host, now)
+        self._reschedule(host, now)
 
-    def _order_robots(self, host: HostSlot, errand: RobotsErrand, now: float) -> Order:
+    def _order_robots(self, host: HostSlot, request: RobotsRequest, now: float) -> Order:
         order = Order(
             id=self._next_order_id,
             kind=OrderKind.ROBOTS,
-            url=errand.url,
+            url=request.url,
             url_id=b"",
             host=host.name,
             addresses=host.record.addresses or _NO_ADDRESS,
             depth=0,
-            hops=errand.hops,
+            hops=request.hops,
             attempt=0,
             ordered_at=now,
-            etag=errand.etag,
-            last_modified=errand.last_modified,
+            etag=request.etag,
+            last_modified=request.last_modified,
             report_sent=self._reports_sending(host),
             needs_links=False,
         )
-        self._send_out(_Running(order, host, None, errand), now)
+        self._send_out(_Running(order, host, None, request), now)
         return order
 
     def _order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
@@ -468,15 +468,10 @@ class Frontier:
         host.unsent = order.id if delay_s else 0
         if delay_s:
             host.record.next_at = max(host.record.next_at, now + delay_s)
-        if (
-            host.place is _READY
-            and host.in_flight >= host.connections
-            and host.head
-            and not self._residents.has_budgets
-        ):
-            self._bench.move(host, _BUSY)  # what `_settle` would find, in a tenth of the time
+        if host.state is _READY and host.in_flight >= host.connections and host.head and not self._table.has_budgets:
+            self._bench.move(host, _BUSY)  # what `_reschedule` would find, in a tenth of the time
         else:
-            self._settle(host, now)
+            self._reschedule(host, now)
 
     def _reports_sending(self, host: HostSlot) -> bool:
         """Tell whether the next request must wait until this one is known to be on the wire."""
@@ -485,23 +480,28 @@ class Frontier:
     def next_wakeup(self) -> float | None:
         """Return when `next_order` can next succeed by the passing of time alone, or None."""
         due = self._bench.next_due()
-        if not self.dormant_hosts or not self._residents.has_room():
+        if not self.swapped_out_hosts or not self._table.has_room():
             return due
-        return self.next_dormant_at if due is None else min(due, self.next_dormant_at)
+        return self.next_swap_in_at if due is None else min(due, self.next_swap_in_at)
 
     def take_commands(self, now: float) -> list[Command]:
         """Return the I/O that the driver must do now."""
-        if self.dormant_hosts and self.next_dormant_at <= now and not self._is_waking and self._residents.has_room():
-            self._is_waking = True
-            room = self.limits.max_hosts_in_memory - (len(self._hosts) - len(self._residents.idle))
-            self._residents.commands.append(Wake(min(room, 1000)))
-        commands, self._residents.commands = self._residents.commands, []
+        if (
+            self.swapped_out_hosts
+            and self.next_swap_in_at <= now
+            and not self._is_swapping_in
+            and self._table.has_room()
+        ):
+            self._is_swapping_in = True
+            room = self.limits.max_hosts_in_memory - (len(self._hosts) - len(self._table.idle))
+            self._table.commands.append(SwapIn(min(room, 1000)))
+        commands, self._table.commands = self._table.commands, []
         return commands
 
     @property
     def has_commands(self) -> bool:
         """Whether there is I/O to do."""
-        return bool(self._residents.commands)
+        return bool(self._table.commands)
 
     @property
     def has_denied(self) -> bool:
@@ -513,7 +513,7 @@ class Frontier:
         denied, self._denied = self._denied, []
         return denied
 
-    def _bury(self, host: HostSlot, outcome: Outcome, error: str) -> None:
+    def _kill_queue(self, host: HostSlot, outcome: Outcome, error: str) -> None:
         self.queued -= host.record.queued
         host.record.queued = 0
         host.record.errors += 1
@@ -521,18 +521,18 @@ class Frontier:
         host.head.clear()
         host.deferred.clear()
         host.out.clear()
-        host.errands.clear()
+        host.robots_requests.clear()
         host.horizon = None
         host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
-        self._residents.commands.append(Bury(host.record, outcome, error))
+        self._table.commands.append(KillQueue(host.record, outcome, error))
 
     def block(self, host_name: str, is_blocked: bool, now: float) -> None:
         """Never ask a host again, or do so again; requests that are out are let to end."""
         host = self._hosts.get(host_name)
         if host is not None and host.record.is_blocked is not is_blocked:
             host.record.is_blocked = is_blocked
-            if host.place is not _BUSY and host.place is not _BLOCKED:
-                self._settle(host, now)
+            if host.state is not _BUSY and host.state is not _BLOCKED:
+                self._reschedule(host, now)
 
     def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
         """Drop queued URLs of a host; return those that could be dropped, which are not in flight."""
@@ -548,15 +548,15 @@ class Frontier:
         host.out -= gone & deferred
         host.record.queued -= len(gone)
         self.queued -= len(gone)
-        if host.place is not _BUSY and host.place is not _BLOCKED:
-            self._settle(host, now)
+        if host.state is not _BUSY and host.state is not _BLOCKED:
+            self._reschedule(host, now)
         return [url for url in urls if url.seq in gone]
 
     # -- what is left ----------------------------------------------------------------------------
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
-        if self.in_flight or self._residents.commands or self._denied:
+        if self.in_flight or self._table.commands or self._denied:
             return None
         if self._is_quota_out():
             return "max_pages"
@@ -574,7 +574,7 @@ class Frontier:
 
     @staticmethod
     def _is_parked(host: HostSlot, horizon: float) -> bool:
-        if host.place is not _WAITING:
+        if host.state is not _WAITING:
             return False
         at = max(host.record.next_at, host.record.parked_until)
         return at > horizon or (not host.head and bool(host.deferred) and host.deferred[0][0] > horizon)
@@ -583,9 +583,9 @@ class Frontier:
         """Return what is known of every host in memory."""
         return (host.record for host in self._hosts.values())
 
-    def places(self) -> dict[str, int]:
+    def host_states(self) -> dict[str, int]:
         """Return how many hosts are in each place."""
-        return {place.name.lower(): self._bench.count[place] for place in Place}
+        return {state.name.lower(): self._bench.count[state] for state in HostState}
 
     def is_in_flight(self, order_id: int) -> bool:
         """Tell whether an order is out."""
@@ -617,7 +617,7 @@ def _arrived_at(result: Result, best_latency_s: float) -> float:
     best, since a request may have lain unread at a server under load. (libcurl's own time of the
     first byte is taken once for many transfers and can be some milliseconds early.)
     """
-    arrived_at = max(result.sent_at, min(result.finished_at, result.sent_at + MOST_TRANSIT_S))
+    arrived_at = max(result.sent_at, min(result.finished_at, result.sent_at + MAX_TRANSIT_S))
     if result.first_byte_at and best_latency_s:
         arrived_at = max(arrived_at, min(result.finished_at, result.first_byte_at + CLOCK_SLACK_S) - best_latency_s)
     return arrived_at

@@ -6,7 +6,7 @@ are looked up here before anything is resolved: 0.05 µs instead of 2, and nothi
 What a page newly brings counts as offered only when the hub says that all of it was decided for
 good; until then it is kept by the number of its order.
 
-Memory: at most `most_hrefs` of each kind, 170 bytes each, and what the last page brought.
+Memory: at most `max_hrefs` of each kind, 170 bytes each, and what the last page brought.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TypeAlias
 
-MOST_HREFS = 50_000
-MOST_PENDING = 4_096  # pages
+MEMO_HREFS = 50_000
+MAX_PENDING = 4_096  # pages
 _NONE: frozenset[str] = frozenset()
 _Places: TypeAlias = tuple[str, str, str]
 
@@ -23,8 +23,8 @@ _Places: TypeAlias = tuple[str, str, str]
 class HrefMemo:
     """The hrefs offered lately, by what they are relative to."""
 
-    def __init__(self, most_hrefs: int = MOST_HREFS) -> None:
-        self._most_hrefs = most_hrefs
+    def __init__(self, max_hrefs: int = MEMO_HREFS) -> None:
+        self._max_hrefs = max_hrefs
         self._known: dict[str, set[str]] = {}
         self._count = 0
         self._pending: OrderedDict[int, tuple[_Places, list[str]]] = OrderedDict()
@@ -38,8 +38,8 @@ class HrefMemo:
         if fresh:
             self._pending[order_id] = places, fresh
             self._pending_count += len(fresh)
-            while len(self._pending) > MOST_PENDING or (
-                self._pending_count > self._most_hrefs and len(self._pending) > 1
+            while len(self._pending) > MAX_PENDING or (
+                self._pending_count > self._max_hrefs and len(self._pending) > 1
             ):
                 self._pending_count -= len(self._pending.popitem(last=False)[1][1])
         return fresh
@@ -51,7 +51,7 @@ class HrefMemo:
             return
         (folder, origin, scheme), hrefs = pending
         self._pending_count -= len(hrefs)
-        if self._count > self._most_hrefs:
+        if self._count > self._max_hrefs:
             self._known.clear()
             self._count = 0
         self._count += len(hrefs)

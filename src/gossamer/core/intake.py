@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.novelty import MOST_PATTERNS, Novelty
+from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
 from gossamer.core.traps import DateBudget, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 
 MEMO_URLS = 200_000
-SCORE_STEPS = 1000  # of rank to one point of a hook's score
+SCORE_STEPS = 1000  # of priority to one point of a hook's score
 DEEP = 2  # beyond this depth a host that sends over-size answers is not followed
 _NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
@@ -43,7 +43,7 @@ class Screened(Struct):
     is_final: bool = True  # whether each link would be decided the same way, found again
 
 
-class Finding(Struct, frozen=True):
+class LinkContext(Struct, frozen=True):
     """Where links come from."""
 
     depth: int  # of what is found
@@ -85,7 +85,7 @@ class Intake:
         remembers: bool = True,
         hooks: LinkHooks | None = None,
         memo_urls: int = MEMO_URLS,
-        most_patterns: int = MOST_PATTERNS,
+        max_patterns: int = MAX_PATTERNS,
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
@@ -95,22 +95,22 @@ class Intake:
         self._remembers = remembers
         self._hooks = hooks or LinkHooks()
         self._dates = DateBudget()
-        self.novelty = Novelty(most_patterns=most_patterns)
+        self.novelty = Novelty(max_patterns=max_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
         self._memo_urls = memo_urls
         self.next_seq = 1
 
-    def screen(self, links: Iterable[Link], finding: Finding, now: float) -> Screened:
+    def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
         screened = Screened(is_final=self._remembers)
-        if finding.depth > self._max_depth:
+        if context.depth > self._max_depth:
             return screened
         memo = self._memo
         for link in links:
             if link.id in memo:
                 continue
-            rule = self._refusal(link, finding)
+            rule = self._refusal(link, context)
             if rule is not None:
                 if rule in _NOT_REMEMBERED:
                     screened.is_final = False
@@ -119,57 +119,57 @@ class Intake:
                 if rule != "first_pass":
                     screened.refused.append(Refused(link, rule))
                 continue
-            if len(screened.candidates) >= self._max_links and finding.source is not _FROM_SITEMAP:
+            if len(screened.candidates) >= self._max_links and context.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue
             self._remember(link.id)
-            screened.candidates.append(self._candidate(link, finding, now))
+            screened.candidates.append(self._candidate(link, context, now))
         return screened
 
-    def _refusal(self, link: Link, finding: Finding) -> str | None:
-        if finding.source is _SEED:
+    def _refusal(self, link: Link, context: LinkContext) -> str | None:
+        if context.source is _SEED:
             return None
         url, host = link.url, link.host
         rule = self.scope.refusal(url, host)
-        if finding.kind is _SITEMAP:
+        if context.kind is _SITEMAP:
             return None if rule == "extension" else rule  # sitemap.xml.gz
         if rule is not None:
             return rule
         rule = shape_trap(url) or self._dates.refusal(url, host) or self.novelty.refusal(url, host)
-        if rule is None and host in self.heavy_hosts and finding.depth > DEEP:
+        if rule is None and host in self.heavy_hosts and context.depth > DEEP:
             rule = "oversize_host"
         if rule is not None:
             return rule
-        if self._hooks.accept is not None and not self._hooks.accept(_as_found(link, finding)):
+        if self._hooks.accept is not None and not self._hooks.accept(_as_found(link, context)):
             return "hook"
-        if self.first_pass is not None and finding.source is not Source.REDIRECT:
+        if self.first_pass is not None and context.source is not Source.REDIRECT:
             domain = registrable_domain(link.host)
-            return None if self.first_pass.lets_in(link, domain, finding.depth) else "first_pass"
+            return None if self.first_pass.lets_in(link, domain, context.depth) else "first_pass"
         return None
 
-    def _candidate(self, link: Link, finding: Finding, now: float) -> QueuedUrl:
+    def _candidate(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
         seq = self.next_seq
         self.next_seq = seq + 1
         return QueuedUrl(
             url=link.url,
             id=link.id,
             host=link.host,
-            rank=self._rank(link, finding),
+            priority=self._priority(link, context),
             seq=seq,
-            depth=finding.depth,
-            kind=finding.kind,
-            source=finding.source,
-            parent=finding.parent,
-            hops=finding.hops,
+            depth=context.depth,
+            kind=context.kind,
+            source=context.source,
+            parent=context.parent,
+            hops=context.hops,
             found_at=now,
-            https_first=finding.https_first,
+            https_first=context.https_first,
         )
 
-    def _rank(self, link: Link, finding: Finding) -> int:
-        if self._hooks.score is None or finding.source is Source.SEED:
-            return self._ordering.rank(link.url, link.id, finding.depth)
-        score = self._hooks.score(_as_found(link, finding))
+    def _priority(self, link: Link, context: LinkContext) -> int:
+        if self._hooks.score is None or context.source is Source.SEED:
+            return self._ordering.priority(link.url, link.id, context.depth)
+        score = self._hooks.score(_as_found(link, context))
         return round((100.0 - min(100.0, max(0.0, score))) * SCORE_STEPS)
 
     def note_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
@@ -190,5 +190,5 @@ class Intake:
         self._memo.add(url_id)
 
 
-def _as_found(link: Link, finding: Finding) -> FoundLink:
-    return FoundLink(link.url, link.host, finding.depth, finding.found_on)
+def _as_found(link: Link, context: LinkContext) -> FoundLink:
+    return FoundLink(link.url, link.host, context.depth, context.found_on)

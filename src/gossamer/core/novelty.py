@@ -2,11 +2,11 @@
 
 The URLs of a host fall into patterns: the path with its numbers blotted out and the names of
 its parameters, and a coarser one beside it, so that neither numbers nor ever new combinations
-of parameters escape. Of every `WINDOW` pages of a pattern at least `LEAST_NEW` must say
+of parameters escape. Of every `WINDOW` pages of a pattern at least `MIN_NEW` must say
 something that was not said before; else the pattern is in quarantine: its URLs are held, not
 forgotten, and the operator may release it. Numbered pages with new content are never held.
 
-Pure. Only hosts with `LEAST_PAGES` pages are watched. Memory: at most `MOST_PATTERNS` patterns
+Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns
 with `KNOWN` fingerprints each (10 kB a pattern); 4 µs a page, 0.05 µs a link of a host without quarantine.
 """
 
@@ -21,9 +21,9 @@ from msgspec import Struct
 from gossamer.core.url import path_of
 
 WINDOW = 100
-LEAST_NEW = 5
-LEAST_PAGES = 50
-MOST_PATTERNS = 10_000
+MIN_NEW = 5
+MIN_PAGES = 50
+MAX_PATTERNS = 10_000
 KNOWN = 48
 SAMPLES = 5
 
@@ -71,10 +71,10 @@ def patterns_of(url: str) -> tuple[str, str]:
 class Novelty:
     """What each pattern brought, and which are in quarantine."""
 
-    def __init__(self, window: int = WINDOW, least_new: int = LEAST_NEW, most_patterns: int = MOST_PATTERNS) -> None:
+    def __init__(self, window: int = WINDOW, min_new: int = MIN_NEW, max_patterns: int = MAX_PATTERNS) -> None:
         self._window = window
-        self._most_patterns = most_patterns
-        self._least_new = least_new
+        self._max_patterns = max_patterns
+        self._min_new = min_new
         self._windows: OrderedDict[str, _Window] = OrderedDict()
         self._held: dict[str, dict[str, Quarantine]] = {}
 
@@ -121,7 +121,7 @@ class Novelty:
         window = self._windows.get(name)
         if window is None:
             window = self._windows[name] = _Window()
-            if len(self._windows) > self._most_patterns:
+            if len(self._windows) > self._max_patterns:
                 self._windows.popitem(last=False)
         else:
             self._windows.move_to_end(name)
@@ -129,7 +129,7 @@ class Novelty:
 
     def _judge(self, host: str, pattern: str, window: _Window, now: float) -> Quarantine | None:
         """Close a full window: quarantine, or another window that knows what this one saw."""
-        if window.new >= self._least_new:
+        if window.new >= self._min_new:
             window.fetched = window.new = 0
             window.samples.clear()
             return None
@@ -144,12 +144,12 @@ class SoftNotFound:
 
     A host that gave `suspicious` URLs the same text is asked for a page that cannot exist. What it says
     then is its "not found", whatever the status. Nobody is asked without such a reason. At most
-    `most_hosts` hosts are watched, each with `texts` fingerprints.
+    `max_hosts` hosts are watched, each with `texts` fingerprints.
     """
 
-    def __init__(self, suspicious: int = 10, most_hosts: int = 2000, texts: int = 32) -> None:
+    def __init__(self, suspicious: int = 10, max_hosts: int = 2000, texts: int = 32) -> None:
         self._suspicious = suspicious
-        self._most_hosts = most_hosts
+        self._max_hosts = max_hosts
         self._texts = texts
         self._counts: OrderedDict[str, dict[bytes, int]] = OrderedDict()
         self._probed: OrderedDict[str, None] = OrderedDict()
@@ -161,7 +161,7 @@ class SoftNotFound:
         counts = self._counts.get(host)
         if counts is None:
             counts = self._counts[host] = {}
-            if len(self._counts) > self._most_hosts:
+            if len(self._counts) > self._max_hosts:
                 self._counts.popitem(last=False)
         count = counts.get(fingerprint, 0) + 1
         if count < self._suspicious:
@@ -170,6 +170,6 @@ class SoftNotFound:
             return False
         del self._counts[host]
         self._probed[host] = None
-        if len(self._probed) > 10 * self._most_hosts:
+        if len(self._probed) > 10 * self._max_hosts:
             self._probed.popitem(last=False)
         return True

@@ -26,10 +26,10 @@ MAX_PARK_S = 3600.0
 MAX_BACKOFF = 8  # 256 times the delay
 MAX_DELAY_S = 3600.0
 FIRST_REFUSAL_S = 5.0
-LEAST_REFUSAL_S = 2.0  # a commit is begun at once, and over by then: a refusal is durable before the next request
+MIN_REFUSAL_S = 2.0  # a commit is begun at once, and over by then: a refusal is durable before the next request
 LATENCY_NOTICED_S = 0.25  # below this the network and our own work are as large
 MAX_SLOW_STEPS = 6
-ANSWERS_A_STEP = 5
+ANSWERS_PER_STEP = 5
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
 _SERVER_ERROR = Outcome.SERVER_ERROR
 _RATE_LIMITED = Outcome.RATE_LIMITED
@@ -73,8 +73,8 @@ def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
     if not record.backoff and not record.slow_steps:
         return floor_s
     # Who asked for no delay at all gets one after failures, but not because answers take long.
-    least_s = max(floor_s, 0.5) if record.backoff else floor_s
-    return max(floor_s, min(MAX_DELAY_S, least_s * float(1 << (record.backoff + record.slow_steps))))
+    min_s = max(floor_s, 0.5) if record.backoff else floor_s
+    return max(floor_s, min(MAX_DELAY_S, min_s * float(1 << (record.backoff + record.slow_steps))))
 
 
 def note_latency(record: HostRecord, latency_s: float) -> None:
@@ -85,7 +85,7 @@ def note_latency(record: HostRecord, latency_s: float) -> None:
     best_s = record.best_latency_s
     record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.0005 * (smooth_s - best_s)
     record.answers += 1
-    if record.answers < ANSWERS_A_STEP:
+    if record.answers < ANSWERS_PER_STEP:
         return
     wanted = int(math.log2(max(1.0, smooth_s / max(record.best_latency_s, LATENCY_NOTICED_S))))
     if wanted != record.slow_steps:
@@ -116,7 +116,7 @@ def _hold_after_refusal(record: HostRecord, result: Result, now: float) -> None:
     if record.parked_until <= now:
         _double(record, result, now)
     wait_s = result.retry_after_s if result.retry_after_s > 0 else FIRST_REFUSAL_S * 2 ** max(0, record.backoff - 1)
-    record.parked_until = max(record.parked_until, now + min(max(wait_s, LEAST_REFUSAL_S), MAX_RETRY_AFTER_S))
+    record.parked_until = max(record.parked_until, now + min(max(wait_s, MIN_REFUSAL_S), MAX_RETRY_AFTER_S))
     record.park_reason = f"{result.status} Retry-After" if result.retry_after_s > 0 else str(result.status)
 
 

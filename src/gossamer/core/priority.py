@@ -1,8 +1,8 @@
-"""In what order are URLs fetched? Within a host by rank and arrival, between hosts by standing.
+"""In what order are URLs fetched? Within a host by priority and arrival, between hosts by standing.
 
-A rank is an integer made once, when the URL is admitted; lower is sooner. A standing is
+A priority is an integer made once, when the URL is admitted; lower is sooner. A standing is
 made whenever a host becomes ready, from what is known then. Pages come before documents
-and media in every order: their ranks are demoted by more than any depth can reach.
+and media in every order: their priorities are demoted by more than any depth can reach.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ YOUNG_DOMAIN_PAGES = 10
 _LATE_EXTENSIONS = DEMOTED_EXTENSIONS | SKIPPED_EXTENSIONS
 
 
-class OrderName(StrEnum):
+class QueueOrder(StrEnum):
     """The orders to choose from."""
 
     BREADTH = "breadth"
@@ -37,8 +37,8 @@ class OrderName(StrEnum):
 class Ordering(Struct, frozen=True):
     """One order: how a URL is ranked, how a ready host stands, and in which lane it waits."""
 
-    rank: Callable[[str, UrlId, int], int]  # url, id, depth
-    standing: Callable[[int, int, int], Standing]  # pages of the domain, rank and seq of the host's first URL
+    priority: Callable[[str, UrlId, int], int]  # url, id, depth
+    standing: Callable[[int, int, int], Standing]  # pages of the domain, priority and seq of the host's first URL
     lane_weights: tuple[int, ...] = (1,)
 
     def lane(self, host_rank: float) -> int:
@@ -51,12 +51,12 @@ def _demotion(url: str) -> int:
     return DEMOTION if extension_of(url) in _LATE_EXTENSIONS else 0
 
 
-def _rank_by_depth(url: str, _id: UrlId, depth: int) -> int:
+def _priority_by_depth(url: str, _id: UrlId, depth: int) -> int:
     return depth + _demotion(url)
 
 
-def _breadth_standing(domain_pages: int, rank: int, seq: int) -> Standing:
-    return domain_pages, rank, seq
+def _breadth_standing(domain_pages: int, priority: int, seq: int) -> Standing:
+    return domain_pages, priority, seq
 
 
 def score(url: str, depth: int) -> int:
@@ -76,31 +76,31 @@ def _lost_points(url: str, depth: int) -> int:
     return lost
 
 
-def _rank_by_score(url: str, _id: UrlId, depth: int) -> int:
+def _priority_by_score(url: str, _id: UrlId, depth: int) -> int:
     # Not clamped yet: the bonus comes first.
     return _lost_points(url, depth)
 
 
-def _score_standing(domain_pages: int, rank: int, seq: int) -> Standing:
+def _score_standing(domain_pages: int, priority: int, seq: int) -> Standing:
     bonus = 5 if domain_pages < YOUNG_DOMAIN_PAGES else 0
-    return max(0, min(100, rank - bonus)), seq, 0
+    return max(0, min(100, priority - bonus)), seq, 0
 
 
-def _arrival_standing(_domain_pages: int, rank: int, seq: int) -> Standing:
-    return rank, seq, 0
+def _arrival_standing(_domain_pages: int, priority: int, seq: int) -> Standing:
+    return priority, seq, 0
 
 
-def ordering(name: OrderName, seed: int = 0) -> Ordering:
+def ordering(name: QueueOrder, seed: int = 0) -> Ordering:
     """Return the order of that name; `seed` decides the random one."""
 
-    def rank_by_chance(_url: str, url_id: UrlId, _depth: int) -> int:
+    def priority_by_chance(_url: str, url_id: UrlId, _depth: int) -> int:
         return xxh3_64_intdigest(url_id, seed) >> 40
 
-    orders: Mapping[OrderName, Ordering] = {
-        OrderName.BREADTH: Ordering(_rank_by_depth, _breadth_standing),
-        OrderName.SCORE: Ordering(_rank_by_score, _score_standing),
-        OrderName.RANDOM: Ordering(rank_by_chance, _arrival_standing),
+    orders: Mapping[QueueOrder, Ordering] = {
+        QueueOrder.BREADTH: Ordering(_priority_by_depth, _breadth_standing),
+        QueueOrder.SCORE: Ordering(_priority_by_score, _score_standing),
+        QueueOrder.RANDOM: Ordering(priority_by_chance, _arrival_standing),
         # Six turns for the best third of the hosts, three for the middle, one for the rest: nobody starves.
-        OrderName.TIERS: Ordering(_rank_by_depth, _arrival_standing, lane_weights=(6, 3, 1)),
+        QueueOrder.TIERS: Ordering(_priority_by_depth, _arrival_standing, lane_weights=(6, 3, 1)),
     }
     return orders[name]

@@ -21,10 +21,10 @@ from gossamer.core.priority import Ordering, Standing
 from gossamer.core.robots import RobotsRules
 from gossamer.records import HostId, HostRecord, QueuedUrl
 
-HeadEntry: TypeAlias = tuple[int, int, QueuedUrl]  # rank, seq: unique, so the URL is never compared
+HeadEntry: TypeAlias = tuple[int, int, QueuedUrl]  # priority, seq: unique, so the URL is never compared
 
 
-class Place(IntEnum):
+class HostState(IntEnum):
     """Where a host is. Numbers, to count by: the hash of an enum's member is a call, 24 of them a page."""
 
     IDLE = 0
@@ -32,7 +32,7 @@ class Place(IntEnum):
     READY = 2
     BUSY = 3
     BLOCKED = 4
-    SPENT = 5
+    BUDGET_EXHAUSTED = 5
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class OriginRules:
 
 
 @dataclass(slots=True)
-class RobotsErrand:
+class RobotsRequest:
     """A robots.txt request to make at a host, for an origin that may be another host's after a redirect."""
 
     origin: str
@@ -83,7 +83,7 @@ class HostSlot:
     record: HostRecord
     id: HostId
     domain: DomainSlot
-    place: Place = Place.IDLE
+    state: HostState = HostState.IDLE
     ticket: int = 0
     lane: int = 0
     connections: int = 1
@@ -91,13 +91,13 @@ class HostSlot:
     horizon: tuple[int, int] | None = None  # all that is queued up to here is in memory; None: all of it
     deferred: list[tuple[float, int, QueuedUrl]] = field(default_factory=list)
     out: set[int] = field(default_factory=set)  # seq of what is in flight or deferred
-    errands: deque[RobotsErrand] = field(default_factory=deque)
+    robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
     pages_in_flight: int = 0
     unsent: int = 0  # the order that may not be on the wire yet; 0: none
     is_resolving: bool = False
-    is_refilling: bool = False
+    is_reading_queue: bool = False
     crawl_delay_s: float = 0.0
     floor_s: float = 0.0  # the least delay, before any back-off
     states_usage: bool = False  # its robots.txt says how content may be used
@@ -121,7 +121,7 @@ class HostSlot:
 
     def push(self, url: QueuedUrl) -> None:
         """Put a URL into the head of the queue."""
-        heappush(self.head, (url.rank, url.seq, url))
+        heappush(self.head, (url.priority, url.seq, url))
 
     def defer(self, url: QueuedUrl) -> None:
         """Keep a URL for later, until its `not_before`."""
@@ -129,8 +129,8 @@ class HostSlot:
         heappush(self.deferred, (url.not_before, url.seq, url))
 
     def is_within(self, url: QueuedUrl) -> bool:
-        """Tell whether a URL's place is in memory; one beyond the horizon is read from the ledger in its turn."""
-        return self.horizon is None or (url.rank, url.seq) <= self.horizon
+        """Tell whether a URL's state is in memory; one beyond the horizon is read from the ledger in its turn."""
+        return self.horizon is None or (url.priority, url.seq) <= self.horizon
 
     def recall(self, now: float) -> None:
         """Move what is no longer deferred into the head."""
@@ -166,47 +166,47 @@ class Workbench:
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
         self._tickets = 0
-        self.count = [0] * len(Place)  # of hosts, by place
+        self.count = [0] * len(HostState)  # of hosts, by place
 
     def enter(self, host: HostSlot) -> None:
         """Take a host in, idle."""
-        host.place = Place.IDLE
-        self.count[Place.IDLE] += 1
+        host.state = HostState.IDLE
+        self.count[HostState.IDLE] += 1
 
     def leave(self, host: HostSlot) -> None:
         """Let a host go; its entries become stale."""
-        self.count[host.place] -= 1
+        self.count[host.state] -= 1
         self._tickets += 1
         host.ticket = self._tickets
 
-    def move(self, host: HostSlot, place: Place) -> None:
+    def move(self, host: HostSlot, state: HostState) -> None:
         """Put a host where no entry is needed: idle, busy or spent."""
-        self.count[host.place] -= 1
-        self.count[place] += 1
-        host.place = place
+        self.count[host.state] -= 1
+        self.count[state] += 1
+        host.state = state
         self._tickets += 1
         host.ticket = self._tickets
 
     def wait(self, host: HostSlot, until: float) -> None:
         """Leave a host alone until a time."""
-        self.move(host, Place.WAITING)
+        self.move(host, HostState.WAITING)
         heappush(self._due, (until, host.ticket, host))
 
     def make_ready(self, host: HostSlot) -> None:
         """Let a host have its turn, by its standing."""
-        self.move(host, Place.READY)
+        self.move(host, HostState.READY)
         heappush(self._lanes[host.lane], (self._standing(host), host.ticket, host))
 
     def _standing(self, host: HostSlot) -> Standing:
-        if host.errands or not host.head:
+        if host.robots_requests or not host.head:
             # robots.txt holds up everything else of its host: as if it were its best page, before all others.
             return self._ordering.standing(host.domain.pages, 0, 0)
-        rank, seq, _ = host.head[0]
-        return self._ordering.standing(host.domain.pages, rank, seq)
+        priority, seq, _ = host.head[0]
+        return self._ordering.standing(host.domain.pages, priority, seq)
 
     def due(self, now: float) -> list[HostSlot]:
         """Return the hosts whose waiting is over; the caller gives each a new place."""
-        over = [host for host in self.gates.open_due(now) if host.place is Place.BLOCKED]
+        over = [host for host in self.gates.open_due(now) if host.state is HostState.BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):
             entry = heappop(self._due)
             if not self._is_stale(entry):
@@ -235,7 +235,7 @@ class Workbench:
             gate = self.gates.closed(host, now)
             if gate is None:
                 return host
-            self.move(host, Place.BLOCKED)
+            self.move(host, HostState.BLOCKED)
             gate.blocked.append(host)
 
     def _first(self) -> HostSlot | None:
@@ -285,9 +285,9 @@ class Workbench:
         """Count a request that ended; return the hosts that it held up, for the caller to place."""
         host.in_flight -= 1
         freed = self.gates.vacate(host, address)
-        return [other for other in freed if other.place is Place.BLOCKED] if freed else freed
+        return [other for other in freed if other.state is HostState.BLOCKED] if freed else freed
 
     @property
     def ready(self) -> int:
         """How many hosts could be asked now."""
-        return self.count[Place.READY]
+        return self.count[HostState.READY]

@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from gossamer.core.catalog import record_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Finding, Intake, Refused
+from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.url import host_id
-from gossamer.engine.hosts import HostBooks
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.tally import Tally
+from gossamer.engine.totals import Totals
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, Link, Outcome, QueuedUrl, Source, UrlId, UrlState
 
 FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it changed
-BEFORE_PAGES = 1 << 30  # more than any rank within a host
+BEFORE_PAGES = 1 << 30  # more than any priority within a host
 
 
 class Admission:
@@ -37,34 +37,34 @@ class Admission:
         intake: Intake,
         ledger: Ledger,
         *,
-        hosts: HostBooks,
-        narrator: Narrator,
-        tally: Tally,
+        hosts: HostDirectory,
+        emitter: EventEmitter,
+        totals: Totals,
     ) -> None:
         self._rules = rules
         self._frontier = frontier
         self._intake = intake
         self._ledger = ledger
         self._hosts = hosts
-        self._tell = narrator
-        self._tally = tally
-        self.was_final = False  # of the last offer: each link would be decided the same way, offered again
+        self._events = emitter
+        self._tally = totals
+        self.links_final = False  # of the last offer: each link would be decided the same way, offered again
 
     def offer(
-        self, links: Sequence[Link], finding: Finding, now: float, lastmods: Mapping[UrlId, str] | None = None
+        self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and hand it to the frontier; return what was new."""
-        screened = self._intake.screen(links, finding, now)
-        self.was_final = screened.is_final
-        if finding.source is Source.SITEMAP:
+        screened = self._intake.screen(links, context, now)
+        self.links_final = screened.is_final
+        if context.source is Source.SITEMAP:
             screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
         self._tally.excluded += len(screened.refused)
         for refused in screened.refused:
-            self._tell.excluded(refused, finding.depth, now)
+            self._events.excluded(refused, context.depth, now)
         if screened.capped:
-            self._tell.capped(finding.parent, links[0].host, screened.capped, now)
-        if finding.source is not Source.SEED:
-            self._leave_out_crowds(screened.candidates, finding.depth, now)
+            self._events.capped(context.parent, links[0].host, screened.capped, now)
+        if context.source is not Source.SEED:
+            self._leave_out_crowds(screened.candidates, context.depth, now)
         if not screened.candidates:
             return []
         new = self._ledger.admit(screened.candidates)
@@ -80,8 +80,8 @@ class Admission:
 
     def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
         """Return a sitemap, or what one lists, with its date and in its place: before all pages where so wished."""
-        rank = url.rank - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.rank
-        return replace(url, rank=rank, lastmod=lastmods.get(url.id, ""))
+        priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
+        return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
     def _leave_out_crowds(self, candidates: list[QueuedUrl], depth: int, now: float) -> None:
         """Leave out new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
@@ -90,7 +90,7 @@ class Admission:
         crowded = [url for url in strangers if self._is_one_too_many(url, added)]
         for url in crowded:
             candidates.remove(url)
-            self._tell.excluded(Refused(Link(url.url, url.id, url.host), "hosts_per_domain"), depth, now)
+            self._events.excluded(Refused(Link(url.url, url.id, url.host), "hosts_per_domain"), depth, now)
         self._tally.excluded += len(crowded)
 
     def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
@@ -113,7 +113,7 @@ class Admission:
             if record is None or record.state is UrlState.QUEUED:
                 continue
             if now - record.fetched_at < self._rules.cooldown_s:
-                self._tell.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
+                self._events.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
                 continue
             retried = url
             if (record.visits + 1) % FULL_FETCH_EVERY:
@@ -133,7 +133,7 @@ class Admission:
         for record in records.values():
             if record is not None:
                 self._ledger.put_host(record)
-        self._hosts.count_asleep([url.host for url in urls if records[url.host] is None], now)
+        self._hosts.count_swapped_out([url.host for url in urls if records[url.host] is None], now)
 
     def _evict(self, most: int, now: float) -> None:
         """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
@@ -157,7 +157,7 @@ class Admission:
         for url in gone:
             row = record_of(url)
             row.state, row.outcome, row.fetched_at = UrlState.DEAD, outcome.value, now
-            self._ledger.settle(url, row)
+            self._ledger.finish(url, row)
         self._tally.dead += len(gone)
         self._ledger.put_host(record)
         return len(gone)

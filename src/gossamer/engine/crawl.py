@@ -20,20 +20,20 @@ from msgspec.structs import replace
 
 from gossamer.core import commands
 from gossamer.core.catalog import change_of, queued_from, record_of, settled_record
-from gossamer.core.commands import Consequence
+from gossamer.core.commands import Effects
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Finding, Intake, Refused
+from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
 from gossamer.core.url import canonical, host_id, host_of, link_to
 from gossamer.core.workbench import OriginRules
 from gossamer.engine.admission import Admission
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import NOTHING, Evidence
-from gossamer.engine.hosts import HostBooks
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.tally import Tally
+from gossamer.engine.totals import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
@@ -71,18 +71,18 @@ class Crawl:
     """The state of one crawl."""
 
     def __init__(
-        self, rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, narrator: Narrator
+        self, rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter
     ) -> None:
         self._rules = rules
         self.frontier = frontier
         self._intake = intake
         self._ledger = ledger
-        self._tell = narrator
-        self._evidence = Evidence(intake, frontier, ledger, narrator, is_on=rules.watches_traps)
+        self._events = emitter
+        self._evidence = Evidence(intake, frontier, ledger, emitter, is_on=rules.watches_traps)
         self._near = NearDuplicates(ledger, rules.near_dup)
-        self.tally = Tally()
-        self._hosts = HostBooks(frontier, ledger, rules.robots_token)
-        self._queue = Admission(rules, frontier, intake, ledger, hosts=self._hosts, narrator=narrator, tally=self.tally)
+        self.totals = Totals()
+        self._hosts = HostDirectory(frontier, ledger, rules.robots_token)
+        self._queue = Admission(rules, frontier, intake, ledger, hosts=self._hosts, emitter=emitter, totals=self.totals)
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._places: list[str] = []  # what opened the scope
@@ -100,13 +100,13 @@ class Crawl:
 
     def restore(self, now: float, *, was_clean: bool) -> None:
         """Take up the crawl that the ledger holds."""
-        value = self._ledger.get_meta("tally")
+        value = self._ledger.get_meta("totals")
         if value is not None:
             self.frontier.take_up(now)
-            self.tally.become(msgspec.msgpack.decode(value, type=Tally))
-        self._before = self.tally.seconds, self.tally.cpu_seconds
-        self._intake.next_seq = self.tally.next_seq
-        self.frontier.pages = self.tally.pages
+            self.totals.become(msgspec.msgpack.decode(value, type=Totals))
+        self._before = self.totals.seconds, self.totals.cpu_seconds
+        self._intake.next_seq = self.totals.next_seq
+        self.frontier.pages = self.totals.pages
         self._places = msgspec.msgpack.decode(self._ledger.get_meta("scope") or b"\x90", type=list[str])
         for place in self._places:
             self._intake.scope.join(place, host_of(place))
@@ -126,7 +126,7 @@ class Crawl:
             host.next_at -= turned_back_s
             host.parked_until -= turned_back_s
             self._restore_host(host, now)
-        self.frontier.woken(*self._ledger.sleeping())
+        self.frontier.swapped_in(*self._ledger.swapped_out())
 
     def keep_refusals(self, quiet_until: Mapping[str, float]) -> None:
         """Hold hosts to what they had asked for, where a kill came before the commit. Call before `restore`."""
@@ -142,10 +142,10 @@ class Crawl:
         if self._intake.first_pass is not None:
             for _ in range(host.queued):
                 self._intake.first_pass.queue(host.domain)
-        if not host.asleep_until and self.frontier.has_room():
+        if not host.swapped_out_until and self.frontier.has_room():
             self._hosts.load(host, now)
-        elif not host.asleep_until:
-            self._hosts.put_to_sleep(host, now)
+        elif not host.swapped_out_until:
+            self._hosts.swap_out(host, now)
 
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
@@ -173,8 +173,8 @@ class Crawl:
         places = len(self._places)
         for link in links:
             self._join_scope(link)
-            finding = Finding(depth=0, source=Source.SEED, https_first=link.id in https_first)
-            added += len(self._queue.offer([link], finding, now))
+            context = LinkContext(depth=0, source=Source.SEED, https_first=link.id in https_first)
+            added += len(self._queue.offer([link], context, now))
         if len(self._places) > places:
             self._keep_places()
         return added
@@ -237,20 +237,20 @@ class Crawl:
         match command:
             case commands.Resolve(host):
                 self._resolves.append(host)
-            case commands.Refill(host, after, count):
-                self.frontier.refill(host, self._ledger.refill(host_id(host), after, count), count, now)
+            case commands.ReadQueue(host, after, count):
+                self.frontier.read_queue(host, self._ledger.read_queue(host_id(host), after, count), count, now)
             case commands.LoadHost(host):
                 self._hosts.load(self._hosts.record(host, now), now)
-            case commands.Wake(count):
-                self._hosts.wake(count, now)
-            case commands.Sleep(record, until):
-                self._hosts.put_to_sleep(record, until)
-            case commands.Bury(record, outcome, error):
-                buried = self._ledger.bury(host_id(record.name), outcome.value, error, now)
-                self.tally.dead += buried
+            case commands.SwapIn(count):
+                self._hosts.swap_in(count, now)
+            case commands.SwapOut(record, until):
+                self._hosts.swap_out(record, until)
+            case commands.KillQueue(record, outcome, error):
+                killed = self._ledger.kill_queue(host_id(record.name), outcome.value, error, now)
+                self.totals.dead += killed
                 self._ledger.put_host(record)
-                self._tell.host_dead(record.name, outcome, error, buried, now)
-                for _ in range(buried):
+                self._events.host_dead(record.name, outcome, error, killed, now)
+                for _ in range(killed):
                     self._note_first_pass_failure(record.name, now)
 
     # -- facts ------------------------------------------------------------------------------------
@@ -263,10 +263,10 @@ class Crawl:
         """A name has no usable address."""
         record = self.frontier.fail_address(host, outcome, error, now)
         self._ledger.put_host(record)
-        self.tally.errors += 1
+        self.totals.errors += 1
         if record.parked_until > now:
-            self._tell.parked(record, record.parked_until - now, now)
-        self._run_commands(now)  # what is buried must not be joined by what is found next
+            self._events.parked(record, record.parked_until - now, now)
+        self._run_commands(now)  # what is killed must not be joined by what is found next
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
         """A request is on the wire."""
@@ -279,24 +279,24 @@ class Crawl:
             return
         if result.outcome is _REDIRECT:
             self._judge_redirect(order, result)
-        what = self.frontier.complete(result, now)
+        effects = self.frontier.complete(result, now)
         ledger = self._ledger
         if result.outcome is not _WORKER_LOST:
-            self.tally.count_fetch(order.kind, result)
+            self.totals.count_fetch(order.kind, result)
         if order.kind is _PAGE:
-            self._evidence.note_size(what.hosts[0], result)
-        for record in what.hosts:
+            self._evidence.note_size(effects.hosts[0], result)
+        for record in effects.hosts:
             ledger.put_host(record)
-        if what.domain_pages:
-            self._count_domain(what.hosts[0].domain, what.domain_pages)
+        if effects.domain_pages:
+            self._count_domain(effects.hosts[0].domain, effects.domain_pages)
         if result.archived is not None:
             ledger.put_archive_end(result.archived.file, result.archive_end)
-        if what.url is None:
-            self._end_robots(order, result, what, now)
+        if effects.url is None:
+            self._end_robots(order, result, effects, now)
         else:
-            self._end_page(order, what.url, result, what, now)
-        if what.parked_s:
-            self._tell.parked(what.hosts[0], what.parked_s, now)
+            self._end_page(order, effects.url, result, effects, now)
+        if effects.parked_s:
+            self._events.parked(effects.hosts[0], effects.parked_s, now)
 
     def _count_domain(self, name: str, pages: int) -> None:
         record = self._ledger.domain(name) or DomainRecord(name, hosts=1)
@@ -334,26 +334,26 @@ class Crawl:
 
     # -- robots.txt -------------------------------------------------------------------------------
 
-    def _end_robots(self, order: Order, result: Result, what: Consequence, now: float) -> None:
-        self._tell.robots(order, result, what.robots_origin, now)
-        if what.robots is not None and not what.robots.is_unreachable and not what.robots.is_stand_in:
-            self._keep_robots(what.robots_origin, what.robots, result, now)
-        self._warn_of_robots(order, result, what, now)
-        for url in what.fallbacks:
+    def _end_robots(self, order: Order, result: Result, effects: Effects, now: float) -> None:
+        self._events.robots(order, result, effects.robots_origin, now)
+        if effects.robots is not None and not effects.robots.is_unreachable and not effects.robots.is_stand_in:
+            self._keep_robots(effects.robots_origin, effects.robots, result, now)
+        self._warn_of_robots(order, result, effects, now)
+        for url in effects.fallbacks:
             self._fall_back(url, result, now)
-        if self._rules.follows_sitemaps and what.sitemaps and self._intake.first_pass is None:
-            self._offer_sitemaps(what.sitemaps, what.robots_origin, now)
+        if self._rules.follows_sitemaps and effects.sitemaps and self._intake.first_pass is None:
+            self._offer_sitemaps(effects.sitemaps, effects.robots_origin, now)
 
-    def _warn_of_robots(self, order: Order, result: Result, what: Consequence, now: float) -> None:
+    def _warn_of_robots(self, order: Order, result: Result, effects: Effects, now: float) -> None:
         """Say where robots.txt is absurd: a redirect loop counts as none, a delay over an hour as an hour."""
-        if what.robots is None:
+        if effects.robots is None:
             return
-        rules = what.robots.rules
+        rules = effects.robots.rules
         reason = "robots_loop" if result.outcome is _REDIRECT else ""
         if rules is not None and rules.crawl_delay_s == MAX_CRAWL_DELAY_S:
             reason = "crawl_delay_capped"
         if reason:
-            self._tell.tell(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
+            self._events.emit(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
 
     def _keep_robots(self, origin: str, rules: OriginRules, result: Result, now: float) -> None:
         record = RobotsRecord(
@@ -376,12 +376,12 @@ class Crawl:
         """A bare domain has no https: try it over http."""
         record = record_of(url)
         record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
-        self._ledger.settle(url, record)
+        self._ledger.finish(url, record)
         link = link_to("http:" + url.url.removeprefix("https:"))
         if self._join_scope(link):
             self._keep_places()
-        self._tell.fallback(url, link, now)
-        self._queue.offer([link], Finding(depth=0, source=Source.SEED), now)
+        self._events.fallback(url, link, now)
+        self._queue.offer([link], LinkContext(depth=0, source=Source.SEED), now)
         self._note_first_pass_failure(url.host, now)
 
     def recall_robots(self, record: RobotsRecord, now: float) -> None:
@@ -397,53 +397,53 @@ class Crawl:
         for link in links:
             if link.host != host and len(self._cross_submits) < MAX_CROSS_SUBMITS:
                 self._cross_submits.setdefault(link.id, set()).add(registrable_domain(host))
-        self._queue.offer(links, Finding(depth=0, source=Source.SITEMAP, kind=_SITEMAP), now)
+        self._queue.offer(links, LinkContext(depth=0, source=Source.SITEMAP, kind=_SITEMAP), now)
 
     # -- pages ------------------------------------------------------------------------------------
 
-    def _end_page(self, order: Order, url: QueuedUrl, result: Result, what: Consequence, now: float) -> None:
-        if what.retry is not None:
+    def _end_page(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
+        if effects.retry is not None:
             if result.outcome is not _WORKER_LOST:
-                self.tally.retries += 1
-                self._ledger.requeue(what.retry)
-            self._tell.retry(order, url, result, what.retry.not_before - now, now)
+                self.totals.retries += 1
+                self._ledger.requeue(effects.retry)
+            self._events.retry(order, url, result, effects.retry.not_before - now, now)
             return
-        is_duplicate = self._note_content(url, result) if what.is_page else False
-        is_near = self._note_near(url, result) if what.is_page and not is_duplicate else False
+        is_duplicate = self._note_content(url, result) if effects.is_page else False
+        is_near = self._note_near(url, result) if effects.is_page and not is_duplicate else False
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
-        state = what.state or UrlState.DONE
-        if what.is_page and (stated := self.frontier.usage_of(url)):
+        state = effects.state or UrlState.DONE
+        if effects.is_page and (stated := self.frontier.usage_of(url)):
             result.usage = "; ".join([*stated, result.usage] if result.usage else stated)[:MAX_USAGE_CHARS]
-        self._ledger.settle(url, settled_record(url, state, result, before))
-        shown = self._evidence.note_page(url, result, what.hosts[0], now) if what.is_page else NOTHING
+        self._ledger.finish(url, settled_record(url, state, result, before))
+        shown = self._evidence.note_page(url, result, effects.hosts[0], now) if effects.is_page else NOTHING
         if url.kind is _PAGE:
             change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
             if change is not None:
                 self._ledger.note_change(url.id, change)
         new = 0 if shown.is_soft_404 else self._follow(url, result, is_duplicate or is_near, now)
-        self._evidence.note_novelty(url, result, what.hosts[0], self.tally, is_copy=is_duplicate, now=now)
+        self._evidence.note_novelty(url, result, effects.hosts[0], self.totals, is_copy=is_duplicate, now=now)
         if shown.probe is not None:
-            self._queue.offer([shown.probe], Finding(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
-        if what.is_page:
-            self._count_page(what, result)
+            self._queue.offer([shown.probe], LinkContext(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
+        if effects.is_page:
+            self._count_page(effects, result)
         elif state is UrlState.DEAD:
-            self.tally.dead += 1
-        if not what.is_page:
+            self.totals.dead += 1
+        if not effects.is_page:
             # A redirect's target counts for itself by now, be it of the same domain or not.
             self._note_first_pass_failure(url.host, now)
-        self._tell.page(order, url, result, new, now)
+        self._events.page(order, url, result, new, now)
         if is_duplicate:
-            self._tell.duplicate(url, result, now)
+            self._events.duplicate(url, result, now)
         elif is_near:
             self._tell_near(url, result, now)
 
-    def _count_page(self, what: Consequence, result: Result) -> None:
-        self.tally.count_page(result)
-        if what.hosts[0].pages == 1:
-            self.tally.unique_hosts += 1
-        if what.domain_pages == 1:
-            self.tally.unique_domains += 1
-            self._note_new_domain(what.hosts[0].domain)
+    def _count_page(self, effects: Effects, result: Result) -> None:
+        self.totals.count_page(result)
+        if effects.hosts[0].pages == 1:
+            self.totals.unique_hosts += 1
+        if effects.domain_pages == 1:
+            self.totals.unique_domains += 1
+            self._note_new_domain(effects.hosts[0].domain)
 
     def _note_new_domain(self, domain: str) -> None:
         first_pass = self._intake.first_pass
@@ -466,7 +466,7 @@ class Crawl:
         reserve = first_pass.fail(registrable_domain(host))
         while reserve is not None:
             link, depth = reserve
-            if self._queue.offer([link], Finding(depth=depth, source=Source.REDIRECT), now):
+            if self._queue.offer([link], LinkContext(depth=depth, source=Source.REDIRECT), now):
                 return
             reserve = first_pass.fail(registrable_domain(host))
 
@@ -479,18 +479,18 @@ class Crawl:
         if first is None or first.url_id == url.id:
             return False
         result.duplicate_of = first.url_id
-        self.tally.duplicates += 1
+        self.totals.duplicates += 1
         return True
 
     def _note_near(self, url: QueuedUrl, result: Result) -> bool:
         """Tell whether another page said nearly this before."""
         is_near = self._near.note(url, result)
-        self.tally.near_duplicates += is_near
+        self.totals.near_duplicates += is_near
         return is_near
 
     def _tell_near(self, url: QueuedUrl, result: Result, now: float) -> None:
         first = self._ledger.look_up(result.near_duplicate_of)
-        self._tell.near_duplicate(url, result, first.url if first is not None else "", now)
+        self._events.near_duplicate(url, result, first.url if first is not None else "", now)
 
     def _follow(self, url: QueuedUrl, result: Result, is_duplicate: bool, now: float) -> int:
         """Offer what a page leads to; return how many new URLs were queued."""
@@ -502,12 +502,12 @@ class Crawl:
         if source is Source.SITEMAP and result.content_type == SITEMAP_INDEX:
             if url.depth >= MAX_SITEMAP_DEPTH:
                 return 0
-            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, kind=_SITEMAP)
+            context = LinkContext(depth=url.depth + 1, source=source, parent=url.id, kind=_SITEMAP)
         else:
-            finding = Finding(depth=url.depth + 1, source=source, parent=url.id, found_on=url.url)
+            context = LinkContext(depth=url.depth + 1, source=source, parent=url.id, found_on=url.url)
         links = self._spoken_for(url, result.links, now) if source is Source.SITEMAP else result.links
-        new = self._queue.offer(links, finding, now, result.lastmods)
-        result.are_links_decided = self._queue.was_final
+        new = self._queue.offer(links, context, now, result.lastmods)
+        result.links_final = self._queue.links_final
         return len(new)
 
     def _spoken_for(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
@@ -515,8 +515,8 @@ class Crawl:
         domains = {registrable_domain(sitemap.host), *self._cross_submits.get(sitemap.id, ())}
         foreign = [link for link in links if registrable_domain(link.host) not in domains]
         for link in foreign:
-            self._tell.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)
-        self.tally.excluded += len(foreign)
+            self._events.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)
+        self.totals.excluded += len(foreign)
         return [link for link in links if registrable_domain(link.host) in domains] if foreign else list(links)
 
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
@@ -524,7 +524,7 @@ class Crawl:
         is_seed = url.depth == 0 and url.kind is _PAGE and url.source in (Source.SEED, Source.REDIRECT)
         if is_seed and self._join_scope(link):
             self._keep_places()
-        finding = Finding(
+        context = LinkContext(
             depth=url.depth,
             source=Source.REDIRECT,
             parent=url.id,
@@ -536,19 +536,19 @@ class Crawl:
             # Only the spelling differs (a tracking parameter dropped, say): the same URL, asked for as told.
             again = replace(url, url=target, hops=url.hops + 1, seq=self._intake.next_seq, source=Source.REDIRECT)
             self._intake.next_seq += 1
-            self.tally.next_seq = self._intake.next_seq
+            self.totals.next_seq = self._intake.next_seq
             self._ledger.requeue(again, record_of(again))
             self._intake.note_admitted([again])
             self._queue.take_in([again], now)
             return 1
-        return len(self._queue.offer([link], finding, now))
+        return len(self._queue.offer([link], context, now))
 
     # -- opting out -------------------------------------------------------------------------------
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
         """Leave these hosts and domains alone from now on: what is queued there goes to the dead letters."""
         for name in sorted(names ^ self._hosts.opted_out):
-            self._tell.opted_out(name, name not in names, now)
+            self._events.opted_out(name, name not in names, now)
         self._hosts.opted_out = names
         self._intake.scope.block(names)
         for record in list(self._ledger.hosts()):
@@ -574,19 +574,19 @@ class Crawl:
             record = record_of(url)
             record.state, record.outcome, record.fetched_at = UrlState.DONE, Outcome.ROBOTS_DENIED.value, now
             record.error = f"line {denied.decision.line_number}: {denied.decision.line}"
-            self._ledger.settle(url, record)
+            self._ledger.finish(url, record)
             host = self.frontier.record_of(url.host)
             if host is not None:
                 self._ledger.put_host(host)
-            self.tally.robots_disallowed += 1
-            self._tell.denied(denied, now)
+            self.totals.robots_disallowed += 1
+            self._events.denied(denied, now)
             self._note_first_pass_failure(url.host, now)
 
-    def keep_tally(self, seconds: float, cpu_seconds: float, now: float) -> None:
+    def save_totals(self, seconds: float, cpu_seconds: float, now: float) -> None:
         """Put the totals among the pending changes, ahead of a commit; times are those of this run."""
-        self.tally.seconds = self._before[0] + seconds
-        self.tally.cpu_seconds = self._before[1] + cpu_seconds
-        self._ledger.put_meta("tally", msgspec.msgpack.encode(self.tally))
+        self.totals.seconds = self._before[0] + seconds
+        self.totals.cpu_seconds = self._before[1] + cpu_seconds
+        self._ledger.put_meta("totals", msgspec.msgpack.encode(self.totals))
         self._ledger.put_meta("now", repr(now).encode())
 
     def give_back(self, order_ids: Sequence[int], now: float) -> None:

@@ -15,10 +15,10 @@ from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import LEAST_PAGES, Quarantine, SoftNotFound, patterns_of
+from gossamer.core.novelty import MIN_PAGES, Quarantine, SoftNotFound, patterns_of
 from gossamer.core.url import host_id, host_of, link_to, origin_of
-from gossamer.engine.narrator import Narrator
-from gossamer.engine.tally import Tally
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.totals import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
     HostRecord,
@@ -43,26 +43,26 @@ _PROBE = Source.PROBE
 _LENGTH = Truncation.LENGTH
 
 
-class Finding404(Struct, frozen=True):
+class NotFoundVerdict(Struct, frozen=True):
     """What a page showed: whether it is a "not found" in disguise, and a URL to probe its host with."""
 
     is_soft_404: bool = False
     probe: Link | None = None
 
 
-NOTHING = Finding404()
+NOTHING = NotFoundVerdict()
 
 
 class Evidence:
     """Watches what comes back."""
 
     def __init__(
-        self, intake: Intake, frontier: Frontier, ledger: Ledger, narrator: Narrator, *, is_on: bool = True
+        self, intake: Intake, frontier: Frontier, ledger: Ledger, emitter: EventEmitter, *, is_on: bool = True
     ) -> None:
         self._intake = intake
         self._frontier = frontier
         self._ledger = ledger
-        self._tell = narrator
+        self._events = emitter
         self._is_on = is_on
         self._soft = SoftNotFound()
 
@@ -81,7 +81,7 @@ class Evidence:
             record.oversize += 1
             self.note_host(record)
 
-    def note_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> Finding404:
+    def note_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> NotFoundVerdict:
         """Take note of a page; return what it shows about the host's "not found"."""
         if not self._is_on or url.kind is not _PAGE or result.outcome is not _OK:
             return NOTHING
@@ -92,17 +92,17 @@ class Evidence:
             record.soft_404 = text
             self._ledger.put_host(record)
         if record.soft_404 == text:
-            self._tell.soft_404(url, now)
-            return Finding404(is_soft_404=True)
+            self._events.soft_404(url, now)
+            return NotFoundVerdict(is_soft_404=True)
         if self._soft.note(url.host, text) and not record.soft_404:
-            return Finding404(probe=link_to(_unlikely(url.url)))
+            return NotFoundVerdict(probe=link_to(_unlikely(url.url)))
         return NOTHING
 
     def note_novelty(
-        self, url: QueuedUrl, result: Result, record: HostRecord, tally: Tally, *, is_copy: bool, now: float
+        self, url: QueuedUrl, result: Result, record: HostRecord, totals: Totals, *, is_copy: bool, now: float
     ) -> None:
         """Take note of what a page or redirect brought; begin a quarantine where it is time."""
-        if not self._is_on or record.pages < LEAST_PAGES or url.kind is not _PAGE:
+        if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
         if result.outcome is _REDIRECT:
             mark = xxh3_64_digest(result.redirect_to.encode())
@@ -115,22 +115,22 @@ class Evidence:
         begun = self._intake.novelty.note(url.url, url.host, mark, is_copy=is_own_copy, now=now)
         if begun is not None:
             begun.held = self._hold(begun, now)
-            tally.dead += begun.held
+            totals.dead += begun.held
             write_quarantines(self._ledger, self._intake.novelty.quarantines())
-            self._tell.quarantined(begun, now)
+            self._events.quarantined(begun, now)
 
     def _hold(self, begun: Quarantine, now: float) -> int:
         """Move what is queued of a pattern to the dead letters; return how many."""
         after: tuple[int, int] | None = None
         held = 0
-        while urls := self._ledger.refill(host_id(begun.host), after, _BATCH):
-            after = urls[-1].rank, urls[-1].seq
+        while urls := self._ledger.read_queue(host_id(begun.host), after, _BATCH):
+            after = urls[-1].priority, urls[-1].seq
             of_pattern = [url for url in urls if begun.pattern in patterns_of(url.url)]
             for url in self._frontier.forget(begun.host, of_pattern, now):
                 row = record_of(url)
                 row.state, row.outcome, row.fetched_at = UrlState.DEAD, Outcome.QUARANTINED.value, now
                 row.error = begun.name
-                self._ledger.settle(url, row)
+                self._ledger.finish(url, row)
                 held += 1
         host = self._frontier.record_of(begun.host)
         if host is not None:
@@ -177,8 +177,8 @@ def release(ledger: Ledger, name: str) -> int | None:
 
 
 def _uncount_dead(ledger: Ledger, count: int) -> None:
-    value = ledger.get_meta("tally")
+    value = ledger.get_meta("totals")
     if value is not None:
-        tally = msgspec.msgpack.decode(value, type=Tally)
-        tally.dead -= count
-        ledger.put_meta("tally", msgspec.msgpack.encode(tally))
+        totals = msgspec.msgpack.decode(value, type=Totals)
+        totals.dead -= count
+        ledger.put_meta("totals", msgspec.msgpack.encode(totals))

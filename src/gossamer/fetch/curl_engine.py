@@ -24,7 +24,7 @@ from gossamer.records import Outcome
 OnEnd = Callable[[Transfer, Outcome, str], None]
 
 _LENGTH_REFUSED: Final = "Content-Length"
-_MOST_LENGTHLESS: Final = 10_000
+_MAX_LENGTHLESS: Final = 10_000
 _BUILT_IN_CA_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # Debian's, in pycurl's wheel
 
 
@@ -102,7 +102,7 @@ class CurlEngine:
         outcome, error = settled(transfer, code, message)
         if code == pycurl.E_FTP_WEIRD_SERVER_REPLY and _LENGTH_REFUSED in message:
             # Browsers read on to the end of the connection. So do we, when the core lets us ask again.
-            if len(self._lengthless) >= _MOST_LENGTHLESS:
+            if len(self._lengthless) >= _MAX_LENGTHLESS:
                 self._lengthless.clear()
             outcome = Outcome.PROTOCOL_ERROR if transfer.origin in self._lengthless else Outcome.DISCONNECTED
             self._lengthless.add(transfer.origin)

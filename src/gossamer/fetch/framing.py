@@ -16,7 +16,7 @@ TO_THE_END: Final = -1
 IN_CHUNKS: Final = -2
 _LOOKED_AT: Final = frozenset(("content-length", "transfer-encoding", "connection", "location"))
 _WITHOUT_BODY: Final = frozenset((101, 204, 304))
-_MOST_DIGITS: Final = 18  # more bytes than anybody sends; such a body ends with its connection
+_MAX_DIGITS: Final = 18  # more bytes than anybody sends; such a body ends with its connection
 
 
 class Framing(NamedTuple):
@@ -63,6 +63,6 @@ def _by_length(head: Head, lengths: list[str], keeps_alive: bool) -> Framing:
         if len(distinct) > 1:
             return Framing(TO_THE_END, error="Content-Length contradicts itself")
         length = distinct.pop()
-    if not length.isdecimal() or not length.isascii() or len(length) > _MOST_DIGITS:
+    if not length.isdecimal() or not length.isascii() or len(length) > _MAX_DIGITS:
         return Framing(TO_THE_END)
     return Framing(int(length), keeps_alive)

@@ -78,7 +78,7 @@ class PlainEngine:
         self._policy = policy
         self._clock = clock
         self._head_tail = head_tail
-        self._most_kept = kept_connections
+        self._max_kept = kept_connections
         self._idle: list[PlainTransfer] = []
         self._beginning: dict[PlainTransfer, None] = {}
         self._serving: dict[PlainTransfer, Connection] = {}
@@ -272,7 +272,7 @@ class PlainEngine:
         connection.kept_at = self._clock()
         self._kept[connection] = None
         self._kept_for.setdefault(connection.key, []).append(connection)
-        if len(self._kept) > self._most_kept:
+        if len(self._kept) > self._max_kept:
             self._close(next(iter(self._kept)))
 
     def _take_kept(self, key: Key) -> Connection | None:

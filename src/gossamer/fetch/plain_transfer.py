@@ -30,7 +30,7 @@ _PROTOCOL: Final = b"HTTP/"
 _LONGEST_START: Final = len(b"HTTP/1.1 200")
 # Possessive: 16 KiB of zeros and a letter would take 12 ms.
 _CHUNK_SIZE: Final = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\n]*+)?\r?\n")
-_MOST_LINE_BYTES: Final = 16 * 1024  # between chunks
+_MAX_LINE_BYTES: Final = 16 * 1024  # between chunks
 _BLANK: Final = (b"\r\n", b"\n")
 _LONG_CHUNK: Final = "a chunk is longer than its size"
 _LONG_LINE: Final = "too long a line between chunks"
@@ -258,7 +258,7 @@ class PlainTransfer(Transfer):
             length = int(size[1] or b"0", 16)
             end = start + length
             room -= length
-            if not length or room < 0 or data[end : end + 2] != b"\r\n" or start - at > _MOST_LINE_BYTES:
+            if not length or room < 0 or data[end : end + 2] != b"\r\n" or start - at > _MAX_LINE_BYTES:
                 break
             pieces.append(data[start:end])
             at = end + 2
@@ -270,7 +270,7 @@ class PlainTransfer(Transfer):
         self._pending = data
         if self._part is _CHUNK_END and data != b"\r":
             self._refuse(_LONG_CHUNK)
-        elif len(data) > (self._limits.max_header_line_bytes if self._part is _TRAILERS else _MOST_LINE_BYTES):
+        elif len(data) > (self._limits.max_header_line_bytes if self._part is _TRAILERS else _MAX_LINE_BYTES):
             self.stop(Outcome.HEADER_TOO_LARGE, _LONG_LINE)
 
     def _take_line(self, line: bytes) -> None:
@@ -290,7 +290,7 @@ class PlainTransfer(Transfer):
 
     def _take_size(self, line: bytes) -> None:
         size = _CHUNK_SIZE.fullmatch(line)
-        if len(line) > _MOST_LINE_BYTES:
+        if len(line) > _MAX_LINE_BYTES:
             self.stop(Outcome.HEADER_TOO_LARGE, _LONG_LINE)
         elif size is None:
             self._refuse(f"chunk size {line[:40].decode('latin-1').strip()!r}")

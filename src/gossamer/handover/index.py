@@ -100,7 +100,7 @@ def _unknown(url: str) -> UrlRecord:
         source=Source.LINK,
         kind=OrderKind.ROBOTS,
         parent=b"",
-        rank=0,
+        priority=0,
         seq=0,
         hops=0,
         attempt=0,

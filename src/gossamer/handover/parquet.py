@@ -15,8 +15,8 @@ from gossamer.handover.columns import COMMON_CRAWL, OURS, TEXT, columns_of
 from gossamer.handover.documents import PageDocument
 from gossamer.handover.output import whole_file
 
-ROWS_A_GROUP = 10_000
-TEXT_CHARS_A_GROUP = 16_000_000
+ROWS_PER_GROUP = 10_000
+TEXT_CHARS_PER_GROUP = 16_000_000
 
 
 def write_parquet(documents: Iterable[PageDocument], out: Path, segment: str, *, with_text: bool = False) -> int:
@@ -31,7 +31,7 @@ def write_parquet(documents: Iterable[PageDocument], out: Path, segment: str, *,
             rows.append(columns_of(document, segment, with_text=with_text))
             chars += len(document.article.text) if with_text else 0
             count += 1
-            if len(rows) >= ROWS_A_GROUP or chars >= TEXT_CHARS_A_GROUP:
+            if len(rows) >= ROWS_PER_GROUP or chars >= TEXT_CHARS_PER_GROUP:
                 writer.write_table(arrow.Table.from_pylist(rows, schema))
                 rows, chars = [], 0
         if rows:

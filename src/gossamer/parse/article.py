@@ -35,13 +35,13 @@ MAX_TEXT_CHARS = 1_000_000
 MAX_LINKS = 10_000
 MAX_HEADINGS = 500
 MAX_ANCHOR_CHARS = 300
-LEAST_MAIN_CHARS = 140
-LEAST_MAIN_SHARE = 0.5  # of the page without its menus
+MIN_MAIN_CHARS = 140
+MIN_MAIN_SHARE = 0.5  # of the page without its menus
 _NODES_READ = 64  # of one anchor or heading
 _JSON_NODES_READ = 5000
 _MAINS_READ = 4
 _STEPS_UP = 8
-_MOST_GROWTH = 1.15
+_MAX_GROWTH = 1.15
 _BLANK_LINES = re.compile(r"\n{3,}")
 _LONE_MARK = re.compile(r"^( *-)\n +", re.MULTILINE)
 
@@ -166,7 +166,7 @@ def main_text(tree: turbohtml.Document) -> str:
     whole = tree.to_text(_TEXT_LAYOUT)
     tree.remove(_BOILERPLATE)
     kept = tree.to_text(_TEXT_LAYOUT)
-    text = _marked_main(tree) or _dense_main(dense, len(kept)) or (kept if len(kept) >= LEAST_MAIN_CHARS else whole)
+    text = _marked_main(tree) or _dense_main(dense, len(kept)) or (kept if len(kept) >= MIN_MAIN_CHARS else whole)
     return _tidied(text[: 2 * MAX_TEXT_CHARS])[:MAX_TEXT_CHARS]
 
 
@@ -174,7 +174,7 @@ def _marked_main(tree: turbohtml.Document) -> str:
     """Return the text of what the page itself calls its main part; empty where that says next to nothing."""
     texts = [main.to_text(_TEXT_LAYOUT) for main in islice(tree.select("main, [role=main]"), _MAINS_READ)]
     text = max(texts, key=len, default="")
-    return text if len(text) >= LEAST_MAIN_CHARS else ""
+    return text if len(text) >= MIN_MAIN_CHARS else ""
 
 
 def _dense_main(dense: Element | None, kept_chars: int) -> str:
@@ -183,14 +183,14 @@ def _dense_main(dense: Element | None, kept_chars: int) -> str:
     Scoring finds the densest section, of a manual say. Its neighbours belong to the page until there is enough, and
     then as long as they add little: a heading, an introduction.
     """
-    least = max(LEAST_MAIN_CHARS, LEAST_MAIN_SHARE * kept_chars)
+    least = max(MIN_MAIN_CHARS, MIN_MAIN_SHARE * kept_chars)
     text = ""
     around: object = dense
     for _ in range(_STEPS_UP):
         if not isinstance(around, Element) or around.tag in ("body", "html"):
             break
         wider = around.to_text(_TEXT_LAYOUT)
-        if len(text) >= least and len(wider) > _MOST_GROWTH * len(text):
+        if len(text) >= least and len(wider) > _MAX_GROWTH * len(text):
             break
         text = wider
         around = around.parent

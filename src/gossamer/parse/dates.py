@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 FIRST_YEAR = 1990
-MOST_CHARS = 64
+MAX_CHARS = 64
 _SLACK = timedelta(days=2)  # clocks and zones differ
 _UTC = re.compile(r"(?<=\d) ?(?:UTC|GMT)$")
 _DATE = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})")
@@ -20,7 +20,7 @@ _DATE = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})")
 
 def iso_date(text: str, fetched_at: float) -> str:
     """Return a date as a page or header writes it in ISO 8601; empty where it is none, or absurd."""
-    text = text[: MOST_CHARS * 2].strip()[:MOST_CHARS]
+    text = text[: MAX_CHARS * 2].strip()[:MAX_CHARS]
     found = _parsed(text)
     if found is None:
         return ""

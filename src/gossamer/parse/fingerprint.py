@@ -14,18 +14,18 @@ from xxhash import xxh3_64_digest
 from gossamer.core.url import path_of
 from gossamer.kernel import kernel
 
-LEAST_BYTES = 20  # less says nothing: a page made by scripts
-LEAST_ECHO_CHARS = 4
-MOST_ECHOES = 8
-MOST_BYTES = 100_000
+MIN_BYTES = 20  # less says nothing: a page made by scripts
+MIN_ECHO_CHARS = 4
+MAX_ECHOES = 8
+MAX_BYTES = 100_000
 _DIGITS = b"0123456789"
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
     """Return 8 bytes that stand for what a page says, in UTF-8; empty where it says nothing."""
-    if len(text) < LEAST_BYTES:
+    if len(text) < MIN_BYTES:
         return b""
-    return xxh3_64_digest(bare(text[:MOST_BYTES], _echoes(url)))
+    return xxh3_64_digest(bare(text[:MAX_BYTES], _echoes(url)))
 
 
 def plain_bare(text: bytes, parts: list[bytes]) -> bytes:
@@ -46,6 +46,6 @@ def _echoes(url: str) -> list[bytes]:
     bare, _, query = path.partition("?")
     values = [part.partition("=")[2] for part in query.split("&")] if query else []
     # The folders of a path are not echoed alone.
-    parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= LEAST_ECHO_CHARS}
-    longest = sorted(parts, key=lambda part: (-len(part), part))[:MOST_ECHOES]
+    parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= MIN_ECHO_CHARS}
+    longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
     return [part.encode("utf-8", "replace") for part in longest]

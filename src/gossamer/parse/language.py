@@ -17,8 +17,8 @@ from msgspec import Struct
 from gossamer.parse.language_words import ARABIC, CYRILLIC, DEVANAGARI, LATIN, LETTERS
 
 SAMPLE_CHARS = 3000
-LEAST_LETTERS = 12  # of an alphabet; three are enough where a sign is a word
-LEAST_SHARE = 0.08  # of the words that have to be known
+MIN_LETTERS = 12  # of an alphabet; three are enough where a sign is a word
+MIN_SHARE = 0.08  # of the words that have to be known
 _FOR, _AGAINST = 0.5, -0.5  # what a letter says, where a word of one language alone says 1
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0900-\u097f\u0300-\u036f]+[^\W\d_]*)*")
 
@@ -81,7 +81,7 @@ def detect_language(text: str) -> DetectedLanguage:
     share = count / letters
     if script in ("han", "kana", "ko"):
         return DetectedLanguage({"han": "zh", "kana": "ja"}.get(script, script), share) if count >= 3 else UNKNOWN
-    if count < LEAST_LETTERS:
+    if count < MIN_LETTERS:
         return UNKNOWN
     if script not in _SHARED:
         return DetectedLanguage(script, share)
@@ -119,7 +119,7 @@ def _by_words(sample: str, rare: Counter[str], script: str, share: float) -> Det
             scores[code] += weight * number
     _add_letters(scores, rare, script)
     (best, score), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
-    if score < LEAST_SHARE * len(words) or score <= second:
+    if score < MIN_SHARE * len(words) or score <= second:
         return UNKNOWN
     return DetectedLanguage(best, round(share * score / (score + max(second, 0.0)), 3))
 

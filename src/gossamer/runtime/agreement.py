@@ -29,8 +29,8 @@ from gossamer.records import ArchiveSpan, UrlRecord
 from gossamer.runtime.agreement_books import check_books
 from gossamer.runtime.agreement_index import IndexFiles
 
-MOST_PROBLEMS = 1000  # kept; the rest is counted
-_MOST_STRAYS = 10_000
+MAX_PROBLEMS = 1000  # kept; the rest is counted
+_MAX_STRAYS = 10_000
 
 
 class Disagreement(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Agreement(Struct, kw_only=True):
         """Take note of a problem."""
         self.is_fine = False
         self.problem_count += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Disagreement(where, what))
 
 
@@ -197,7 +197,7 @@ class _Check:
     def _keep_stray(self, stray: _Stray) -> None:
         """Judge later: robots.txt may have been redirected to it."""
         self._met.stray_count += 1
-        if len(self._met.strays) < _MOST_STRAYS:
+        if len(self._met.strays) < _MAX_STRAYS:
             self._met.strays.append(stray)
 
     def _check_revisit(self, where: str, record: ArchivedRecord) -> None:

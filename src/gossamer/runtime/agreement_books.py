@@ -93,13 +93,13 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> in
     """Return how many entries a host's queue has; blame those whose URL is not queued."""
     entries, after = 0, None
     try:
-        while batch := ledger.refill(host_id, after, _BATCH):
+        while batch := ledger.read_queue(host_id, after, _BATCH):
             for url in batch:
                 entries += 1
                 row = ledger.look_up(url.id)
                 if row is None or row.state is not UrlState.QUEUED:
                     blame(name, f"{url.url} is in the queue, but not queued by the catalog")
-            last = batch[-1].rank, batch[-1].seq
+            last = batch[-1].priority, batch[-1].seq
             if len(batch) < _BATCH or last == after:
                 break
             after = last

@@ -17,8 +17,8 @@ from typing import Protocol
 from gossamer.errors import DiskFullError, GossamerError
 from gossamer.records import Order
 from gossamer.runtime import messages
-from gossamer.runtime.crew import FirstCopy, WorkerConfig, open_worker
 from gossamer.runtime.worker import Listener, Worker
+from gossamer.runtime.worker_factory import FirstCopy, WorkerConfig, open_worker
 
 CLOSE_LIMIT_S = 60.0
 
@@ -44,7 +44,7 @@ class Channel(Protocol):
         """Hand over orders."""
         ...
 
-    def note_decided(self, order_id: int) -> None:
+    def mark_links_final(self, order_id: int) -> None:
         """Tell the worker that none of a page's links need be sent again."""
         ...
 
@@ -80,10 +80,10 @@ class LocalChannel:
         for order in orders:
             self._worker.start(order)
 
-    def note_decided(self, order_id: int) -> None:
+    def mark_links_final(self, order_id: int) -> None:
         """Tell the worker that none of a page's links need be sent again."""
         assert self._worker is not None
-        self._worker.note_decided(order_id)
+        self._worker.mark_links_final(order_id)
 
     async def sync(self) -> None:
         """Return when all that was archived so far is durable."""
@@ -191,7 +191,7 @@ class ProcessChannel(asyncio.Protocol):
         decided, self._decided = self._decided, []
         self._send(messages.Orders(list(orders), decided))
 
-    def note_decided(self, order_id: int) -> None:
+    def mark_links_final(self, order_id: int) -> None:
         """Tell the worker, with its next orders, that none of a page's links need be sent again."""
         self._decided.append(order_id)
 

@@ -33,7 +33,7 @@ from gossamer.telemetry.events import EventLog
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in lots of 500
 GRACE_S = 5.0
-ORDERS_A_TURN = 32  # then the loop looks after its sockets
+ORDERS_PER_TURN = 32  # then the loop looks after its sockets
 MAX_WORKER_DEATHS = 20
 _SMALL_LOAD = 16  # orders that are too few to be moved to another worker
 
@@ -189,7 +189,7 @@ class Hub:
                 self.stats.worker_private_bytes += report.peak_private_bytes
                 self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, report.stall_p99_ms)
                 self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, report.core_wait_p99_ms)
-        self.keep_tally()
+        self.save_totals()
         if self._failure is None:
             self._events.flush()
             await asyncio.to_thread(self._ledger.commit)
@@ -218,11 +218,11 @@ class Hub:
         if self._is_held:
             self._plan_wakeup(now)
             return
-        orders = self._crawl.orders(now, ORDERS_A_TURN)
+        orders = self._crawl.orders(now, ORDERS_PER_TURN)
         self._hand_out(orders)
         for host in self._crawl.take_resolves():
             self._resolve(host)
-        if len(orders) == ORDERS_A_TURN:
+        if len(orders) == ORDERS_PER_TURN:
             self._plan_pump()
             return
         why = self._crawl.why_over(now, self._rules.max_wait_s)
@@ -279,9 +279,9 @@ class Hub:
         self._crawl.complete(result, self._now())
         if self.watch is not None and order is not None:
             self.watch(order, result)
-        if result.are_links_decided and number in self._channels:
-            self._channels[number].note_decided(result.order_id)
-        is_window_full = self._crawl.tally.pages - self._pages_at_commit >= COMMIT_PAGES
+        if result.links_final and number in self._channels:
+            self._channels[number].mark_links_final(result.order_id)
+        is_window_full = self._crawl.totals.pages - self._pages_at_commit >= COMMIT_PAGES
         if is_window_full or is_refusal(result):  # a refusal outlives us before its host is asked again
             self._wants_commit.set()
         self._plan_pump()
@@ -370,8 +370,8 @@ class Hub:
     async def _commit(self) -> None:
         """Sync the archives, then write the ledger: no row may point to bytes that are not there."""
         started = self._loop.time()
-        self._pages_at_commit = self._crawl.tally.pages
-        self.keep_tally()
+        self._pages_at_commit = self._crawl.totals.pages
+        self.save_totals()
         write = self._ledger.seal()
         self._events.flush()
         for channel in list(self._channels.values()):
@@ -381,7 +381,7 @@ class Hub:
         self.stats.commit_s.append(self._loop.time() - started)
         self.probe.note_memory()
 
-    def keep_tally(self) -> None:
+    def save_totals(self) -> None:
         """Bring the totals up to date ahead of a commit."""
         now = self._now()
-        self._crawl.keep_tally(now - self._started_at, vitals.cpu_seconds(), now)
+        self._crawl.save_totals(now - self._started_at, vitals.cpu_seconds(), now)

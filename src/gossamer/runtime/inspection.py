@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.engine.tally import Tally
+from gossamer.engine.totals import Totals
 from gossamer.errors import CorruptFolderError
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
@@ -32,7 +32,7 @@ class Inspection:
         self.folder = CrawlFolder(path)
         self.ledger = LocalLedger(self.folder.state, is_readonly=True)
         self.settings = Settings()
-        self.tally = Tally()
+        self.totals = Totals()
         self.owner: int | None = None  # the process that runs the crawl now
         self.now = 0.0
 
@@ -44,11 +44,11 @@ class Inspection:
         self.owner = self.folder.owner()
         try:
             self.ledger.open()
-            value = self.ledger.get_meta("tally")
+            value = self.ledger.get_meta("totals")
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self.folder.state}: cannot read the ledger: {error}") from error
         if value is not None:
-            self.tally = msgspec.msgpack.decode(value, type=Tally)
+            self.totals = msgspec.msgpack.decode(value, type=Totals)
         return self
 
     def __exit__(
@@ -78,32 +78,32 @@ class Inspection:
         return stored or self._summary_so_far()
 
     def _summary_so_far(self) -> Summary:
-        tally = self.tally
+        totals = self.totals
         queued, parked = self._waiting()
         return Summary(
-            pages=tally.pages,
-            fetches=tally.fetches,
-            errors=tally.errors,
-            error_rate=round(tally.errors / tally.fetches, 6) if tally.fetches else 0.0,
-            bytes=tally.bytes,
-            seconds=round(tally.seconds, 3),
-            pages_per_second=round(tally.pages / tally.seconds, 2) if tally.seconds else 0.0,
-            cpu_seconds=round(tally.cpu_seconds, 3),
-            cpu_ms_per_page=round(1000 * tally.cpu_seconds / tally.pages, 3) if tally.pages else 0.0,
+            pages=totals.pages,
+            fetches=totals.fetches,
+            errors=totals.errors,
+            error_rate=round(totals.errors / totals.fetches, 6) if totals.fetches else 0.0,
+            bytes=totals.bytes,
+            seconds=round(totals.seconds, 3),
+            pages_per_second=round(totals.pages / totals.seconds, 2) if totals.seconds else 0.0,
+            cpu_seconds=round(totals.cpu_seconds, 3),
+            cpu_ms_per_page=round(1000 * totals.cpu_seconds / totals.pages, 3) if totals.pages else 0.0,
             peak_rss_bytes=0,
             peak_private_bytes=0,
-            unique_hosts=tally.unique_hosts,
-            unique_domains=tally.unique_domains,
-            urls_seen=tally.urls_seen,
+            unique_hosts=totals.unique_hosts,
+            unique_domains=totals.unique_domains,
+            urls_seen=totals.urls_seen,
             urls_queued=queued,
             urls_parked=parked,
-            robots_disallowed=tally.robots_disallowed,
-            duplicates=tally.duplicates,
-            near_duplicates=tally.near_duplicates,
-            html_share=round(tally.html_pages / tally.pages, 4) if tally.pages else 0.0,
+            robots_disallowed=totals.robots_disallowed,
+            duplicates=totals.duplicates,
+            near_duplicates=totals.near_duplicates,
+            html_share=round(totals.html_pages / totals.pages, 4) if totals.pages else 0.0,
             finished=self.finished(),
             out=str(self.folder.path),
-            dead=tally.dead,
+            dead=totals.dead,
         )
 
     def _waiting(self) -> tuple[int, int]:

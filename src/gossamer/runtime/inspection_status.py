@@ -16,7 +16,7 @@ from gossamer.telemetry.text import count, duration
 
 _TAIL_BYTES = 1 << 16
 _PARKED_SHOWN = 5
-PLACES = ("ready", "waiting", "parked", "asleep", "dead", "idle")
+PLACES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
 
 
 class CrawlStatus(Struct, kw_only=True):
@@ -56,8 +56,8 @@ def place_of(host: HostRecord, now: float) -> str:
         return "idle"
     if host.parked_until > now:
         return "parked"
-    if host.asleep_until > now:
-        return "asleep"
+    if host.swapped_out_until > now:
+        return "swapped_out"
     return "waiting" if host.next_at > now else "ready"
 
 
@@ -107,7 +107,7 @@ def crawl_status(crawl: Inspection) -> CrawlStatus:
         error_rate=summary.error_rate,
         bytes=summary.bytes,
         seconds=summary.seconds,
-        runs=crawl.tally.runs,
+        runs=crawl.totals.runs,
         unique_domains=summary.unique_domains,
         urls_seen=summary.urls_seen,
         urls_queued=summary.urls_queued,
@@ -123,7 +123,7 @@ def crawl_status(crawl: Inspection) -> CrawlStatus:
 
 
 def _waits_for(crawl: Inspection, finished: str, roll: _Roll) -> str:
-    left = any(roll.places[place] for place in ("ready", "waiting", "parked", "asleep"))
+    left = any(roll.places[place] for place in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left:
             return "nothing: no URL is queued"

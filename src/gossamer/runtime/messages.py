@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.records import Order, Result
-from gossamer.runtime.crew import WorkerConfig
+from gossamer.runtime.worker_factory import WorkerConfig
 
 
 class Begin(Struct, tag=True):

@@ -18,7 +18,7 @@ from gossamer.archive.cdxj import index_file, part_path, write_index
 from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
 from gossamer.archive.recovery import RecoveredTail, recover, seal
 from gossamer.core.robots import MAX_ROBOTS_BYTES
-from gossamer.core.robots_book import ROBOTS_TTL_S
+from gossamer.core.robots_state import ROBOTS_TTL_S
 from gossamer.core.url import origin_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome

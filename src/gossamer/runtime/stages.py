@@ -69,14 +69,18 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "engine.crawl:Crawl.orders",
         "engine.crawl:Crawl.complete",
     ),
-    "events": ("telemetry.events:EventLog.emit", "telemetry.events:EventLog.flush", "engine.narrator:Narrator.page"),
+    "events": (
+        "telemetry.events:EventLog.emit",
+        "telemetry.events:EventLog.flush",
+        "engine.event_emitter:EventEmitter.page",
+    ),
     # Rows of the ledger, sync of the archive, the transaction.
     "commit": (
-        "backends.local.ledger:LocalLedger.settle",
+        "backends.local.ledger:LocalLedger.finish",
         "backends.local.ledger:LocalLedger.seal",
         "backends.local.store:Store._write",
         "archive.writer:ArchiveWriter.sync",
-        "runtime.hub:Hub.keep_tally",
+        "runtime.hub:Hub.save_totals",
     ),
     # Once, at the end of a crawl.
     "report": ("archive.cdxj:fold_index", "telemetry.report:write_report"),

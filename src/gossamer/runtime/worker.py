@@ -24,7 +24,7 @@ from gossamer.archive.files import FileStore
 from gossamer.archive.warc import RefersTo, StoredBlock, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.dedup.scheme import NearDup, signature_of
-from gossamer.core.href_memo import MOST_HREFS, HrefMemo
+from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.url import canonical, links_from
 from gossamer.errors import GossamerError
 from gossamer.fetch.http import Fetcher, FetchRequest
@@ -94,7 +94,7 @@ class WorkerRules(Struct, frozen=True):
     accepts: tuple[str, ...] = ()
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
-    most_hrefs: int = MOST_HREFS  # in the memo of links
+    max_hrefs: int = MEMO_HREFS  # in the memo of links
 
 
 class Stores(Struct):
@@ -141,7 +141,7 @@ class Worker:
         self._big = ThreadPoolExecutor(1, "big")
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
-        self._memo = HrefMemo(rules.most_hrefs)
+        self._memo = HrefMemo(rules.max_hrefs)
         vitals.keep_large_blocks_apart()
 
     def start(self, order: Order) -> None:
@@ -151,12 +151,12 @@ class Worker:
             addresses=order.addresses,
             headers=_conditions(order),
             wanted_types=self._wanted if order.kind is OrderKind.PAGE else None,
-            max_bytes=_most_bytes(order.kind),
+            max_bytes=_max_bytes(order.kind),
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
         self._fetcher.start(request, lambda exchange: self._arrived(order, exchange), on_sent)
 
-    def note_decided(self, order_id: int) -> None:
+    def mark_links_final(self, order_id: int) -> None:
         """Leave out the links of a page where its neighbours repeat them: the hub has decided them for good."""
         self._memo.note_offered(order_id)
 
@@ -258,7 +258,7 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
     return etag + since
 
 
-def _most_bytes(kind: OrderKind) -> int:
+def _max_bytes(kind: OrderKind) -> int:
     return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
 
 

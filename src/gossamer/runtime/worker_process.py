@@ -23,11 +23,11 @@ from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.records import ContentRecord, Order, Result
 from gossamer.runtime import messages, vitals
-from gossamer.runtime.crew import open_worker
 from gossamer.runtime.worker import Worker
+from gossamer.runtime.worker_factory import open_worker
 
 FLUSH_S = 0.004
-MOST_RESULTS = 16  # in one frame
+MAX_RESULTS = 16  # in one frame
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -101,7 +101,7 @@ class WorkerEnd:
         match message:
             case messages.Orders(orders, decided):
                 for order_id in decided:
-                    worker.note_decided(order_id)
+                    worker.mark_links_final(order_id)
                 for order in orders:
                     if self._finder is not None:
                         self._finder.expect(order)
@@ -125,7 +125,7 @@ class WorkerEnd:
             self._finder.note(result)
         self._results.append(result)
         self._under_way -= 1
-        if not self._under_way or len(self._results) >= MOST_RESULTS:
+        if not self._under_way or len(self._results) >= MAX_RESULTS:
             self._flush()
         elif self._flush_timer is None:
             self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)

@@ -40,22 +40,22 @@ CHANGE: Final = 2_000  # not committed yet: 2 * 230 here, and a share of a page 
 
 # -- the most that is of use ---------------------------------------------------------------------------
 
-MOST_HOSTS: Final = 50_000
-MOST_IDLE_HOSTS: Final = 10_000
-MOST_URLS: Final = 400_000
-MOST_LINKS: Final = 200_000
-MOST_NAMES: Final = 50_000
-MOST_HREFS: Final = 50_000
-MOST_PATTERNS: Final = 10_000
-MOST_COPIES: Final = 100_000
-MOST_CHANGES: Final = 100_000
+MAX_HOSTS: Final = 50_000
+MAX_IDLE_HOSTS: Final = 10_000
+MAX_URLS: Final = 400_000
+MAX_LINKS: Final = 200_000
+MAX_NAMES: Final = 50_000
+MEMO_HREFS: Final = 50_000
+MAX_PATTERNS: Final = 10_000
+MAX_COPIES: Final = 100_000
+MAX_CHANGES: Final = 100_000
 
 RESERVE: Final = 10  # a tenth
 SHARE_OF_MACHINE: Final = 0.75  # where no ceiling is given
 _STEP: Final = 1 << 20
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
-_MOST_SIZE: Final = 1 << 60  # beyond any machine, and within the numbers of every file format
+_MAX_SIZE: Final = 1 << 60  # beyond any machine, and within the numbers of every file format
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -90,7 +90,7 @@ class Budget(Struct, frozen=True):
     @classmethod
     def of(cls, whole: int, *, workers: int, connections: int, max_bytes: int) -> Budget:
         """Divide a ceiling; one that is below the least is divided as the least would be."""
-        whole = max(whole, least_bytes(workers, max_bytes))
+        whole = max(whole, min_bytes(workers, max_bytes))
         part = parts(whole, workers=workers, connections=connections, max_bytes=max_bytes)
         safe = max(workers, part["bodies"] // (BODY_COPIES * max_bytes))
         wanted = connections * workers
@@ -114,7 +114,7 @@ class Budget(Struct, frozen=True):
         )
 
 
-def least_bytes(workers: int, max_bytes: int) -> int:
+def min_bytes(workers: int, max_bytes: int) -> int:
     """Return the lowest ceiling that works, in whole MiB."""
     needed = _program(workers) + sum(part.least for part in _uses(workers, 1, max_bytes).values())
     whole = needed + needed // (RESERVE - 1) + 1
@@ -150,20 +150,20 @@ def _program(workers: int) -> int:
 
 def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
     copiers = workers if workers > 1 else 0  # alone, a worker asks the ledger itself
-    most_kept = max(1024, 8 * connections)
-    least_bodies = workers * max(LARGE_BODIES * max_bytes, 2 * CONNECTION)
+    max_kept = max(1024, 8 * connections)
+    min_bodies = workers * max(LARGE_BODIES * max_bytes, 2 * CONNECTION)
     uses = {
-        "bodies": (least_bodies, 20, workers * connections * max(BODY_COPIES * max_bytes, CONNECTION)),
-        "kept": (workers * 32 * KEPT, 10, workers * most_kept * KEPT),
-        "changes": (2_000 * CHANGE, 10, MOST_CHANGES * CHANGE),
-        "hosts": (1_000 * HOST, 15, MOST_HOSTS * HOST),
-        "idle hosts": (250 * IDLE_HOST, 5, MOST_IDLE_HOSTS * IDLE_HOST),
-        "urls": (4_000 * URL, 10, MOST_URLS * URL),
-        "links": (10_000 * LINK, 5, MOST_LINKS * LINK),
-        "names": (1_000 * NAME, 3, MOST_NAMES * NAME),
-        "hrefs": (workers * 5_000 * HREF, 3, workers * MOST_HREFS * HREF),
-        "patterns": (200 * PATTERN, 5, MOST_PATTERNS * PATTERN),
-        "copies": (copiers * 1_000 * COPY, 2, copiers * MOST_COPIES * COPY),
+        "bodies": (min_bodies, 20, workers * connections * max(BODY_COPIES * max_bytes, CONNECTION)),
+        "kept": (workers * 32 * KEPT, 10, workers * max_kept * KEPT),
+        "changes": (2_000 * CHANGE, 10, MAX_CHANGES * CHANGE),
+        "hosts": (1_000 * HOST, 15, MAX_HOSTS * HOST),
+        "idle hosts": (250 * IDLE_HOST, 5, MAX_IDLE_HOSTS * IDLE_HOST),
+        "urls": (4_000 * URL, 10, MAX_URLS * URL),
+        "links": (10_000 * LINK, 5, MAX_LINKS * LINK),
+        "names": (1_000 * NAME, 3, MAX_NAMES * NAME),
+        "hrefs": (workers * 5_000 * HREF, 3, workers * MEMO_HREFS * HREF),
+        "patterns": (200 * PATTERN, 5, MAX_PATTERNS * PATTERN),
+        "copies": (copiers * 1_000 * COPY, 2, copiers * MAX_COPIES * COPY),
         "seen": (3_000_000, 10, None),
         "near": (10_000 * PAGE, 20, None),
     }
@@ -183,7 +183,7 @@ def size_from(text: str) -> int | None:
         return None
     number, unit = match.groups()
     size = float(number) * _UNITS.get((unit or "").lower(), 1)
-    return int(size) if size < _MOST_SIZE else None
+    return int(size) if size < _MAX_SIZE else None
 
 
 def shown(size: int) -> str:
@@ -197,10 +197,10 @@ def shown(size: int) -> str:
 
 def check_ceiling(memory: int, workers: int, max_bytes: int) -> None:
     """Refuse a ceiling under which a crawl cannot work."""
-    least = least_bytes(workers, max_bytes)
+    least = min_bytes(workers, max_bytes)
     if memory < least:
-        crew = "1 worker" if workers == 1 else f"{workers} workers"
+        worker_factory = "1 worker" if workers == 1 else f"{workers} workers"
         raise UsageError(
-            f"memory = {shown(memory)}: too little for {crew} and answers of up to {max_bytes} bytes; "
+            f"memory = {shown(memory)}: too little for {worker_factory} and answers of up to {max_bytes} bytes; "
             f"right would be {shown(least)} or more"
         )

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gossamer.core.dedup.scheme import NearDup
-from gossamer.core.priority import OrderName
+from gossamer.core.priority import QueueOrder
 from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
 
 
@@ -95,7 +95,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         AfterTarget, _field(Group.WHAT, "after the first pass: stop, or go on with the normal policy")
     ] = AfterTarget.STOP
     scope: Annotated[Reach | None, _field(Group.WHAT, "how far from the seeds (domain)", is_fixed=True)] = None
-    order: Annotated[OrderName, _field(Group.WHAT, "frontier order", is_fixed=True)] = OrderName.BREADTH
+    order: Annotated[QueueOrder, _field(Group.WHAT, "frontier order", is_fixed=True)] = QueueOrder.BREADTH
     random_seed: Annotated[_Natural, _field(Group.WHAT, "decides --order random", is_fixed=True)] = 0
     include_pattern: Annotated[
         tuple[str, ...], _field(Group.WHAT, "keep URLs that match, whatever is excluded", is_fixed=True, metavar="RE")

@@ -71,13 +71,13 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     too_soon: Finding
     too_many_at_once: Finding
     fetched_twice: Finding
-    least_gap_s: float | None  # between arrivals at one host; None if no host was asked twice
+    min_gap_s: float | None  # between arrivals at one host; None if no host was asked twice
     truth_pages: int
     missing: int
     missing_samples: tuple[str, ...]
     strays: int  # pages fetched that are not in the truth: out of scope
     stray_samples: tuple[str, ...]
-    most_at_once: int  # requests open at one host
+    max_at_once: int  # requests open at one host
     requests_by_host: dict[str, int]
 
     @property
@@ -107,7 +107,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
 
     def render(self) -> str:
         """The report for a person."""
-        gap = "-" if self.least_gap_s is None else f"{self.least_gap_s * 1000:.1f} ms"
+        gap = "-" if self.min_gap_s is None else f"{self.min_gap_s * 1000:.1f} ms"
         lines = [
             f"{self.requests} requests to {self.hosts} hosts in {self.seconds:.1f} s, least gap at a host {gap}",
             "answers: " + ", ".join(f"{status or 'none'} x {n}" for status, n in sorted(self.statuses.items())),
@@ -149,13 +149,13 @@ def audit(
         too_soon=_collect(known, lambda site, asked: _find_too_soon(site, asked, rules)),
         too_many_at_once=_finding([*_find_crowds(known, rules)]),
         fetched_twice=_collect(known, lambda site, asked: _find_twice(web, site, asked)),
-        least_gap_s=min((gap for _, asked in known for _, gap in _gaps(asked)), default=None),
+        min_gap_s=min((gap for _, asked in known for _, gap in _gaps(asked)), default=None),
         truth_pages=len(truth.pages),
         missing=len(missing),
         missing_samples=tuple(sorted(missing)[:SAMPLES]),
         strays=len(strays),
         stray_samples=tuple(sorted(strays)[:SAMPLES]),
-        most_at_once=max((request.in_flight for request in log), default=0),
+        max_at_once=max((request.in_flight for request in log), default=0),
         requests_by_host={host: len(asked) for host, asked in by_host.items()},
     )
 

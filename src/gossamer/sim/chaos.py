@@ -31,7 +31,7 @@ from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import WebPlan, preset
 
-DEATHS_A_CRAWL = 6
+DEATHS_PER_CRAWL = 6
 POLITENESS_MS = 40
 CONNECTIONS = 16
 LONGEST_RUN_S = 120.0
@@ -57,7 +57,7 @@ class ChaosReport(Struct):
     deaths: int = 0
     pages: int = 0
     refetched: int = 0
-    most_refetched: int = 0  # in one crawl
+    max_refetched: int = 0  # in one crawl
     problems: list[str] = []
 
     def render(self) -> str:
@@ -65,7 +65,7 @@ class ChaosReport(Struct):
         verdict = "nothing lost, nothing doubled, politeness kept" if not self.problems else "PROBLEMS"
         lines = [
             f"{self.deaths} deaths over {self.crawls} crawls of {self.pages} pages in all: {verdict}",
-            f"fetched again: {self.refetched} pages in all, at most {self.most_refetched} in one crawl",
+            f"fetched again: {self.refetched} pages in all, at most {self.max_refetched} in one crawl",
         ]
         return "\n".join(lines + self.problems)
 
@@ -92,7 +92,7 @@ def run_chaos(rounds: int, folder: Path, seed: int, tell: Callable[[str], None])
     while report.deaths < rounds:
         workers = 1 + number % 2
         plan = preset("small", seed=seed + number, pages=300)
-        deaths = plan_of_deaths(rng, min(DEATHS_A_CRAWL, rounds - report.deaths))
+        deaths = plan_of_deaths(rng, min(DEATHS_PER_CRAWL, rounds - report.deaths))
         before = len(report.problems)
         _one_crawl(plan, deaths, workers, folder / f"crawl-{number}", rng, report)
         told = "ok" if len(report.problems) == before else "; ".join(report.problems[before:])
@@ -160,7 +160,7 @@ def _cut_power(out: Path, rng: random.Random) -> None:
             os.truncate(path, rng.choice((least, rng.randint(least, size))))
 
 
-def _check(web: RunningWeb, out: Path, most_refetches: int, report: ChaosReport) -> None:
+def _check(web: RunningWeb, out: Path, max_refetches: int, report: ChaosReport) -> None:
     """Compare what the servers saw with ledger, archive and index."""
     problems = [*_ledger_problems(web, out), *_archive_problems(out), *_verify_problems(out)]
     audit = web.audit(AuditRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002))
@@ -171,9 +171,9 @@ def _check(web: RunningWeb, out: Path, most_refetches: int, report: ChaosReport)
         problems.append(f"{audit.missing} pages lost: {', '.join(audit.missing_samples[:3])}")
     refetched = audit.fetched_twice.count
     report.refetched += refetched
-    report.most_refetched = max(report.most_refetched, refetched)
-    if refetched > most_refetches:
-        problems.append(f"{refetched} pages fetched twice, {most_refetches} could have been on the wire")
+    report.max_refetched = max(report.max_refetched, refetched)
+    if refetched > max_refetches:
+        problems.append(f"{refetched} pages fetched twice, {max_refetches} could have been on the wire")
     report.problems += [f"{out.name}: {problem}" for problem in problems]
 
 

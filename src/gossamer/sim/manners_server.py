@@ -168,10 +168,10 @@ def _pace_offences(delay_s: float, politeness_s: float, slack_s: float, asked: l
     knows_delay = False
     for before, one in pairwise(asked):
         knows_delay = knows_delay or _is_decisive(before)
-        least_s = delay_s if knows_delay else politeness_s
+        min_s = delay_s if knows_delay else politeness_s
         gap_s = one.arrived_at - before.arrived_at
-        if gap_s < least_s - slack_s:
-            yield Offence(one.host, one.path, f"{gap_s * 1000:.1f} ms after the request before, {least_s:g} s wanted")
+        if gap_s < min_s - slack_s:
+            yield Offence(one.host, one.path, f"{gap_s * 1000:.1f} ms after the request before, {min_s:g} s wanted")
         away_s = one.arrived_at - before.answered_at
         if before.quiet_s and away_s < before.quiet_s - slack_s:
             yield Offence(one.host, one.path, f"{away_s:.2f} s after a {before.status}, {before.quiet_s:g} s wanted")

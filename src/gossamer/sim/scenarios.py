@@ -13,11 +13,11 @@ from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
-from gossamer.core.priority import OrderName, ordering
+from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import host_of, link_to, links_from
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result
@@ -102,7 +102,7 @@ class Scenario:
     delay_s: float = 1.0
     host_connections: int = 1
     pace_rules: Sequence[PaceRule] = ()
-    order: OrderName = OrderName.BREADTH
+    order: QueueOrder = QueueOrder.BREADTH
     reach: Reach = Reach.ANY
     target_domains: int | None = None
     rules: CrawlRules = field(default_factory=CrawlRules)
@@ -124,8 +124,8 @@ class Scenario:
             first_pass=FirstPass(self.target_domains) if self.target_domains else None,
             remembers=not self.rules.cooldown_s,
         )
-        narrator = Narrator(self.events.append, self.started_at)
-        crawl = Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, narrator)
+        emitter = EventEmitter(self.events.append, self.started_at)
+        crawl = Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, emitter)
         crawl.restore(self.started_at, was_clean=self.was_clean)
         links = [link_to(seed) for seed in self.seeds]
         guesses = frozenset(link.id for link in links) if self.is_https_first else frozenset()

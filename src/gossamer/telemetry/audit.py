@@ -23,14 +23,14 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
-from gossamer.core.robots_book import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
+from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.records import Outcome
 from gossamer.telemetry.audit_facts import Asked, Fact, OptOut, RunBegun
 from gossamer.telemetry.events import Promises
 
 SLACK_S = 0.001  # times are kept as floating-point numbers, some of them by way of a date
-MOST_SHOWN = 1000
+MAX_SHOWN = 1000
 _REFUSALS = frozenset({Outcome.RATE_LIMITED.value, Outcome.SERVER_ERROR.value})
 
 
@@ -70,7 +70,7 @@ class AuditReport(Struct, kw_only=True):
     robots_requests: int = 0
     hosts: int = 0
     runs: int = 0
-    least_gap_s: float | None = None  # between two requests to one host
+    min_gap_s: float | None = None  # between two requests to one host
     breaches: dict[str, int] = {}
     violations: list[Violation] = []  # the first ones
     notes: list[str] = []
@@ -194,7 +194,7 @@ class Auditor:
 
     def _blame(self, breach: Breach, asked: Asked, detail: str) -> None:
         self._breaches[breach.value] += 1
-        if len(self._report.violations) < MOST_SHOWN:
+        if len(self._report.violations) < MAX_SHOWN:
             self._report.violations.append(Violation(breach, asked.sent_at, asked.host, asked.url, detail))
 
     def _judge_opt_out(self, asked: Asked) -> None:
@@ -280,8 +280,8 @@ class Auditor:
         floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
         if host.last_sent_at:
             gap_s = asked.sent_at - host.last_sent_at
-            least = self._report.least_gap_s
-            self._report.least_gap_s = gap_s if least is None else min(least, gap_s)
+            least = self._report.min_gap_s
+            self._report.min_gap_s = gap_s if least is None else min(least, gap_s)
             self._judge_gap(host, asked, gap_s)
         if asked.requests > 1 and max(floor_s, crawl_delay_s) > 0:
             self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times at once")

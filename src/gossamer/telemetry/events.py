@@ -105,7 +105,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     new_links: int = 0
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, as written
-    # What stands above is told of a page by place: see `engine/narrator`.
+    # What stands above is told of a page by place: see `engine/event_emitter`.
     wait_s: float = 0.0
     parent: str = ""
     rule: str = ""

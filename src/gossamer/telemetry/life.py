@@ -76,7 +76,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 class QueuePlace(Struct, frozen=True):
     """Where a URL stands in the queue of its host. `ahead` is None where it is too far back to count."""
 
-    rank: int
+    priority: int
     seq: int
     ahead: int | None
     queued: int
@@ -207,13 +207,13 @@ def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None
         return None
     ahead = 0
     after: tuple[int, int] | None = None
-    while ahead < MAX_PLACE and (batch := ledger.refill(identity[:8], after, _BATCH)):
+    while ahead < MAX_PLACE and (batch := ledger.read_queue(identity[:8], after, _BATCH)):
         for url in batch:
             if url.id == identity:
-                return QueuePlace(row.rank, row.seq, ahead, host.queued if host else 0)
+                return QueuePlace(row.priority, row.seq, ahead, host.queued if host else 0)
             ahead += 1
-        after = batch[-1].rank, batch[-1].seq
-    return QueuePlace(row.rank, row.seq, None, host.queued if host else 0)
+        after = batch[-1].priority, batch[-1].seq
+    return QueuePlace(row.priority, row.seq, None, host.queued if host else 0)
 
 
 def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSource) -> list[str]:
@@ -231,8 +231,8 @@ def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSourc
         reasons.append(f"its host, parked for {host.parked_until - now:.1f} s: {host.park_reason or 'no reason given'}")
     elif host.next_at > now:
         reasons.append(f"its host's delay of {host.delay_s:g} s, over in {host.next_at - now:.1f} s")
-    if host.asleep_until > now:
-        reasons.append(f"its host, out of memory for {host.asleep_until - now:.1f} s")
+    if host.swapped_out_until > now:
+        reasons.append(f"its host, out of memory for {host.swapped_out_until - now:.1f} s")
     return reasons or ["its turn among the other URLs of its host, and its host's among the others"]
 
 

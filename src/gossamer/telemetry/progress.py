@@ -23,7 +23,7 @@ class Glance(Struct, frozen=True):
 
     seconds: float
     pages: int
-    most_pages: int | None
+    max_pages: int | None
     bytes: int
     queued: int
     in_flight: int
@@ -67,7 +67,7 @@ class Progress:
 
     def line(self, glance: Glance) -> str:
         """Return a glance in one line."""
-        goal = f"/{count(glance.most_pages)}" if glance.most_pages else ""
+        goal = f"/{count(glance.max_pages)}" if glance.max_pages else ""
         parts = [
             f"{count(glance.pages)}{goal} pages",
             f"{self._rate(glance):.0f}/s",

@@ -27,11 +27,11 @@ from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import percent
 
 HIGH_ERROR_RATE = 0.1
-LEAST_FETCHES_TO_JUDGE = 50
+MIN_FETCHES_TO_JUDGE = 50
 
 
 class _Totals(Struct):
-    """What the report needs of the tally that the ledger keeps."""
+    """What the report needs of the totals that the ledger keeps."""
 
     words: int = 0
 
@@ -105,7 +105,7 @@ def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> L
 
 
 def _words(ledger: Ledger) -> int:
-    value = ledger.get_meta("tally")
+    value = ledger.get_meta("totals")
     return msgspec.msgpack.decode(value, type=_Totals).words if value else 0
 
 
@@ -123,7 +123,7 @@ def _warnings(events: EventFigures, summary: Summary) -> list[str]:
         warning.name if warning.count == 1 else f"{warning.name} ({warning.count} times)"
         for warning in events.warnings.top(20)
     ]
-    if summary.fetches >= LEAST_FETCHES_TO_JUDGE and summary.error_rate > HIGH_ERROR_RATE:
+    if summary.fetches >= MIN_FETCHES_TO_JUDGE and summary.error_rate > HIGH_ERROR_RATE:
         found.append(f"many errors: {percent(summary.error_rate)} of all fetches")
     if events.workers_lost:
         found.append(f"{events.workers_lost} orders were given back by workers that died or by a stop")

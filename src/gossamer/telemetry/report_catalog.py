@@ -162,7 +162,7 @@ class HostTables:
         self._errors.offer(host.errors, line)
         self._slow.offer(host.latency_s, line)
         self._limited.offer(line.rate_limited, line)
-        self._longest.offer(line.least_s, line)
+        self._longest.offer(line.min_s, line)
         if host.parked_until > self._now and host.queued:
             self.parked_count += 1
             self._parked.offer(host.parked_until, line)
@@ -178,7 +178,7 @@ class HostTables:
             queued=host.queued,
             latency_ms=round(1000 * host.latency_s, 1),
             delay_s=round(host.delay_s, 3),
-            least_s=round(host.fetches * max(host.delay_s, host.latency_s), 1),
+            min_s=round(host.fetches * max(host.delay_s, host.latency_s), 1),
             rate_limited=self._rate_limited[host.name],
             parked_until=host.parked_until if host.parked_until > self._now else 0.0,
             park_reason=host.park_reason,
@@ -202,9 +202,9 @@ class HostTables:
             dead=self.dead,
             parked=self._parked.rows(),
             parked_count=self.parked_count,
-            most_errors=self._errors.rows(),
+            max_errors=self._errors.rows(),
             slowest=self._slow.rows(),
-            most_rate_limited=self._limited.rows(),
+            max_rate_limited=self._limited.rows(),
             longest=self._longest.rows(),
         )
 

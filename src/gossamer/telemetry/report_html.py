@@ -230,12 +230,12 @@ def _hosts(report: Report) -> list[str]:
         f"{count(hosts.parked_count)} parked with URLs waiting.</p>"
     )
     cards = [
-        card("Most errors", note + _host_table(hosts.most_errors)),
+        card("Most errors", note + _host_table(hosts.max_errors)),
         card("Slowest answers", "<p>time to the first byte, lately</p>" + _host_table(hosts.slowest)),
         card("What bounds the time", _LONGEST + _longest(hosts.longest)),
     ]
-    if hosts.most_rate_limited:
-        cards.append(card("Asked us to slow down (429)", _limited(hosts.most_rate_limited)))
+    if hosts.max_rate_limited:
+        cards.append(card("Asked us to slow down (429)", _limited(hosts.max_rate_limited)))
     if hosts.parked:
         cards.append(card("Parked", _parked(hosts.parked)))
     return cards
@@ -262,7 +262,7 @@ def _longest(lines: Sequence[HostLine]) -> str:
             count(h.fetches),
             f"{h.delay_s:g} s",
             ms(h.latency_ms),
-            duration(h.least_s),
+            duration(h.min_s),
         )
         for h in lines
     ]

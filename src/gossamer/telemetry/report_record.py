@@ -75,7 +75,7 @@ class HostLine(Struct, kw_only=True):
     queued: int
     latency_ms: float
     delay_s: float
-    least_s: float  # that its requests take one after another: each its delay or its answer, whichever is longer
+    min_s: float  # that its requests take one after another: each its delay or its answer, whichever is longer
     rate_limited: int = 0
     parked_until: float = 0.0
     park_reason: str = ""
@@ -99,10 +99,10 @@ class HostFigures(Struct, kw_only=True):
     dead: int
     parked: list[HostLine]
     parked_count: int
-    most_errors: list[HostLine]
+    max_errors: list[HostLine]
     slowest: list[HostLine]
-    most_rate_limited: list[HostLine]
-    longest: list[HostLine]  # by `least_s`: what bounds the time of the crawl
+    max_rate_limited: list[HostLine]
+    longest: list[HostLine]  # by `min_s`: what bounds the time of the crawl
 
 
 class DeadLetters(Struct, frozen=True):

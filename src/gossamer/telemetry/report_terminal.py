@@ -170,9 +170,9 @@ def _hosts(report: Report) -> str:
         _heading("Hosts"),
         f"  {'known':<13} {count(hosts.known)}; {count(hosts.with_pages)} with pages, {count(hosts.dead)} dead, "
         f"{count(hosts.parked_count)} parked with URLs waiting",
-        _host_table("most errors", hosts.most_errors),
+        _host_table("most errors", hosts.max_errors),
         _host_table("slowest", hosts.slowest),
-        _host_table("slow down (429)", hosts.most_rate_limited),
+        _host_table("slow down (429)", hosts.max_rate_limited),
         _longest(hosts.longest),
         _parked(hosts.parked),
     ]
@@ -201,7 +201,7 @@ def _longest(lines: Sequence[HostLine]) -> str:
             count(host.fetches),
             f"{host.delay_s:g} s",
             f"{host.latency_ms:,.0f} ms",
-            duration(host.least_s),
+            duration(host.min_s),
         )
         for host in lines[:5]
     ]

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 _CLASSES_PER_OCTAVE = 16
-_MOST_BINS = 240
+_MAX_BINS = 240
 _FIRST_BIN_S = 0.25
 
 Row = TypeVar("Row")
@@ -180,7 +180,7 @@ class TimeLine:
     def bin_at(self, t_s: float) -> Bin:
         """Return the bin of a moment, in seconds of crawl time."""
         index = int(t_s / self.width_s)
-        while index >= _MOST_BINS:
+        while index >= _MAX_BINS:
             self._double()
             index = int(t_s / self.width_s)
         while len(self.bins) <= index:

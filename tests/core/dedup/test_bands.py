@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.dedup.bands import MOST_CANDIDATES, MOST_EQUAL, PlainBandTable
+from gossamer.core.dedup.bands import MAX_CANDIDATES, MAX_EQUAL, PlainBandTable
 from gossamer.kernel import Bands, kernel
 
 MAKERS: list[Callable[[], Bands]] = [PlainBandTable, *([kernel.band_table] if kernel is not None else [])]
@@ -58,8 +58,8 @@ def test_in_boilerplate_the_latest_pages_stand(make: Callable[[], Bands]) -> Non
     table = make()
     for number in range(100):
         table.add(number, signature(7, number + 100))
-    latest = list(range(100 - MOST_EQUAL, 100))
-    assert table.candidates(signature(7)) == latest[:MOST_CANDIDATES]
+    latest = list(range(100 - MAX_EQUAL, 100))
+    assert table.candidates(signature(7)) == latest[:MAX_CANDIDATES]
     assert table.candidates(signature(7, 142))[0] == 42, "by its other bands every page is found"
     assert table.candidates(signature(7, 199))[0] == 99
 
@@ -86,4 +86,4 @@ def test_c_and_python_find_the_same(kept: list[list[int]], asked: list[int]) -> 
         compiled.add(number, signature(*bands))
     found = compiled.candidates(signature(*asked))
     assert found == plain.candidates(signature(*asked))
-    assert len(found) <= MOST_CANDIDATES
+    assert len(found) <= MAX_CANDIDATES

@@ -65,14 +65,14 @@ def test_records_in_a_row_are_added_at_once() -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 20))
-def test_of_too_many_pages_the_newest_are_found_and_the_oldest_are_not(texts: list[int], most_pages: int) -> None:
+def test_of_too_many_pages_the_newest_are_found_and_the_oldest_are_not(texts: list[int], max_pages: int) -> None:
     signatures = [
         (texts[n] << 32 | texts[n] * 0x9E3779B1 & 0xFFFFFFFF).to_bytes(8, "little") for n in range(len(texts))
     ]
-    index = NewestIndex(SimHashIndex, most_pages)
+    index = NewestIndex(SimHashIndex, max_pages)
     for number, signature in enumerate(signatures):
         index.add(number, signature)
-    half = max(1, most_pages // 2)
+    half = max(1, max_pages // 2)
     for number, signature in enumerate(signatures):
         match = index.nearest(signature, lambda _: b"")
         if number >= len(signatures) - half:

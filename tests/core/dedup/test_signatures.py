@@ -10,7 +10,7 @@ from xxhash import xxh32_intdigest
 
 from gossamer.core.dedup import minhash, simhash
 from gossamer.core.dedup.scheme import NearDup, signature_of
-from gossamer.core.dedup.shingles import MOST_CHARS, shingle_hashes, words_of
+from gossamer.core.dedup.shingles import MAX_CHARS, shingle_hashes, words_of
 from gossamer.kernel import Kernel
 from gossamer.kernel import kernel as compiled
 
@@ -61,7 +61,7 @@ def test_c_and_python_sign_words_of_all_lengths_alike(
 @pytest.mark.parametrize("seed", range(3))
 def test_c_and_python_sign_long_texts_alike(kernel: Kernel, seed: int) -> None:
     long = text(20_000, seed) + " ünd " + text(2000, seed)
-    assert len(long) > MOST_CHARS
+    assert len(long) > MAX_CHARS
     assert kernel.minhash(long) == minhash.plain_minhash(long)
     assert kernel.simhash(long) == simhash.plain_simhash(long)
 
@@ -103,7 +103,7 @@ def test_a_text_without_words_has_no_signature() -> None:
 
 
 def test_what_lies_beyond_the_limit_makes_no_difference() -> None:
-    long = ("word " * (MOST_CHARS // 5))[:MOST_CHARS]
+    long = ("word " * (MAX_CHARS // 5))[:MAX_CHARS]
     assert minhash.minhash(long) == minhash.minhash(long + "and more of other things")
 
 

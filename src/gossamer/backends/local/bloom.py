@@ -25,17 +25,17 @@ GROWTH = 4
 FULL = 0.8
 
 
-_BITS_A_URL = -log(FALSE_POSITIVES) / log(2) ** 2
-_LEAST_GAIN = 0.5  # of the last layer: a smaller one would not be worth its look-ups
-_MOST_WRONG = 0.99  # a filter that is right less often than this is no filter
-_LEAST_BITS = 64
+_BITS_PER_URL = -log(FALSE_POSITIVES) / log(2) ** 2
+_MIN_GAIN = 0.5  # of the last layer: a smaller one would not be worth its look-ups
+_MAX_WRONG = 0.99  # a filter that is right less often than this is no filter
+_MIN_BITS = 64
 
 
 class SeenFilter:
-    """The filter; never forgets. Without `most_bytes` it grows without bound."""
+    """The filter; never forgets. Without `max_bytes` it grows without bound."""
 
-    def __init__(self, first_layer_urls: int = FIRST_LAYER_URLS, most_bytes: int | None = None) -> None:
-        self._most_bits = None if most_bytes is None else 8 * most_bytes
+    def __init__(self, first_layer_urls: int = FIRST_LAYER_URLS, max_bytes: int | None = None) -> None:
+        self._max_bits = None if max_bytes is None else 8 * max_bytes
         self._capacity = first_layer_urls
         self._layers = [self._layer(first_layer_urls)]
         self._in_last = 0
@@ -44,8 +44,8 @@ class SeenFilter:
     def _layer(self, urls: int) -> Bloom:
         """Return an empty layer for so many URLs, as coarse as the limit makes it."""
         wrong = FALSE_POSITIVES
-        if self._most_bits is not None:
-            wrong = max(wrong, min(_MOST_WRONG, exp(-max(_LEAST_BITS, self._most_bits) / urls * log(2) ** 2)))
+        if self._max_bits is not None:
+            wrong = max(wrong, min(_MAX_WRONG, exp(-max(_MIN_BITS, self._max_bits) / urls * log(2) ** 2)))
         return Bloom(urls, wrong)
 
     def fill(self, count: int, ids: Iterable[bytes]) -> None:
@@ -66,9 +66,9 @@ class SeenFilter:
 
     def _add_layer(self) -> None:
         urls = GROWTH * self._capacity
-        if self._most_bits is not None:
-            room = int((self._most_bits - 8 * self.size_in_bytes) / _BITS_A_URL)
-            if room < _LEAST_GAIN * self._capacity:
+        if self._max_bits is not None:
+            room = int((self._max_bits - 8 * self.size_in_bytes) / _BITS_PER_URL)
+            if room < _MIN_GAIN * self._capacity:
                 self._is_at_limit = True
                 return
             urls = min(urls, room)

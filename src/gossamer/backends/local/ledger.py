@@ -3,7 +3,7 @@
 Tables and their keys (all big-endian, so that order of bytes is order of meaning):
 
     urls      host id 8, key hash 8               -> UrlRecord          the catalog and the exact seen set
-    queue     host id 8, rank 4, seq 8            -> key hash 8         what waits, a host's URLs in order
+    queue     host id 8, priority 4, seq 8            -> key hash 8         what waits, a host's URLs in order
     hosts     host id 8                           -> HostRecord
     domains   xxh3_64 of the name                 -> DomainRecord
     robots    host id 8, xxh3_64 of the origin    -> RobotsRecord
@@ -58,7 +58,7 @@ TABLES = (
     "hosts",
     "domains",
     "robots",
-    "sleeping",
+    "swapped_out",
     "contents",
     "changes",
     "archives",
@@ -67,7 +67,7 @@ TABLES = (
 )
 _BY_HOST = frozenset({"queue", "robots"})
 _APPENDED = frozenset({"signatures"})
-_RANK_OFFSET = 1 << 31
+_PRIORITY_OFFSET = 1 << 31
 _ALL = 1 << 30
 _KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
 
@@ -86,8 +86,8 @@ def _microseconds(at: float) -> bytes:
     return round(at * 1e6).to_bytes(8, "big")
 
 
-def _place(rank: int, seq: int) -> bytes:
-    return _pack_place(rank + _RANK_OFFSET, seq)
+def _place(priority: int, seq: int) -> bytes:
+    return _pack_place(priority + _PRIORITY_OFFSET, seq)
 
 
 def _domain_key(name: str) -> bytes:
@@ -115,12 +115,12 @@ class LocalLedger:
         self._live_domains: dict[str, DomainRecord] = {}
         self._archive_ends: dict[str, int] = {}  # likewise
         quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
-        self._seen = SeenFilter(most_bytes=None if quarter is None else 3 * quarter)
-        self._contents = SeenFilter(most_bytes=quarter)  # most pages are the first with their content: no need to look
-        self._sleeping_count = 0
+        self._seen = SeenFilter(max_bytes=None if quarter is None else 3 * quarter)
+        self._contents = SeenFilter(max_bytes=quarter)  # most pages are the first with their content: no need to look
+        self._swapped_out_count = 0
         self._last_change = 0
         self._names: dict[HostId, str] = {}
-        self._most_names = limits.names
+        self._max_names = limits.names
 
     def open(self) -> None:
         """Open or make the store, and fill the filter of seen URLs."""
@@ -132,7 +132,7 @@ class LocalLedger:
             return
         if written is None:
             self.put_meta("format", FORMAT)
-        self._sleeping_count = self._store.committed_count("sleeping")
+        self._swapped_out_count = self._store.committed_count("swapped_out")
         self._last_change = self.last_change()
         self._seen.fill(self._store.committed_count("urls"), self._store.committed_keys("urls"))
         self._contents.fill(self._store.committed_count("contents"), self._store.committed_keys("contents"))
@@ -194,9 +194,9 @@ class LocalLedger:
         """Return robots.txt of each origin of a host."""
         return [_decode_robots(value) for _, value in self._store.first("robots", host_id, b"", _ALL)]
 
-    def refill(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host beyond a rank and seq, in order."""
-        bound = host_id + (b"" if after is None or after[0] < -_RANK_OFFSET else _place(*after))
+    def read_queue(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host beyond a priority and seq, in order."""
+        bound = host_id + (b"" if after is None or after[0] < -_PRIORITY_OFFSET else _place(*after))
         return [self._queued(host_id, value) for _, value in self._store.first("queue", host_id, bound, count)]
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
@@ -216,7 +216,7 @@ class LocalLedger:
             record = self._host_by_id(host)
             if record is None:
                 raise CorruptFolderError(f"{self._folder}: a queued URL's host is missing: {host.hex()}")
-            if len(self._names) >= self._most_names:
+            if len(self._names) >= self._max_names:
                 self._names.clear()
             name = self._names[host] = record.name
         return name
@@ -265,34 +265,34 @@ class LocalLedger:
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
         self._seen.add(url.id)
         self._store.put("urls", url.id, _encode(record))
-        self._store.put("queue", url.id[:8] + _place(url.rank, url.seq), url.id[8:])
+        self._store.put("queue", url.id[:8] + _place(url.priority, url.seq), url.id[8:])
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its rank and seq."""
+        """Put a URL (back) into its host's queue at its priority and seq."""
         if record is None:
             record = self.look_up(url.id) or record_of(url)
-        for name in ("rank", "seq", "depth", "hops", "attempt", "not_before", "https_first"):
+        for name in ("priority", "seq", "depth", "hops", "attempt", "not_before", "https_first"):
             setattr(record, name, getattr(url, name))
         record.state = UrlState.QUEUED
         self._enqueue(url, record)
 
-    def settle(self, url: QueuedUrl, record: UrlRecord) -> None:
+    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
         """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
         self._store.put("urls", url.id, _encode(record))
-        self._store.put("queue", url.id[:8] + _place(url.rank, url.seq), None)
+        self._store.put("queue", url.id[:8] + _place(url.priority, url.seq), None)
 
-    def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
+    def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
-        buried = 0
+        killed = 0
         after: tuple[int, int] | None = None
-        while batch := self.refill(host_id, after, 1000):
+        while batch := self.read_queue(host_id, after, 1000):
             for url in batch:
                 record = self.look_up(url.id) or record_of(url)
                 record.state, record.outcome, record.error, record.fetched_at = UrlState.DEAD, outcome, error, now
-                self.settle(url, record)
-            buried += len(batch)
-            after = batch[-1].rank, batch[-1].seq
-        return buried
+                self.finish(url, record)
+            killed += len(batch)
+            after = batch[-1].priority, batch[-1].seq
+        return killed
 
     def put_host(self, record: HostRecord) -> None:
         """Keep a host; the record is read when it is written."""
@@ -307,28 +307,28 @@ class LocalLedger:
         key = host_id(host_of(record.origin + "/")) + xxh3_64_digest(record.origin.encode())
         self._store.put("robots", key, _encode(record))
 
-    def put_sleeping(self, name: str, until: float) -> None:
+    def swap_out(self, name: str, until: float) -> None:
         """Let a host sleep until a time."""
         key = _microseconds(until) + host_id(name)
-        if self._store.get("sleeping", key) is None:
-            self._sleeping_count += 1
-        self._store.put("sleeping", key, name.encode())
+        if self._store.get("swapped_out", key) is None:
+            self._swapped_out_count += 1
+        self._store.put("swapped_out", key, name.encode())
 
-    def wake(self, now: float, count: int) -> list[str]:
+    def swap_in_due(self, now: float, count: int) -> list[str]:
         """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
         until = _microseconds(now) + b"\xff" * 8
-        due = [entry for entry in self._store.first("sleeping", b"", b"", count) if entry[0] <= until]
+        due = [entry for entry in self._store.first("swapped_out", b"", b"", count) if entry[0] <= until]
         for key, _ in due:
-            self._store.put("sleeping", key, None)
-        self._sleeping_count -= len(due)
+            self._store.put("swapped_out", key, None)
+        self._swapped_out_count -= len(due)
         return [name.decode() for _, name in due]
 
-    def sleeping(self) -> tuple[int, float]:
+    def swapped_out(self) -> tuple[int, float]:
         """Return how many hosts sleep, and when the first is due."""
-        if not self._sleeping_count:
+        if not self._swapped_out_count:
             return 0, float("inf")
-        key, _ = self._store.first("sleeping", b"", b"", 1)[0]
-        return self._sleeping_count, int.from_bytes(key[:8], "big") / 1e6
+        key, _ = self._store.first("swapped_out", b"", b"", 1)[0]
+        return self._swapped_out_count, int.from_bytes(key[:8], "big") / 1e6
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
         """Name the first page that has this content; return the one that is known already, if any."""

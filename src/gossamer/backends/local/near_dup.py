@@ -29,9 +29,9 @@ def _key(number: int) -> bytes:
 class SignatureTable:
     """Signatures by page number."""
 
-    def __init__(self, store: Store, most_pages: int | None = None) -> None:
+    def __init__(self, store: Store, max_pages: int | None = None) -> None:
         self._store = store
-        self._most_pages = most_pages
+        self._max_pages = max_pages
         self._newest: NewestIndex | None = None  # the index, where there is a limit
         self._left_out = 0  # of the index, from the start
         self._index: NearIndex | None = None
@@ -47,9 +47,9 @@ class SignatureTable:
             self._store.put("meta", _META_KEY, f"{edition} {first}".encode())
         number = int(first)
         self._index = index_of(edition)
-        if self._most_pages is not None:
-            self._index = self._newest = NewestIndex(lambda: index_of(edition), self._most_pages)
-            self._left_out = max(0, self._next - number - self._most_pages)
+        if self._max_pages is not None:
+            self._index = self._newest = NewestIndex(lambda: index_of(edition), self._max_pages)
+            self._left_out = max(0, self._next - number - self._max_pages)
             number += self._left_out
         self._fill(self._index, number)
 

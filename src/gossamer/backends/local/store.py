@@ -25,7 +25,7 @@ from gossamer.errors import CorruptFolderError, DiskFullError, GossamerError
 
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used
 GROUP_BYTES: Final = 8
-LEAST_FREE_BYTES: Final = 4 << 20
+MIN_FREE_BYTES: Final = 4 << 20
 _PUT_AT_ONCE: Final = 128
 _SLICE: Final = 2000
 
@@ -271,4 +271,4 @@ def _is_disk_full(error: Exception, folder: Path) -> bool:
         return True
     # LMDB calls a write that came out short an input/output error.
     free = os.statvfs(folder)
-    return "Input/output error" in str(error) and free.f_bavail * free.f_frsize < LEAST_FREE_BYTES
+    return "Input/output error" in str(error) and free.f_bavail * free.f_frsize < MIN_FREE_BYTES

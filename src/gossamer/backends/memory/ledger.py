@@ -37,7 +37,7 @@ class MemoryLedger:
         self._hosts: dict[HostId, HostRecord] = {}
         self._domains: dict[str, DomainRecord] = {}
         self._robots: dict[str, RobotsRecord] = {}
-        self._sleeping: list[tuple[float, str]] = []
+        self._swapped_out: list[tuple[float, str]] = []
         self._contents: dict[bytes, ContentRecord] = {}
         self._changes: list[Change] = []
         self._near: NearIndex | None = None
@@ -51,7 +51,7 @@ class MemoryLedger:
         for url in urls:
             if url.id not in self._urls:
                 self._urls[url.id] = record_of(url)
-                insort(self._queue[url.id[:8]], (url.rank, url.seq, url.id))
+                insort(self._queue[url.id[:8]], (url.priority, url.seq, url.id))
                 new.append(url)
         return new
 
@@ -60,12 +60,12 @@ class MemoryLedger:
         return url_id in self._urls
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its rank and seq."""
+        """Put a URL (back) into its host's queue at its priority and seq."""
         base = record or self._urls.get(url.id) or record_of(url)
         self._urls[url.id] = replace(
             base,
             state=UrlState.QUEUED,
-            rank=url.rank,
+            priority=url.priority,
             seq=url.seq,
             depth=url.depth,
             hops=url.hops,
@@ -73,21 +73,21 @@ class MemoryLedger:
             not_before=url.not_before,
             https_first=url.https_first,
         )
-        entry = (url.rank, url.seq, url.id)
+        entry = (url.priority, url.seq, url.id)
         queue = self._queue[url.id[:8]]
         if entry not in queue:
             insort(queue, entry)
 
-    def settle(self, url: QueuedUrl, record: UrlRecord) -> None:
+    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
         """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
         self._urls[url.id] = record
         queue = self._queue[url.id[:8]]
-        entry = (url.rank, url.seq, url.id)
+        entry = (url.priority, url.seq, url.id)
         if entry in queue:
             queue.remove(entry)
 
-    def refill(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host beyond a rank and seq, in order."""
+    def read_queue(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host beyond a priority and seq, in order."""
         queue = self._queue.get(host_id, [])
         start = 0 if after is None else bisect_right(queue, (*after, b"\xff" * 17))
         return [
@@ -102,7 +102,7 @@ class MemoryLedger:
             for _, _, url_id in reversed(self._queue.get(host_id, [])[-count:])
         ]
 
-    def bury(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
+    def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         queue = self._queue.pop(host_id, [])
         for _, _, url_id in queue:
@@ -139,21 +139,21 @@ class MemoryLedger:
         """Keep robots.txt of an origin."""
         self._robots[record.origin] = record
 
-    def put_sleeping(self, name: str, until: float) -> None:
+    def swap_out(self, name: str, until: float) -> None:
         """Let a host sleep until a time."""
-        at = bisect_left(self._sleeping, (until, name))
-        if self._sleeping[at : at + 1] != [(until, name)]:
-            self._sleeping.insert(at, (until, name))
+        at = bisect_left(self._swapped_out, (until, name))
+        if self._swapped_out[at : at + 1] != [(until, name)]:
+            self._swapped_out.insert(at, (until, name))
 
-    def wake(self, now: float, count: int) -> list[str]:
+    def swap_in_due(self, now: float, count: int) -> list[str]:
         """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
-        due = [entry for entry in self._sleeping[:count] if entry[0] <= now]
-        del self._sleeping[: len(due)]
+        due = [entry for entry in self._swapped_out[:count] if entry[0] <= now]
+        del self._swapped_out[: len(due)]
         return [name for _, name in due]
 
-    def sleeping(self) -> tuple[int, float]:
+    def swapped_out(self) -> tuple[int, float]:
         """Return how many hosts sleep, and when the first is due."""
-        return len(self._sleeping), self._sleeping[0][0] if self._sleeping else float("inf")
+        return len(self._swapped_out), self._swapped_out[0][0] if self._swapped_out else float("inf")
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page that had this content."""

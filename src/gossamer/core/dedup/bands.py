@@ -8,7 +8,7 @@ page's number + 1; empty places are 0. It stands where its fingerprint points to
 capacity, or in the next free place. `SHARDS` such tables grow one by one, so that no insertion
 takes long (0.2 ms in C, 1 to 2 ms here, with a million pages). 150 to 250 bytes a page.
 
-A band value that many pages share is boilerplate: only the latest `MOST_EQUAL` stand there, so
+A band value that many pages share is boilerplate: only the latest `MAX_EQUAL` stand there, so
 that a page is found by its variants, which come soon after, however large the site.
 """
 
@@ -24,8 +24,8 @@ from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.kernel import Bands, kernel
 
 BANDS: Final = 16
-MOST_EQUAL: Final = 32
-MOST_CANDIDATES: Final = 16
+MAX_EQUAL: Final = 32
+MAX_CANDIDATES: Final = 16
 SHARDS: Final = 1 << 12
 _BAND_BYTES: Final = SIGNATURE_BYTES // BANDS
 _FIRST_CAPACITY: Final = 16
@@ -43,7 +43,7 @@ class PlainBandTable:
         for shard, fingerprint in _places(signature):
             entry = fingerprint << 32 | (number + 1)
             found = self._pages(shard, fingerprint)
-            if len(found) == MOST_EQUAL:
+            if len(found) == MAX_EQUAL:
                 _, oldest = min(found)
                 self._shards[shard][oldest] = entry
                 continue
@@ -62,7 +62,7 @@ class PlainBandTable:
     def candidates(self, signature: bytes, /) -> list[int]:
         """Return the pages that share bands: those that share most first, then by number."""
         shared = Counter(number for place in _places(signature) for number, _ in self._pages(*place))
-        return sorted(shared, key=lambda number: (-shared[number], number))[:MOST_CANDIDATES]
+        return sorted(shared, key=lambda number: (-shared[number], number))[:MAX_CANDIDATES]
 
     def size_in_bytes(self) -> int:
         """Return the memory of all shards."""
@@ -75,7 +75,7 @@ class PlainBandTable:
         if not entries:
             return found
         place = fingerprint * len(entries) >> 32
-        while (entry := entries[place]) and len(found) < MOST_EQUAL:
+        while (entry := entries[place]) and len(found) < MAX_EQUAL:
             if entry >> 32 == fingerprint:
                 found.append(((entry & 0xFFFFFFFF) - 1, place))
             place = place + 1 if place + 1 < len(entries) else 0

@@ -18,8 +18,8 @@ from gossamer.core.dedup.minhash import LANES, SIGNATURE_BYTES, equal_lanes
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
 from gossamer.core.dedup.simhash import BITS
 
-LEAST_SIMILARITY: Final = 0.9
-MOST_DISTANCE: Final = 3
+MIN_SIMILARITY: Final = 0.9
+MAX_DISTANCE: Final = 3
 
 Read: TypeAlias = Callable[[int], bytes]
 
@@ -70,7 +70,7 @@ class MinHashIndex:
             return None
         equal, number = max((equal_lanes(signature, read(number)), -number) for number in candidates)
         similarity = equal / LANES
-        return Match(-number, similarity) if similarity >= LEAST_SIMILARITY else None
+        return Match(-number, similarity) if similarity >= MIN_SIMILARITY else None
 
 
 class SimHashIndex:
@@ -101,7 +101,7 @@ class SimHashIndex:
             place = self._newest[head]
             while place:
                 distance = (self._signatures[place - 1] ^ value).bit_count()
-                if distance <= MOST_DISTANCE and (best is None or (distance, place) < best):
+                if distance <= MAX_DISTANCE and (best is None or (distance, place) < best):
                     best = distance, place
                 place = self._before[self._BLOCKS * (place - 1) + block]
         return Match(self._numbers[best[1] - 1], 1 - best[0] / BITS) if best is not None else None
@@ -129,12 +129,12 @@ class SimHashIndex:
 class NewestIndex:
     """Only the newest of many pages: of two indexes the newer one is filled, and when it is full the older one goes.
 
-    So between half of `most_pages` and all of them are compared with, and no page is moved. A look-up costs two.
+    So between half of `max_pages` and all of them are compared with, and no page is moved. A look-up costs two.
     """
 
-    def __init__(self, new_index: Callable[[], NearIndex], most_pages: int) -> None:
+    def __init__(self, new_index: Callable[[], NearIndex], max_pages: int) -> None:
         self._new_index = new_index
-        self._most_in_one = max(1, most_pages // 2)
+        self._max_in_one = max(1, max_pages // 2)
         self._older: NearIndex | None = None
         self._newer = new_index()
         self._in_newer = 0
@@ -150,7 +150,7 @@ class NewestIndex:
 
     def add(self, number: int, signature: bytes) -> None:
         """Remember a page."""
-        if self._in_newer >= self._most_in_one:
+        if self._in_newer >= self._max_in_one:
             self._turn()
         self._newer.add(number, signature)
         self._in_newer += 1
@@ -167,9 +167,9 @@ class NewestIndex:
     def add_many(self, first: int, records: bytes, stride: int) -> None:
         """Remember pages with numbers in a row; each record ends with a signature."""
         while records:
-            if self._in_newer >= self._most_in_one:
+            if self._in_newer >= self._max_in_one:
                 self._turn()
-            count = min(self._most_in_one - self._in_newer, len(records) // stride)
+            count = min(self._max_in_one - self._in_newer, len(records) // stride)
             self._newer.add_many(first, records[: count * stride], stride)
             self._in_newer += count
             first, records = first + count, records[count * stride :]

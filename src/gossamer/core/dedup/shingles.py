@@ -2,7 +2,7 @@
 
 A word is a run of UTF-8 bytes between ASCII blanks, its ASCII letters in lower case; so C and
 Python agree on any text, lone surrogates too. A text of fewer than five words is one shingle
-of all of them. Of a long text the first `MOST_CHARS` characters count (bytes, where it comes in
+of all of them. Of a long text the first `MAX_CHARS` characters count (bytes, where it comes in
 UTF-8, as from a crawl). Scripts that put no
 blanks between words (Chinese, Thai) are compared clause by clause: coarser, never wrongly.
 
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from xxhash import xxh32_intdigest
 
-MOST_CHARS = 100_000
+MAX_CHARS = 100_000
 WORDS = 5
 MASK = (1 << 64) - 1
 FOLD = 0x9E3779B97F4A7C15
@@ -28,7 +28,7 @@ _word_hash = lru_cache(1 << 16)(xxh32_intdigest)
 
 def words_of(text: str | bytes) -> list[bytes]:
     """Return the words of a text, in order."""
-    part = text[:MOST_CHARS]
+    part = text[:MAX_CHARS]
     return (part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")).lower().split()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gossamer.engine.narrator import Narrator
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result
 from gossamer.telemetry.events import Event, EventName
 
@@ -74,7 +74,7 @@ _TOLD = Event(
 def test_each_field_of_a_page_is_told_under_its_own_name(retry_after_s: float) -> None:
     told: list[Event] = []
     result = replace(_RESULT, retry_after_s=retry_after_s)
-    Narrator(told.append, 90.0).page(_ORDER, _URL, result, 8, 110.0)
+    EventEmitter(told.append, 90.0).page(_ORDER, _URL, result, 8, 110.0)
     event = told[0]
     assert event.retry_after_s == max(0.0, retry_after_s)
     names = [name for name in Event.__struct_fields__ if name != "retry_after_s"]

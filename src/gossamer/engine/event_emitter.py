@@ -23,7 +23,7 @@ _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "si
 _SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcome.OK
 
 
-class Narrator:
+class EventEmitter:
     """Makes events and hands them on."""
 
     def __init__(self, emit: Emit, started_at: float, mask: Callable[[str], str] | None = None) -> None:
@@ -31,7 +31,7 @@ class Narrator:
         self._started_at = started_at
         self._mask = mask
 
-    def tell(self, event: EventName, now: float, **fields: Any) -> None:  # noqa: ANN401 - the fields of Event
+    def emit(self, event: EventName, now: float, **fields: Any) -> None:  # noqa: ANN401 - the fields of Event
         """Emit an event; fields that are not given are empty."""
         url = fields.pop("url", "")
         if self._mask is not None:
@@ -154,7 +154,7 @@ class Narrator:
 
     def denied(self, denied: Denied, now: float) -> None:
         """robots.txt forbids a URL."""
-        self.tell(
+        self.emit(
             EventName.ROBOTS_DISALLOW,
             now,
             url=denied.url.url,
@@ -173,15 +173,15 @@ class Narrator:
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may bring."""
-        self.tell(EventName.LINKS_CAPPED, now, host=host, parent=parent.hex(), links=count, reason="max_links_per_page")
+        self.emit(EventName.LINKS_CAPPED, now, host=host, parent=parent.hex(), links=count, reason="max_links_per_page")
 
     def cooling(self, url: QueuedUrl, wait_s: float, now: float) -> None:
         """A URL was found again before its time."""
-        self.tell(EventName.COOLDOWN_SKIP, now, url=url.url, host=url.host, depth=url.depth, wait_s=round(wait_s, 3))
+        self.emit(EventName.COOLDOWN_SKIP, now, url=url.url, host=url.host, depth=url.depth, wait_s=round(wait_s, 3))
 
     def duplicate(self, url: QueuedUrl, result: Result, now: float) -> None:
         """A page has the content of an earlier one."""
-        self.tell(
+        self.emit(
             EventName.DUPLICATE,
             now,
             url=url.url,
@@ -193,7 +193,7 @@ class Narrator:
 
     def near_duplicate(self, url: QueuedUrl, result: Result, first: str, now: float) -> None:
         """A page says nearly what an earlier one says."""
-        self.tell(
+        self.emit(
             EventName.NEAR_DUPLICATE,
             now,
             url=url.url,
@@ -207,11 +207,11 @@ class Narrator:
 
     def soft_404(self, url: QueuedUrl, now: float) -> None:
         """A page says "not found" with status 200."""
-        self.tell(EventName.SOFT_404, now, url=url.url, host=url.host, depth=url.depth, reason="soft_404")
+        self.emit(EventName.SOFT_404, now, url=url.url, host=url.host, depth=url.depth, reason="soft_404")
 
     def quarantined(self, quarantine: Quarantine, now: float) -> None:
         """A pattern of URLs brings nothing new."""
-        self.tell(
+        self.emit(
             EventName.TRAP_QUARANTINED,
             now,
             url=quarantine.samples[0] if quarantine.samples else "",
@@ -223,17 +223,17 @@ class Narrator:
 
     def fallback(self, url: QueuedUrl, link: Link, now: float) -> None:
         """A bare domain is tried over http."""
-        self.tell(EventName.HTTP_FALLBACK, now, url=url.url, host=url.host, target=link.url, reason="no https")
+        self.emit(EventName.HTTP_FALLBACK, now, url=url.url, host=url.host, target=link.url, reason="no https")
 
     def parked(self, host: HostRecord, wait_s: float, now: float) -> None:
         """A host is left alone for a while."""
-        self.tell(EventName.HOST_PARKED, now, host=host.name, wait_s=round(wait_s, 3), reason=host.park_reason)
+        self.emit(EventName.HOST_PARKED, now, host=host.name, wait_s=round(wait_s, 3), reason=host.park_reason)
 
     def opted_out(self, name: str, is_over: bool, now: float) -> None:
         """A host or domain does not want to be crawled, or has changed its mind."""
         event = EventName.OPT_OUT_ENDED if is_over else EventName.OPTED_OUT
-        self.tell(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
+        self.emit(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
 
     def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
         """Nothing at a host can be fetched."""
-        self.tell(EventName.HOST_DEAD, now, host=host, reason=f"{outcome}: {error}", links=urls)
+        self.emit(EventName.HOST_DEAD, now, host=host, reason=f"{outcome}: {error}", links=urls)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from gossamer.records import ANSWERED, OrderKind, Outcome, Result
 
 
-class Tally(Struct):
+class Totals(Struct):
     """Counts since the crawl began, over all its runs."""
 
     pages: int = 0
@@ -37,7 +37,7 @@ class Tally(Struct):
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
 
-    def become(self, other: Tally) -> None:
+    def become(self, other: Totals) -> None:
         """Take over all counts of another."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(other, name))

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.robots import parse_robots
-from gossamer.core.robots_book import LAST_GOOD_S
+from gossamer.core.robots_state import LAST_GOOD_S
 from gossamer.core.url import host_id
 from gossamer.core.workbench import OriginRules
 from gossamer.ports import Ledger
 from gossamer.records import DomainRecord, HostRecord, Outcome, RobotsRecord
 
 
-class HostBooks:
+class HostDirectory:
     """The hosts of a crawl, between ledger and frontier."""
 
     def __init__(self, frontier: Frontier, ledger: Ledger, robots_token: str) -> None:
@@ -63,37 +63,37 @@ class HostBooks:
         )
 
     def bring_in(self, host: str, now: float) -> None:
-        """Bring a host into memory where there is room and it may be woken."""
+        """Bring a host into memory where there is room and it may be swapped_in."""
         record = self.record(host, now)
-        if not record.asleep_until and self._frontier.has_room():
+        if not record.swapped_out_until and self._frontier.has_room():
             self.load(record, now)
 
-    def put_to_sleep(self, record: HostRecord, until: float) -> None:
+    def swap_out(self, record: HostRecord, until: float) -> None:
         """Leave a host to the ledger until a time."""
-        if record.asleep_until or self._frontier.knows(record.name):
+        if record.swapped_out_until or self._frontier.knows(record.name):
             return
-        record.asleep_until = until
+        record.swapped_out_until = until
         self._ledger.put_host(record)
-        self._ledger.put_sleeping(record.name, until)
-        self._frontier.note_asleep(until)
+        self._ledger.swap_out(record.name, until)
+        self._frontier.note_swapped_out(until)
 
-    def wake(self, count: int, now: float) -> None:
+    def swap_in(self, count: int, now: float) -> None:
         """Bring in hosts whose sleep is over."""
-        for name in self._ledger.wake(now, count):
+        for name in self._ledger.swap_in_due(now, count):
             # A host that robots.txt of another led to is in memory already.
             record = self._frontier.record_of(name) or self.record(name, now)
-            record.asleep_until = 0.0
+            record.swapped_out_until = 0.0
             self._ledger.put_host(record)
             self.load(record, now)
-        self._frontier.woken(*self._ledger.sleeping())
+        self._frontier.swapped_in(*self._ledger.swapped_out())
 
-    def count_asleep(self, hosts: Sequence[str], now: float) -> None:
+    def count_swapped_out(self, hosts: Sequence[str], now: float) -> None:
         """Count URLs of hosts that stay out of memory."""
         for host in hosts:
             record = self.record(host, now)
             record.queued += 1
             self._ledger.put_host(record)
-            self.put_to_sleep(record, now)
+            self.swap_out(record, now)
 
     def has_opted_out(self, record: HostRecord) -> bool:
         """Tell whether a host, or its domain, wants to be left alone."""

@@ -1,7 +1,7 @@
 """Which hosts are in memory, and where does each of them stand?
 
 A host enters with what the ledger knows of it and is given a place whenever something about it
-changes (`settle`): see `workbench` for the places. It leaves when it has had nothing to do for
+changes (`reschedule`): see `workbench` for the places. It leaves when it has had nothing to do for
 long, when it waits for long and others need the room, or when its budget is used up. What must be
 read or written for that is left in `commands`. Memory: at most `max_hosts_in_memory` hosts with
 work and `max_idle_hosts` without, each with the head of its queue.
@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from gossamer.core.commands import Command, Refill, Sleep
+from gossamer.core.commands import Command, ReadQueue, SwapOut
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering
 from gossamer.core.url import host_id, origin_of
-from gossamer.core.workbench import DomainSlot, HostSlot, Place, Workbench
+from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import DomainRecord, HostRecord
 
 HEAD_URLS = 256
-LEAST_HEAD_URLS = 4
+MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
 BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
-_READY, _BUSY, _IDLE, _SPENT = Place.READY, Place.BUSY, Place.IDLE, Place.SPENT
+_READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
 
 
-class Residents:
+class HostTable:
     """The hosts in memory."""
 
     def __init__(self, limits: FrontierLimits, ordering: Ordering) -> None:
@@ -68,49 +68,49 @@ class Residents:
         """Tell whether hosts that wait for long should make room."""
         return len(self.hosts) - len(self.idle) > self._limits.max_hosts_in_memory // 2
 
-    def settle(self, host: HostSlot, now: float) -> None:
+    def reschedule(self, host: HostSlot, now: float) -> None:
         """Give a host the place that its state asks for. Called after every change to it."""
         if self.hosts.get(host.name) is not host:
             return  # it has left memory in the meantime
-        if host.place is _IDLE:
+        if host.state is _IDLE:
             self.idle.pop(host.name, None)
-        place = self._place_of(host, now)
-        if isinstance(place, float):
-            if self._may_sleep(host, place, now):
-                self.commands.append(Sleep(host.record, place))
+        state = self._state_of(host, now)
+        if isinstance(state, float):
+            if self._may_swap_out(host, state, now):
+                self.commands.append(SwapOut(host.record, state))
                 self._drop(host)
                 return
-            self.bench.wait(host, place)
-        elif place is _READY:
+            self.bench.wait(host, state)
+        elif state is _READY:
             self.bench.make_ready(host)
         else:
-            self.bench.move(host, place)
-        if host.place is _IDLE:
+            self.bench.move(host, state)
+        if host.state is _IDLE:
             self._keep_idle(host)
-        elif host.place is _SPENT:
-            self._keep_spent(host)
+        elif host.state is _BUDGET_EXHAUSTED:
+            self._keep_exhausted(host)
 
-    def _place_of(self, host: HostSlot, now: float) -> Place | float:
+    def _state_of(self, host: HostSlot, now: float) -> HostState | float:
         """Return a host's place; a time where it has to wait."""
-        if host.is_resolving or host.is_refilling:
+        if host.is_resolving or host.is_reading_queue:
             return _BUSY
         if host.record.is_blocked:
-            return _BUSY if host.in_flight else _SPENT
+            return _BUSY if host.in_flight else _BUDGET_EXHAUSTED
         if host.deferred:
             host.recall(now)
-        if not host.errands:
+        if not host.robots_requests:
             if not host.head and not host.deferred and host.horizon is None:
                 return _BUSY if host.in_flight else _IDLE
-            if self.has_budgets and self.is_spent(host):
-                return _SPENT
+            if self.has_budgets and self.is_budget_exhausted(host):
+                return _BUDGET_EXHAUSTED
             if not host.head and host.horizon is not None:
-                self._ask_refill(host)
+                self._ask_for_queue(host)
                 return _BUSY
         if host.in_flight >= host.connections or (host.in_flight and host.unsent):
             return _BUSY
         record = host.record
         at = record.next_at if record.next_at > record.parked_until else record.parked_until
-        if not host.errands:
+        if not host.robots_requests:
             if not host.head:
                 at = max(at, host.deferred[0][0])
             elif self._is_awaiting_robots(host):
@@ -125,7 +125,7 @@ class Residents:
                 return robots is not None and robots.is_pending
         return False
 
-    def is_spent(self, host: HostSlot) -> bool:
+    def is_budget_exhausted(self, host: HostSlot) -> bool:
         """Tell whether the budget of a host or its domain is used up, with what is in flight."""
         per_host, per_domain = self._limits.max_pages_per_host, self._limits.max_pages_per_domain
         if per_host is not None and host.record.pages + host.pages_in_flight >= per_host:
@@ -137,21 +137,21 @@ class Residents:
         """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
         spent, domain.spent = domain.spent, {}
         for host in spent.values():
-            if host.place is _SPENT:
-                self.settle(host, now)
+            if host.state is _BUDGET_EXHAUSTED:
+                self.reschedule(host, now)
 
     def head_size(self) -> int:
         """Return how many URLs of a host are read into memory at a time."""
         hosts = max(1, len(self.hosts))
-        return max(LEAST_HEAD_URLS, min(HEAD_URLS, self._limits.max_urls_in_memory // hosts))
+        return max(MIN_HEAD_URLS, min(HEAD_URLS, self._limits.max_urls_in_memory // hosts))
 
-    def _ask_refill(self, host: HostSlot) -> None:
-        host.is_refilling = True
-        self.commands.append(Refill(host.name, host.horizon, self.head_size()))
+    def _ask_for_queue(self, host: HostSlot) -> None:
+        host.is_reading_queue = True
+        self.commands.append(ReadQueue(host.name, host.horizon, self.head_size()))
 
-    def _may_sleep(self, host: HostSlot, until: float, now: float) -> bool:
+    def _may_swap_out(self, host: HostSlot, until: float, now: float) -> bool:
         """Tell whether a host that waits for long should make room in memory."""
-        return self.is_crowded() and not host.in_flight and not host.errands and until - now > LONG_WAIT_S
+        return self.is_crowded() and not host.in_flight and not host.robots_requests and until - now > LONG_WAIT_S
 
     def _keep_idle(self, host: HostSlot) -> None:
         self.idle[host.name] = host
@@ -159,7 +159,7 @@ class Residents:
             _, oldest = self.idle.popitem(last=False)
             self._drop(oldest)
 
-    def _keep_spent(self, host: HostSlot) -> None:
+    def _keep_exhausted(self, host: HostSlot) -> None:
         """Keep a host whose budget is used up for as long as a page that was counted on may fail."""
         if self.is_crowded() and not host.in_flight and not host.domain.pages_in_flight:
             self._drop(host)

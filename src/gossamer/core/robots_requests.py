@@ -7,14 +7,14 @@ parks it, or lets what was known stand in.
 
 from __future__ import annotations
 
-from gossamer.core import robots_book
-from gossamer.core.commands import Consequence, LoadHost
+from gossamer.core import robots_state
+from gossamer.core.commands import Effects, LoadHost
+from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
-from gossamer.core.residents import Residents
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.url import host_of
-from gossamer.core.workbench import HostSlot, OriginRules, RobotsErrand
+from gossamer.core.workbench import HostSlot, OriginRules, RobotsRequest
 from gossamer.records import Outcome, QueuedUrl, Result
 
 # Answers that make a bare domain fall back from https to http at once.
@@ -26,56 +26,56 @@ def first_wait_s(host: HostSlot, limits: FrontierLimits) -> float:
     return max(limits.retry_wait_s, 2 * host.delay_s())
 
 
-class RobotsErrands:
+class RobotsRequests:
     """The requests for robots.txt that are to be made, and those that were answered."""
 
-    def __init__(self, residents: Residents, limits: FrontierLimits, pace: Pace, token: str) -> None:
-        self._residents = residents
+    def __init__(self, host_table: HostTable, limits: FrontierLimits, pace: Pace, token: str) -> None:
+        self._table = host_table
         self._limits = limits
         self._pace = pace
         self._token = token
-        self._ahead: dict[str, list[RobotsErrand]] = {}  # for hosts that are being loaded
+        self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
 
     def hand_over(self, host: HostSlot) -> None:
-        """Give a host that has come into memory the errands that waited for it."""
-        host.errands.extend(self._ahead.pop(host.name, ()))
+        """Give a host that has come into memory the robots_requests that waited for it."""
+        host.robots_requests.extend(self._ahead.pop(host.name, ()))
 
-    def end(self, host: HostSlot, errand: RobotsErrand, result: Result, what: Consequence, now: float) -> None:
+    def end(self, host: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
         """Take the answer to a request for robots.txt, asked at a host for itself or for another."""
-        what.robots_origin = errand.origin
+        effects.robots_origin = request.origin
         if result.outcome is Outcome.WORKER_LOST:
-            host.errands.append(errand)
+            host.robots_requests.append(request)
             return
-        if result.outcome is Outcome.REDIRECT and errand.hops < robots_book.MAX_ROBOTS_HOPS:
-            self._send(RobotsErrand(errand.origin, result.redirect_to, errand.hops + 1), now)
+        if result.outcome is Outcome.REDIRECT and request.hops < robots_state.MAX_ROBOTS_HOPS:
+            self._send(RobotsRequest(request.origin, result.redirect_to, request.hops + 1), now)
             return
-        owner = self._residents.hosts.get(host_of(errand.origin + "/"))
+        owner = self._table.hosts.get(host_of(request.origin + "/"))
         if owner is None:
             return
-        last = owner.origins.get(errand.origin)
-        rules = robots_book.rules_from(result, self._token)
-        what.fallbacks = _https_fallbacks(owner, errand, result)
+        last = owner.origins.get(request.origin)
+        rules = robots_state.rules_from(result, self._token)
+        effects.fallbacks = _https_fallbacks(owner, request, result)
         if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
-            what.robots = owner.origins[errand.origin] = robots_book.renewed(last, now)
+            effects.robots = owner.origins[request.origin] = robots_state.renewed(last, now)
         else:
-            what.robots = self._learn(owner, errand.origin, rules, result, now)
-        if what.robots.is_unreachable and not what.fallbacks:
-            _park(owner, what.robots)
-        what.sitemaps = list(rules.sitemaps) if rules else []
+            effects.robots = self._learn(owner, request.origin, rules, result, now)
+        if effects.robots.is_unreachable and not effects.fallbacks:
+            _park(owner, effects.robots)
+        effects.sitemaps = list(rules.sitemaps) if rules else []
         if owner is not host:
             if owner.crawl_delay_s:  # it may have been asked just before, when nobody knew how slow it wants us to be
                 owner.hold_pace(owner.record.last_fetch_at)
-            what.hosts.append(owner.record)
-            self._residents.settle(owner, now)
+            effects.hosts.append(owner.record)
+            self._table.reschedule(owner, now)
 
     def give_up(self, host: HostSlot, outcome: Outcome, now: float) -> None:
         """Tell the owners of robots.txt requests that were to be made at a host without address."""
-        for errand in host.errands:
-            owner = self._residents.hosts.get(host_of(errand.origin + "/"))
+        for request in host.robots_requests:
+            owner = self._table.hosts.get(host_of(request.origin + "/"))
             if owner is not None and owner is not host:
-                ban = self._learn(owner, errand.origin, None, Result(0, outcome), now)
+                ban = self._learn(owner, request.origin, None, Result(0, outcome), now)
                 _park(owner, ban)
-                self._residents.settle(owner, now)
+                self._table.reschedule(owner, now)
 
     def note_rules(self, host: HostSlot) -> None:
         """Keep at hand what the robots.txt files of a host say of the whole of it."""
@@ -89,28 +89,28 @@ class RobotsErrands:
     ) -> OriginRules:
         if rules is not None:
             owner.record.robots_tries = 0
-            state = robots_book.known(rules, result, now)
+            state = robots_state.known(rules, result, now)
         elif self._limits.is_unreachable_robots_allowed:
-            state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_book.UNREACHABLE_TTL_S)
+            state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_state.UNREACHABLE_TTL_S)
         else:
             owner.record.robots_tries += 1
             tries, wait_s = owner.record.robots_tries, first_wait_s(owner, self._limits)
-            ban = robots_book.unreachable(tries, wait_s, now, result.retry_after_s)
-            state = robots_book.stand_in(owner.origins.get(origin), ban, now) or ban
+            ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
+            state = robots_state.stand_in(owner.origins.get(origin), ban, now) or ban
             owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
         owner.origins[origin] = state
         self.note_rules(owner)
         return state
 
-    def _send(self, errand: RobotsErrand, now: float) -> None:
-        host_name = host_of(errand.url)
-        host = self._residents.hosts.get(host_name)
+    def _send(self, request: RobotsRequest, now: float) -> None:
+        host_name = host_of(request.url)
+        host = self._table.hosts.get(host_name)
         if host is None:
-            self._ahead.setdefault(host_name, []).append(errand)
-            self._residents.commands.append(LoadHost(host_name))
+            self._ahead.setdefault(host_name, []).append(request)
+            self._table.commands.append(LoadHost(host_name))
             return
-        host.errands.append(errand)
-        self._residents.settle(host, now)
+        host.robots_requests.append(request)
+        self._table.reschedule(host, now)
 
 
 def _park(owner: HostSlot, ban: OriginRules) -> None:
@@ -119,12 +119,12 @@ def _park(owner: HostSlot, ban: OriginRules) -> None:
         owner.record.parked_until = max(owner.record.parked_until, ban.expires_at)
 
 
-def _https_fallbacks(owner: HostSlot, errand: RobotsErrand, result: Result) -> list[QueuedUrl]:
+def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) -> list[QueuedUrl]:
     """Take bare domains out of the queue whose https cannot be had."""
-    is_first_answer = not errand.hops and errand.origin.startswith("https:")
+    is_first_answer = not request.hops and request.origin.startswith("https:")
     if result.outcome not in _HTTPS_MISSING or not is_first_answer:
         return []
-    place = errand.origin + "/"
+    place = request.origin + "/"
     bare = [entry for entry in owner.head if entry[2].https_first and entry[2].url.startswith(place)]
     for entry in bare:
         owner.head.remove(entry)
