@@ -75,7 +75,7 @@ def fill(path: Path, pages: int) -> None:
         ledger.admit([url])
         ledger.finish(url, row)
         ledger.put_archive_end(stored.span.file, stored.end)
-        ledger.note_change(link.id, ChangeKind.UPSERT)
+        ledger.record_change(link.id, ChangeKind.UPSERT)
         if number % PAGES_A_HOST == 0:
             ledger.put_host(HostRecord(host, host, pages=PAGES_A_HOST))
         if number % COMMIT_EVERY == 0:

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -127,7 +127,13 @@ def pace_of(settings: Settings) -> Pace:
 
 
 def build_crawl(
-    settings: Settings, budget: Budget, ledger: LocalLedger, emitter: EventEmitter, hooks: LinkHooks | None = None
+    settings: Settings,
+    budget: Budget,
+    ledger: LocalLedger,
+    emitter: EventEmitter,
+    *,
+    host_ranks: Mapping[str, float],
+    hooks: LinkHooks | None = None,
 ) -> Crawl:
     """Return the engine of a crawl."""
     how = ordering(settings.order, settings.random_seed)
@@ -154,6 +160,7 @@ def build_crawl(
         max_hosts_per_domain=settings.max_hosts_per_domain,
         watches_traps=settings.traps,
         near_dup=settings.near_dup,
+        host_ranks=host_ranks,
     )
     frontier = Frontier(frontier_limits(settings, budget), pace_of(settings), how, ROBOTS_TOKEN)
     return Crawl(rules, frontier, intake, ledger, emitter)
@@ -178,8 +185,9 @@ class Assembly:
             folder.state,
             limits=LedgerLimits(self._budget.seen, self._budget.near_pages, self._budget.names),
         )
-        self._narrator = EventEmitter(self._emit, self._started_at, masked if settings.mask_queries else None)
-        self._crawl = build_crawl(settings, self._budget, self._ledger, self._narrator, hooks)
+        self._emitter = EventEmitter(self._emit, self._started_at, masked if settings.mask_queries else None)
+        ranks = {seed.link.host: seed.rank for seed in seeds}
+        self._crawl = build_crawl(settings, self._budget, self._ledger, self._emitter, host_ranks=ranks, hooks=hooks)
         self._guard = MemoryGuard(
             self._budget.whole,
             Window(self._budget.safe_connections, self._budget.connections, self._budget.bodies),
@@ -235,12 +243,12 @@ class Assembly:
             self._events.open()
             self._folder.write("crawl.toml", to_toml(self._settings).encode())
             now = self._time_line.now()
-            was_clean = self._ledger.get_meta("is_running") != b"1"
-            self._ledger.put_meta("is_running", b"1")
+            was_clean = self._crawl.load_state()
+            self._crawl.state.is_running = True
             if not was_clean:
                 told = last_words(self._folder.events)
                 self._moved_robots = told.moved_to
-                self._crawl.keep_refusals(told.quiet_until)
+                self._crawl.restore_refusals(told.quiet_until)
             tails, robots = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
@@ -251,24 +259,22 @@ class Assembly:
             self._queue_seeds(now)
             self._heartbeat_at = self._crawl.totals.pages + HEARTBEAT_PAGES
             self._crawl.totals.runs += 1
-            self._crawl.save_totals(0.0, 0.0, now)
+            self._crawl.save_state(0.0, 0.0, now)
             self._ledger.commit()
         except BaseException:
             self._folder.release()
             raise
 
     def _queue_seeds(self, now: float) -> None:
-        opened = set(msgspec.msgpack.decode(self._ledger.get_meta("opened") or b"\x90", type=list[str]))
-        opened.update(address for seed in self._seeds for address in opened_addresses(seed))
-        self._ledger.put_meta("opened", msgspec.msgpack.encode(sorted(opened)))
-        self._opened = tuple(sorted(opened))
+        state = self._crawl.state
+        named = {address for seed in self._seeds for address in opened_addresses(seed)}
+        state.opened_addresses = sorted({*state.opened_addresses, *named})
+        self._opened = tuple(state.opened_addresses)
         for address in self._opened:
             self._policy.open_address(address)
-        ranks = {seed.link.host: seed.rank for seed in self._seeds}
-        self._crawl.rank_hosts(lambda host: ranks.get(host, 0.5))
         guesses = frozenset(seed.link.id for seed in self._seeds if seed.is_guess)
         new = self._crawl.add_seeds([seed.link for seed in self._seeds], now, https_first=guesses)
-        self._narrator.emit(
+        self._emitter.emit(
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises_of(self._settings)
         )
 
@@ -289,10 +295,10 @@ class Assembly:
             finished += 1
         for tail in tails:
             self._close_file(tail.path)
-            self._narrator.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+            self._emitter.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
         recovery.mend_parts(self._folder.archive, self._folder.index)
         if finished:
-            self._narrator.emit(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
+            self._emitter.emit(EventName.RECOVERED, now, reason="pages finished from the archive", links=finished)
 
     def _find_queued(self, url: str, now: float) -> Order | recovery.Found:
         """Return an order for a URL that still waits."""
@@ -455,7 +461,7 @@ class Assembly:
         )
         warning = self._guard.note(use, now)
         if frontier.limits.connections != self._guard.window.size:
-            frontier.limits = msgspec.structs.replace(frontier.limits, connections=self._guard.window.size)
+            frontier.change_limits(now, connections=self._guard.window.size)
         if self._ledger.pending_count() >= self._budget.changes:
             self._hub.commit_soon()
         if self._ledger.has_forgotten_signatures and not self._has_told_of_signatures:
@@ -465,7 +471,7 @@ class Assembly:
             self._warn(warning, now)
 
     def _warn(self, reason: str, now: float) -> None:
-        self._narrator.emit(EventName.WARNING, now, reason=reason)
+        self._emitter.emit(EventName.WARNING, now, reason=reason)
 
     def _relieve_memory(self) -> None:
         """Have what is freed given back to the system, and the uncommitted changes written."""
@@ -490,25 +496,25 @@ class Assembly:
 
     def _tell_heartbeat(self) -> None:
         totals = self._crawl.totals
-        self._narrator.emit(
+        self._emitter.emit(
             EventName.HEARTBEAT,
             self._time_line.now(),
             fetched=totals.pages,
             enqueued=totals.urls_seen,
             errors=totals.errors,
             unique_domains=totals.unique_domains,
-            frontier_size=self._crawl.frontier.queued,
+            frontier_size=self._crawl.frontier.counts.queued,
         )
 
     def _glance(self) -> Glance:
         totals, frontier = self._crawl.totals, self._crawl.frontier
-        places = frontier.host_states()
+        places = frontier.view.host_states()
         return Glance(
             seconds=self._time_line.now() - self._started_at,
             pages=totals.pages,
             max_pages=self._settings.max_pages,
             bytes=totals.bytes,
-            queued=frontier.queued,
+            queued=frontier.counts.queued,
             in_flight=frontier.in_flight,
             errors=totals.errors,
             domains=totals.unique_domains,
@@ -523,10 +529,11 @@ class Assembly:
         self._tell_heartbeat()
         failpoints.reach("in_close")
         summary = self._summary(why)
-        self._narrator.emit(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
+        self._emitter.emit(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
         self._events.close()
-        self._ledger.put_meta("summary", msgspec.json.encode(summary))
-        self._ledger.put_meta("is_running", b"0")
+        self._crawl.state.summary = msgspec.json.encode(summary)
+        self._crawl.state.is_running = False
+        self._ledger.put_crawl_state(self._crawl.state)
         self._ledger.commit()
         fold_index(self._folder.index)
         write_report(self._folder.path, self._ledger, summary)
@@ -554,8 +561,8 @@ class Assembly:
             unique_hosts=totals.unique_hosts,
             unique_domains=totals.unique_domains,
             urls_seen=totals.urls_seen,
-            urls_queued=frontier.queued,
-            urls_parked=frontier.parked_urls(self._time_line.now(), self._settings.max_wait),
+            urls_queued=frontier.counts.queued,
+            urls_parked=frontier.view.parked_urls(self._time_line.now(), self._settings.max_wait),
             robots_disallowed=totals.robots_disallowed,
             duplicates=totals.duplicates,
             near_duplicates=totals.near_duplicates,

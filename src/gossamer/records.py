@@ -2,8 +2,8 @@
 
 Times are seconds on the crawl's own time line (`now`): the wall clock read once at
 start plus monotonic time since. They are good as dates and never run backwards.
-A `UrlId` is 16 bytes: xxh3_64(host) then xxh3_64(key), so that the URLs of a host
-stand together in every sorted store.
+A `UrlId` is 16 bytes, its host's id first, so that the URLs of a host, and the hosts of a
+shard, stand together in every sorted store: see `core/identity`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec import Struct
 UrlId: TypeAlias = bytes
 HostId: TypeAlias = bytes  # the first 8 bytes of a UrlId
 TextHash: TypeAlias = bytes  # 8 bytes for what a page says
+QueuePosition: TypeAlias = tuple[int, int, UrlId]  # priority, seq, id: unique within a host, and its order
 
 
 class OrderKind(IntEnum):
@@ -91,13 +92,13 @@ class Link(Struct, frozen=True, gc=False):
 
 
 class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
-    """A URL that was accepted and waits to be fetched. `priority` then `seq` is its place within its host."""
+    """A URL that was accepted and waits to be fetched."""
 
     url: str
     id: UrlId
     host: str
-    priority: int  # lower first
-    seq: int  # order of arrival, unique
+    priority: int  # within its host; lower is sooner
+    seq: int  # order of arrival, given by the owner of its shard
     depth: int
     kind: OrderKind = OrderKind.PAGE
     source: Source = Source.LINK
@@ -110,6 +111,11 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     etag: str = ""
     last_modified: str = ""
     lastmod: str = ""  # when it last changed, as a sitemap says
+
+    @property
+    def position(self) -> QueuePosition:
+        """Where it stands in its host's queue. The id is last: two URLs with equal priority and seq are still two."""
+        return self.priority, self.seq, self.id
 
 
 class Order(Struct, frozen=True, gc=False, array_like=True):
@@ -223,7 +229,6 @@ class Result(Struct, array_like=True):
     redirect_to: str = ""  # canonical target
     links: list[Link] = []
     links_found: int = 0
-    links_capped: int = 0
     robots: bytes = b""  # the body of robots.txt, for ROBOTS orders
     archived: ArchiveSpan | None = None  # the response (or revisit) record
     archive_end: int = 0  # length of the archive file once all records of this order stand in it
@@ -340,13 +345,20 @@ class RobotsRecord(Struct, array_like=True):
     last_modified: str = ""
 
 
+class Reserve(Struct, frozen=True, gc=False, array_like=True):
+    """A URL of a domain that the first pass tries if the queued one brings no page."""
+
+    url: str
+    depth: int
+
+
 class DomainRecord(Struct, array_like=True):
-    """What the ledger keeps of a registrable domain."""
+    """What the ledger stores of a registrable domain."""
 
     name: str
     pages: int = 0
     hosts: int = 0
-    in_queue: int = 0  # URLs queued, where the first pass counts them
+    reserves: tuple[Reserve, ...] = ()  # of the first pass
 
 
 class Similar(Struct, frozen=True, gc=False):

@@ -93,7 +93,7 @@ def test_changes_are_counted_until_they_are_sealed(tmp_path: Path) -> None:
     for number in range(5):
         ledger.put_signature(_page(number), _signature(number))
     assert ledger.pending_count() == 5
-    write = ledger.seal()
+    sealed = ledger.seal()
     assert ledger.pending_count() == 0
-    write()
+    sealed.write()
     ledger.close()

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import lmdb
 
-from gossamer.backends.local import ledger as ledger_module
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.local.store import Store
+from gossamer.core import rows
 from gossamer.core.url import link_to
 
 
 def test_tables_that_a_folder_does_not_have_are_empty(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
-    old = Store(tmp_path / "state", ("urls", "queue", "hosts", "domains", "meta"), frozenset(), is_readonly=False)
+    old = Store(tmp_path / "state", ("urls", "queue", "hosts", "domains", "meta"), {}, is_readonly=False)
     old.open()
-    old.put("meta", b"format", ledger_module.FORMAT)
-    old.seal()()
+    old.create_tables()
+    old.put("meta", rows.FORMAT_KEY, rows.FORMAT)
+    old.write(old.seal()._changes)
     old.close()
     with lmdb.open(str(tmp_path / "state"), max_dbs=20, readonly=True) as environment, environment.begin() as txn:
         assert txn.get(b"changes") is None, "the folder is not old"

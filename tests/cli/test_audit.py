@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.telemetry.folders import Crawled, crawl, event, ledger_of, said
 
-from gossamer.core.url import host_id
+from gossamer.core.identity import host_id
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.events import Event, EventName, Promises, read_events

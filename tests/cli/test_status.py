@@ -43,7 +43,10 @@ def test_a_running_crawl_names_its_process(stopped: Crawled, capsys: pytest.Capt
 def test_a_killed_crawl_is_interrupted(stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = stopped.copied(tmp_path / "copy")
     with ledger_of(folder) as ledger:
-        ledger.put_meta("is_running", b"1")
+        state = ledger.crawl_state()
+        assert state is not None
+        state.is_running = True
+        ledger.put_crawl_state(state)
     assert _status(capsys, folder)["finished"] == "interrupted"
 
 

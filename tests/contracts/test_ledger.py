@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core import rows
 from gossamer.core.catalog import record_of
-from gossamer.core.url import host_id, link_to
-from gossamer.ports import Ledger
+from gossamer.core.identity import host_id, shard_of, shard_prefix
+from gossamer.core.novelty import Quarantine
+from gossamer.core.url import link_to
+from gossamer.ports import Ledger, Row, SealedChanges
 from gossamer.records import (
     ChangeKind,
     ContentRecord,
@@ -24,8 +28,10 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
+from gossamer.state import CrawlState, HostEvidence, ShardState
 
 H = host_id("h.test")
+Step: TypeAlias = Callable[[], None]
 
 
 def queued(path: str, priority: int = 0, seq: int = 1, host: str = "h.test", **fields: object) -> QueuedUrl:
@@ -53,30 +59,30 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def step(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[object]:
+def step(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[Step]:
     """Return what is done between a change and a read: nothing, a commit, or half of one."""
     kind = request.node.callspec.params["ledger"]
-    write = []
+    sealed: list[SealedChanges] = []
 
     def go() -> None:
         if kind == "local_committed":
             ledger.commit()
         elif kind == "local_sealed" and isinstance(ledger, LocalLedger):
-            while write:
-                write.pop()()
-            write.append(ledger.seal())
+            while sealed:
+                sealed.pop().write()
+            sealed.append(ledger.seal())
 
     yield go
-    while write:
-        write.pop()()
+    while sealed:
+        sealed.pop().write()
 
 
-def test_changes_are_numbered_in_order(ledger: Ledger, step: object) -> None:
+def test_changes_are_numbered_in_order(ledger: Ledger, step: Step) -> None:
     assert ledger.last_change() == 0
-    ledger.note_change(queued("a").id, ChangeKind.UPSERT)
-    ledger.note_change(queued("b").id, ChangeKind.GONE)
+    ledger.record_change(queued("a").id, ChangeKind.UPSERT)
+    ledger.record_change(queued("b").id, ChangeKind.GONE)
     step()
-    ledger.note_change(queued("a").id, ChangeKind.UNCHANGED)
+    ledger.record_change(queued("a").id, ChangeKind.UNCHANGED)
     found = [(change.seq, change.url_id, change.kind) for change in ledger.changes(0, 10)]
     assert found == [
         (1, queued("a").id, ChangeKind.UPSERT),
@@ -91,19 +97,19 @@ def test_changes_are_numbered_in_order(ledger: Ledger, step: object) -> None:
 def test_changes_go_on_from_the_last_committed_number(tmp_path: Path) -> None:
     ledger = LocalLedger(tmp_path / "state")
     ledger.open()
-    ledger.note_change(b"a" * 16, ChangeKind.UPSERT)
+    ledger.record_change(b"a" * 16, ChangeKind.UPSERT)
     ledger.commit()
-    ledger.note_change(b"lost" * 4, ChangeKind.UPSERT)
+    ledger.record_change(b"lost" * 4, ChangeKind.UPSERT)
     ledger._store.close()  # as a killed process: what is not committed is gone
     again = LocalLedger(tmp_path / "state")
     again.open()
     assert again.last_change() == 1
-    again.note_change(b"b" * 16, ChangeKind.GONE)
+    again.record_change(b"b" * 16, ChangeKind.GONE)
     assert [(change.seq, change.url_id) for change in again.changes(0, 9)] == [(1, b"a" * 16), (2, b"b" * 16)]
     again.close()
 
 
-def test_a_url_is_admitted_once(ledger: Ledger, step: object) -> None:
+def test_a_url_is_admitted_once(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     a, b, c = queued("a", seq=1), queued("b", seq=2), queued("c", seq=3)
     assert ledger.admit([a, b, a]) == [a, b]
@@ -118,7 +124,7 @@ def test_another_spelling_of_a_url_is_the_same(ledger: Ledger) -> None:
     assert ledger.admit([queued("a", seq=2)]) == []
 
 
-def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: object) -> None:
+def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: Step) -> None:
     url = queued("a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
     ledger.admit([url])
     step()
@@ -126,7 +132,7 @@ def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: o
     assert ledger.look_up(queued("b").id) is None
 
 
-def test_a_host_gives_its_urls_in_order_of_rank_and_arrival(ledger: Ledger, step: object) -> None:
+def test_a_host_gives_its_urls_in_order_of_priority_and_arrival(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     ledger.put_host(HostRecord("i.test", "i.test"))
     places = {"e": (2, 1), "a": (0, 4), "c": (1, 2), "b": (0, 5), "d": (1, 3)}
@@ -136,14 +142,14 @@ def test_a_host_gives_its_urls_in_order_of_rank_and_arrival(ledger: Ledger, step
             step()
     assert paths(ledger.read_queue(H, None, 10)) == ["a", "b", "c", "d", "e"]
     assert paths(ledger.read_queue(H, None, 2)) == ["a", "b"]
-    assert paths(ledger.read_queue(H, (0, 5), 2)) == ["c", "d"]
-    assert paths(ledger.read_queue(H, (1, 0), 10)) == ["c", "d", "e"]
-    assert ledger.read_queue(H, (2, 1), 10) == []
-    assert paths(ledger.read_queue(H, (-(1 << 62), 0), 10)) == ["a", "b", "c", "d", "e"]
+    assert paths(ledger.read_queue(H, queued("b", 0, 5).position, 2)) == ["c", "d"]
+    assert paths(ledger.read_queue(H, (1, 0, b"\xff" * 16), 10)) == ["c", "d", "e"]
+    assert ledger.read_queue(H, queued("e", 2, 1).position, 10) == []
+    assert paths(ledger.read_queue(H, (-(1 << 62), 0, b""), 10)) == ["a", "b", "c", "d", "e"]
     assert ledger.read_queue(host_id("j.test"), None, 10) == []
 
 
-def test_the_end_of_a_queue_last_first(ledger: Ledger, step: object) -> None:
+def test_the_end_of_a_queue_last_first(ledger: Ledger, step: Step) -> None:
     for name in ("h.test", "i.test"):
         ledger.put_host(HostRecord(name, name))
     for n, (path, priority) in enumerate([("c", 1), ("a", 0), ("e", 3), ("d", 2), ("b", 0)]):
@@ -159,7 +165,7 @@ def test_the_end_of_a_queue_last_first(ledger: Ledger, step: object) -> None:
     assert ledger.last(host_id("j.test"), 5) == []
 
 
-def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: object) -> None:
+def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     url = queued(
         "a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0
@@ -169,7 +175,7 @@ def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: object) ->
     assert ledger.read_queue(H, None, 1) == [url]
 
 
-def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: object) -> None:
+def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     a, b = queued("a", seq=1), queued("b", seq=2)
     ledger.admit([a, b])
@@ -182,7 +188,7 @@ def test_a_settled_url_is_queued_no_more_but_stays_seen(ledger: Ledger, step: ob
     assert ledger.admit([a]) == []
 
 
-def test_a_retry_keeps_its_place(ledger: Ledger, step: object) -> None:
+def test_a_retry_keeps_its_place(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     a, b = queued("a", seq=1), queued("b", seq=2)
     ledger.admit([a, b])
@@ -194,7 +200,7 @@ def test_a_retry_keeps_its_place(ledger: Ledger, step: object) -> None:
     assert ledger.read_queue(H, None, 10) == [again, b]
 
 
-def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: object) -> None:
+def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     a, b = queued("a", seq=1), queued("b", seq=2)
     ledger.admit([a, b])
@@ -210,7 +216,7 @@ def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: objec
     assert (record.state, record.seq, record.status) == (UrlState.QUEUED, 3, 200)
 
 
-def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: object) -> None:
+def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: Step) -> None:
     for name in ("h.test", "i.test"):
         ledger.put_host(HostRecord(name, name))
     ledger.admit([queued(str(n), seq=n) for n in range(5)])
@@ -236,7 +242,7 @@ def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: object) -> None:
     assert paths(ledger.read_queue(host_id("i.test"), None, 10)) == ["x"]
 
 
-def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: object) -> None:
+def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     url = queued("a")
     ledger.admit([url])
@@ -249,7 +255,7 @@ def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: object) -> No
     assert (record.status, record.outcome) == (200, "dns_not_found")
 
 
-def test_hosts(ledger: Ledger, step: object) -> None:
+def test_hosts(ledger: Ledger, step: Step) -> None:
     record = HostRecord("h.test", "h.test", queued=3)
     ledger.put_host(record)
     record.queued = 4
@@ -265,7 +271,7 @@ def test_hosts(ledger: Ledger, step: object) -> None:
     assert sorted((host.name, host.pages) for host in ledger.hosts()) == [("h.test", 0), ("i.test", 7), ("j.test", 0)]
 
 
-def test_domains(ledger: Ledger, step: object) -> None:
+def test_domains(ledger: Ledger, step: Step) -> None:
     assert ledger.domain("h.test") is None
     ledger.put_domain(DomainRecord("h.test", pages=1))
     ledger.put_domain(DomainRecord("i.test", pages=1))
@@ -278,7 +284,7 @@ def test_domains(ledger: Ledger, step: object) -> None:
     assert sorted((d.name, d.pages) for d in ledger.domains()) == [("h.test", 2), ("i.test", 1), ("j.test", 3)]
 
 
-def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: object) -> None:
+def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: Step) -> None:
     def robots(origin: str, body: bytes = b"") -> RobotsRecord:
         return RobotsRecord(origin, 200, "ok", body, 1.0, 2.0)
 
@@ -295,7 +301,7 @@ def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: object) -> None:
     assert ledger.robots(host_id("j.test")) == []
 
 
-def test_sleeping_hosts_wake_soonest_first(ledger: Ledger, step: object) -> None:
+def test_swapped_out_hosts_come_back_soonest_first(ledger: Ledger, step: Step) -> None:
     assert ledger.swapped_out() == (0, float("inf"))
     for name, until in [("c.test", 30.0), ("a.test", 10.0)]:
         ledger.swap_out(name, until)
@@ -315,7 +321,7 @@ def test_sleeping_hosts_wake_soonest_first(ledger: Ledger, step: object) -> None
     assert ledger.swapped_out() == (0, float("inf"))
 
 
-def test_a_host_sleeps_again(ledger: Ledger, step: object) -> None:
+def test_a_host_is_swapped_out_again(ledger: Ledger, step: Step) -> None:
     ledger.swap_out("a.test", 10.0)
     step()
     assert ledger.swap_in_due(10.0, 1) == ["a.test"]
@@ -326,7 +332,7 @@ def test_a_host_sleeps_again(ledger: Ledger, step: object) -> None:
     assert ledger.swapped_out() == (0, float("inf"))
 
 
-def test_putting_to_sleep_twice_for_the_same_time_counts_once(ledger: Ledger, step: object) -> None:
+def test_swapping_out_twice_for_the_same_time_counts_once(ledger: Ledger, step: Step) -> None:
     ledger.swap_out("a.test", 10.0)
     step()
     ledger.swap_out("a.test", 10.0)
@@ -336,14 +342,14 @@ def test_putting_to_sleep_twice_for_the_same_time_counts_once(ledger: Ledger, st
 
 
 @pytest.mark.parametrize("start", [1_700_000_000.0, 0.0])
-def test_whoever_waits_until_the_time_told_finds_the_host_awake(ledger: Ledger, start: float) -> None:
+def test_whoever_waits_until_the_time_named_finds_the_host_due(ledger: Ledger, start: float) -> None:
     for n in range(500):
         ledger.swap_out("a.test", start + n * 0.123_456_7)
         _, until = ledger.swapped_out()
         assert ledger.swap_in_due(until, 1) == ["a.test"]
 
 
-def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: object) -> None:
+def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: Step) -> None:
     first = ContentRecord(b"u" * 16, "http://h.test/", 1.0, b"d" * 20)
     assert ledger.first_with_content(b"c" * 16) is None
     assert ledger.put_content(b"c" * 16, first) is None
@@ -353,7 +359,7 @@ def test_the_first_page_with_a_content_stays_the_first(ledger: Ledger, step: obj
     assert ledger.first_with_content(b"c" * 16) == first
 
 
-def test_archive_ends_only_grow(ledger: Ledger, step: object) -> None:
+def test_archive_ends_only_grow(ledger: Ledger, step: Step) -> None:
     ledger.put_archive_end("a.warc.gz", 100)
     ledger.put_archive_end("b.warc.gz", 7)
     step()
@@ -365,14 +371,131 @@ def test_archive_ends_only_grow(ledger: Ledger, step: object) -> None:
     assert ledger.archive_ends() == {"a.warc.gz": 120, "b.warc.gz": 7}
 
 
-def test_named_values(ledger: Ledger, step: object) -> None:
-    assert ledger.get_meta("totals") is None
-    ledger.put_meta("totals", b"1")
+def test_the_crawls_state_is_stored_as_it_is_at_that_moment(ledger: Ledger, step: Step) -> None:
+    assert ledger.crawl_state() is None
+    state = CrawlState(saved_at=1.0, scope=["http://h.test/"])
+    state.totals.pages = 7
+    ledger.put_crawl_state(state)
     step()
-    ledger.put_meta("totals", b"")
-    assert ledger.get_meta("totals") == b""
+    state.totals.pages = 8
+    stored = ledger.crawl_state()
+    assert stored is not None
+    assert (stored.totals.pages, stored.saved_at, stored.scope) == (7, 1.0, ["http://h.test/"])
+    ledger.put_crawl_state(state)
     step()
-    assert ledger.get_meta("totals") == b""
+    assert ledger.crawl_state() == state
+
+
+def test_two_urls_with_equal_priority_and_seq_are_both_queued(ledger: Ledger, step: Step) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    twins = [queued("a", 1, 5), queued("b", 1, 5)]
+    assert ledger.admit(twins) == twins
+    step()
+    read = ledger.read_queue(H, None, 10)
+    assert sorted(paths(read)) == ["a", "b"]
+    assert ledger.read_queue(H, None, 1) + ledger.read_queue(H, read[0].position, 1) == read
+    ledger.finish(read[0], done(read[0]))
+    step()
+    assert ledger.read_queue(H, None, 10) == read[1:]
+
+
+def test_a_shard_has_its_own_numbers_and_an_owner_counts_on_from_the_greatest(ledger: Ledger, step: Step) -> None:
+    one, two = queued("a", seq=4), queued("a", seq=9, host="i.test")
+    assert ledger.next_seq() == 1
+    ledger.admit([one, two])
+    ledger.record_change(one.id, ChangeKind.UPSERT)
+    step()
+    assert ledger.shard_state(shard_of(one.id)) == ShardState(next_seq=5, last_change=1)
+    assert ledger.shard_state(shard_of(two.id)) == ShardState(next_seq=10, last_change=0)
+    assert ledger.next_seq() == 10
+
+
+def test_changes_of_many_shards_come_in_the_order_in_which_they_happened(ledger: Ledger, step: Step) -> None:
+    ids = [queued(str(n), host=f"h{n % 7}.test").id for n in range(200)]
+    for n, url_id in enumerate(ids):
+        ledger.record_change(url_id, ChangeKind.UPSERT)
+        if n == 99:
+            step()
+    assert [change.url_id for change in ledger.changes(0, 1000)] == ids
+    assert [change.seq for change in ledger.changes(95, 10)] == list(range(96, 106))
+
+
+def test_evidence_quarantines_and_submitters_are_stored_by_shard(ledger: Ledger, step: Step) -> None:
+    evidence = HostEvidence("h.test", dated_urls=3, is_probed=True, repeated_texts={b"t" * 8: 2})
+    quarantine = Quarantine("h.test", "/x/#", 1.0, 100, 2, ["http://h.test/x/1"], held=4)
+    sitemap = queued("sitemap.xml").id
+    ledger.put_evidence(HostEvidence("h.test"))
+    ledger.put_quarantine(quarantine)
+    step()
+    ledger.put_evidence(evidence)
+    ledger.put_evidence(HostEvidence("i.test", dated_urls=1))
+    ledger.put_submitters(sitemap, ("a.test", "b.test"))
+    quarantine.held = 99
+    step()
+    shard = shard_of(H)
+    assert list(ledger.evidence(shard)) == [evidence]
+    assert sorted(each.host for each in ledger.evidence()) == ["h.test", "i.test"]
+    assert [(each.name, each.held) for each in ledger.quarantines(shard)] == [("h.test/x/#", 4)]
+    assert list(ledger.quarantines(shard_of(host_id("i.test")))) == []
+    assert ledger.submitters(sitemap) == ("a.test", "b.test")
+    assert ledger.submitters(queued("other").id) == ()
+
+
+def test_hosts_and_domains_of_one_shard(ledger: Ledger, step: Step) -> None:
+    names = [f"h{n}.test" for n in range(40)]
+    for n, name in enumerate(names):
+        ledger.put_host(HostRecord(name, name))
+        ledger.put_domain(DomainRecord(name))
+        if n == 20:
+            step()
+    for name in names:
+        shard = shard_of(host_id(name))
+        expected = sorted(other for other in names if shard_of(host_id(other)) == shard)
+        assert sorted(host.name for host in ledger.hosts(shard)) == expected
+        assert sorted(domain.name for domain in ledger.domains(shard)) == expected
+
+
+def test_swapped_out_hosts_of_a_released_shard_are_not_due_until_it_is_taken_again(ledger: Ledger, step: Step) -> None:
+    ledger.swap_out("h.test", 10.0)
+    ledger.swap_out("i.test", 20.0)
+    step()
+    ledger.release_shard(shard_of(H))
+    assert ledger.swapped_out() == (1, 20.0)
+    assert ledger.swap_in_due(15.0, 5) == []
+    ledger.take_shard(shard_of(H))
+    assert ledger.swapped_out() == (2, 10.0)
+    assert ledger.swap_in_due(30.0, 5) == ["h.test", "i.test"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_sealed_commit_is_its_rows_by_shard(kind: str, tmp_path: Path) -> None:
+    ledger: Ledger = MemoryLedger()
+    if kind == "local":
+        ledger = LocalLedger(tmp_path / "state")
+        ledger.open()
+        ledger.commit()
+    host, other = HostRecord("h.test", "h.test"), queued("b", seq=2, host="i.test")
+    ledger.put_host(host)
+    ledger.admit([queued("a", seq=1), other])
+    ledger.finish(other, done(other))
+    ledger.put_archive_end("a.warc.gz", 5)
+    sealed = ledger.seal()
+    host.pages = 9
+    by_shard = sealed.by_shard()
+    assert by_shard[shard_of(H)] == [
+        Row("hosts", H, rows.encode(HostRecord("h.test", "h.test"))),
+        Row("queue", rows.queue_key(queued("a", seq=1)), b""),
+        Row("shards", shard_prefix(shard_of(H)), rows.encode(ShardState(next_seq=2))),
+        Row("urls", queued("a").id, rows.encode(record_of(queued("a", seq=1)))),
+    ]
+    assert by_shard[shard_of(other.id)] == [
+        Row("queue", rows.queue_key(other), None),
+        Row("shards", shard_prefix(shard_of(other.id)), rows.encode(ShardState(next_seq=3))),
+        Row("urls", other.id, rows.encode(done(other))),
+    ]
+    assert sealed.unsharded() == [Row("archives", b"a.warc.gz", (5).to_bytes(8, "big"))]
+    sealed.write()
+    assert ledger.seal().by_shard() == {}
 
 
 def test_the_committed_catalog_in_order_of_id(ledger: Ledger) -> None:
@@ -423,7 +546,8 @@ def _fill(ledger: LocalLedger) -> None:
     ledger.swap_out("h.test", 10.0)
     ledger.put_content(b"c" * 16, ContentRecord(b"u" * 16, "http://h.test/", 1.0, b""))
     ledger.put_archive_end("a", 5)
-    ledger.put_meta("m", b"v")
+    ledger.put_crawl_state(CrawlState(saved_at=5.0))
+    ledger.record_change(queued("a").id, ChangeKind.UPSERT)
     ledger.admit([queued("a", seq=1), queued("b", seq=2), queued("c", seq=3)])
     ledger.finish(queued("b", seq=2), done(queued("b", seq=2)))
 
@@ -436,7 +560,9 @@ def _answers(ledger: LocalLedger) -> list[object]:
         ledger.swapped_out(),
         ledger.first_with_content(b"c" * 16),
         ledger.archive_ends(),
-        ledger.get_meta("m"),
+        ledger.crawl_state(),
+        ledger.changes(0, 10),
+        ledger.next_seq(),
         ledger.read_queue(H, None, 10) if ledger.host("h.test") else [],
         [ledger.look_up(queued(path).id) for path in "abcd"],
         [ledger.is_seen(queued(path).id) for path in "abcd"],
@@ -448,9 +574,9 @@ def _answers(ledger: LocalLedger) -> list[object]:
 def test_answers_are_the_same_before_during_and_after_a_commit(local: LocalLedger) -> None:
     _fill(local)
     before = _answers(local)
-    write = local.seal()
+    sealed = local.seal()
     assert _answers(local) == before
-    write()
+    sealed.write()
     assert _answers(local) == before
 
 
@@ -473,11 +599,11 @@ def test_a_kill_leaves_only_what_was_committed(local: LocalLedger, tmp_path: Pat
     empty = _answers(copy)
     copy.close()
     _fill(local)
-    write = local.seal()
+    sealed = local.seal()
     copy = _copy(local, tmp_path)
     assert _answers(copy) == empty
     copy.close()
-    write()
+    sealed.write()
     committed = _answers(local)
     local.admit([queued("d", seq=4)])
     local.finish(queued("a", seq=1), done(queued("a", seq=1)))
@@ -490,13 +616,13 @@ def test_a_kill_leaves_only_what_was_committed(local: LocalLedger, tmp_path: Pat
 
 def test_changes_between_sealing_and_writing_are_kept_for_the_next_commit(local: LocalLedger, tmp_path: Path) -> None:
     _fill(local)
-    write = local.seal()
+    sealed = local.seal()
     local.admit([queued("d", seq=4)])
     local.finish(queued("a", seq=1), done(queued("a", seq=1)))
     local.requeue(replace(queued("c", seq=3), attempt=2))
     assert local.swap_in_due(10.0, 1) == ["h.test"]
     assert paths(local.read_queue(H, None, 10)) == ["c", "d"]
-    write()
+    sealed.write()
     assert paths(local.read_queue(H, None, 10)) == ["c", "d"]
     assert local.swapped_out()[0] == 0
     copy = _copy(local, tmp_path)
@@ -515,9 +641,9 @@ def test_a_host_is_written_as_it_was_when_the_commit_began(local: LocalLedger, t
     record = HostRecord("h.test", "h.test")
     local.put_host(record)
     record.pages = 1
-    write = local.seal()
+    sealed = local.seal()
     record.pages = 2
-    write()
+    sealed.write()
     copy = _copy(local, tmp_path)
     stored = copy.host("h.test")
     assert stored is not None
@@ -526,10 +652,10 @@ def test_a_host_is_written_as_it_was_when_the_commit_began(local: LocalLedger, t
 
 
 def test_one_commit_at_a_time(local: LocalLedger) -> None:
-    write = local.seal()
+    sealed = local.seal()
     with pytest.raises(RuntimeError, match="has not ended"):
         local.seal()
-    write()
+    sealed.write()
     local.commit()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import settings
@@ -14,8 +13,11 @@ from msgspec.structs import replace
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.catalog import record_of
-from gossamer.core.url import host_id, link_to
-from gossamer.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
+from gossamer.core.identity import host_id
+from gossamer.core.url import link_to
+from gossamer.ports import SealedChanges
+from gossamer.records import ChangeKind, ContentRecord, DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
+from gossamer.state import CrawlState
 
 HOSTS = ("a.test", "b.test", "c.test")
 _hosts = st.sampled_from(HOSTS)
@@ -33,16 +35,16 @@ class LedgerModel(RuleBasedStateMachine):
         self.model = MemoryLedger()
         self.queued: dict[bytes, QueuedUrl] = {}
         self.settled: dict[bytes, QueuedUrl] = {}
-        self.asleep: set[str] = set()
-        self.write: Callable[[], None] | None = None
+        self.swapped_out: set[str] = set()
+        self.sealed: SealedChanges | None = None
         self.seq = 0
         for name in HOSTS:
             for ledger in (self.local, self.model):
                 ledger.put_host(HostRecord(name, name))
 
     def teardown(self) -> None:
-        if self.write is not None:
-            self.write()
+        if self.sealed is not None:
+            self.sealed.write()
         self.local.close()
         self._folder.cleanup()
 
@@ -98,7 +100,7 @@ class LedgerModel(RuleBasedStateMachine):
 
     @rule(host=_hosts, priority=st.integers(-1, 7), seq=st.integers(0, 40), count=st.integers(1, 8))
     def read_queue(self, host: str, priority: int, seq: int, count: int) -> None:
-        after = None if priority < 0 else (priority, seq)
+        after = None if priority < 0 else (priority, seq, b"\x80" * 16)
         assert self.local.read_queue(host_id(host), after, count) == self.model.read_queue(host_id(host), after, count)
         assert self.local.last(host_id(host), count) == self.model.last(host_id(host), count)
 
@@ -110,41 +112,42 @@ class LedgerModel(RuleBasedStateMachine):
             ledger.put_robots(RobotsRecord(f"http://{host}:{pages + 1}", 200, "ok", b"", 1.0, 2.0))
 
     @rule(host=_hosts, until=st.floats(1, 50))
-    def sleep(self, host: str, until: float) -> None:
-        if host in self.asleep:
+    def swap_out(self, host: str, until: float) -> None:
+        if host in self.swapped_out:
             return
-        self.asleep.add(host)
+        self.swapped_out.add(host)
         until = round(until, 6)
         self.local.swap_out(host, until)
         self.model.swap_out(host, until)
 
     @rule(now=st.floats(0, 50), count=st.integers(1, 3))
-    def wake(self, now: float, count: int) -> None:
+    def swap_in(self, now: float, count: int) -> None:
         now = round(now, 6)
         swapped_in = self.local.swap_in_due(now, count)
-        assert sorted(swapped_in) == sorted(self.model.swap_in_due(now, count))
-        self.asleep -= set(swapped_in)
+        assert swapped_in == self.model.swap_in_due(now, count)
+        self.swapped_out -= set(swapped_in)
 
     @rule(number=_small, end=st.integers(0, 100))
     def keep_values(self, number: int, end: int) -> None:
         for ledger in (self.local, self.model):
             ledger.put_content(bytes([number]) * 16, ContentRecord(bytes(16), str(end), 0.0, b""))
             ledger.put_archive_end(f"{number}.warc.gz", end)
-            ledger.put_meta(f"m{number}", bytes([end]))
+            ledger.put_crawl_state(CrawlState(saved_at=float(end)))
+            ledger.record_change(link_to(f"http://{HOSTS[number % 3]}/{number}").id, ChangeKind.UPSERT)
 
-    @precondition(lambda self: self.write is None)
+    @precondition(lambda self: self.sealed is None)
     @rule()
     def seal(self) -> None:
-        self.write = self.local.seal()
+        self.sealed = self.local.seal()
 
-    @precondition(lambda self: self.write is not None)
+    @precondition(lambda self: self.sealed is not None)
     @rule()
     def finish_writing(self) -> None:
-        assert self.write is not None
-        self.write()
-        self.write = None
+        assert self.sealed is not None
+        self.sealed.write()
+        self.sealed = None
 
-    @precondition(lambda self: self.write is None)
+    @precondition(lambda self: self.sealed is None)
     @rule()
     def reopen(self) -> None:
         self.local.close()
@@ -156,6 +159,9 @@ class LedgerModel(RuleBasedStateMachine):
     def answers_agree(self) -> None:
         assert self.local.swapped_out() == self.model.swapped_out()
         assert self.local.archive_ends() == self.model.archive_ends()
+        assert self.local.crawl_state() == self.model.crawl_state()
+        assert self.local.changes(3, 5) == self.model.changes(3, 5)
+        assert self.local.next_seq() == self.model.next_seq()
         for name in HOSTS:
             assert self.local.read_queue(host_id(name), None, 99) == self.model.read_queue(host_id(name), None, 99)
             assert self.local.host(name) == self.model.host(name)
@@ -171,7 +177,6 @@ class LedgerModel(RuleBasedStateMachine):
             assert self.local.first_with_content(bytes([number]) * 16) == self.model.first_with_content(
                 bytes([number]) * 16
             )
-            assert self.local.get_meta(f"m{number}") == self.model.get_meta(f"m{number}")
 
 
 LedgerModel.TestCase.settings = settings(max_examples=30, stateful_step_count=30)

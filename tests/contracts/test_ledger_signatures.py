@@ -6,17 +6,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
-from gossamer.ports import Ledger
+from gossamer.ports import Ledger, SealedChanges
 from gossamer.records import Similar
 
 MINHASH, SIMHASH = SCHEMES[NearDup.MINHASH].edition, SCHEMES[NearDup.SIMHASH].edition
 Step = Callable[[], None]
+
+Step: TypeAlias = Callable[[], None]
 
 
 def page(number: int) -> bytes:
@@ -52,19 +55,19 @@ def ledger(kind: str, tmp_path: Path) -> Iterator[Ledger]:
 @pytest.fixture
 def step(kind: str, ledger: Ledger) -> Iterator[Step]:
     """Return what is done between a change and a read: nothing, a commit, or half of one."""
-    write: list[Step] = []
+    sealed: list[SealedChanges] = []
 
     def go() -> None:
-        while write:
-            write.pop()()
+        while sealed:
+            sealed.pop().write()
         if kind == "local_committed":
             ledger.commit()
         elif kind == "local_sealed" and isinstance(ledger, LocalLedger):
-            write.append(ledger.seal())
+            sealed.append(ledger.seal())
 
     yield go
-    while write:
-        write.pop()()
+    while sealed:
+        sealed.pop().write()
 
 
 def test_a_signature_that_differs_a_little_is_found_with_its_similarity(ledger: Ledger, step: Step) -> None:
@@ -154,7 +157,7 @@ def test_exactly_the_committed_signatures_survive(local: LocalLedger, tmp_path: 
         local.put_signature(page(number), signature(number))
     local.commit()
     local.put_signature(page(5000), signature(5000))
-    write = local.seal()
+    sealed = local.seal()
     local.put_signature(page(5001), signature(5001))
     copy = reopened(tmp_path, "killed")
     assert copy.most_similar(like(4999, 4)) == Similar(page(4999), 124 / 128)
@@ -162,7 +165,7 @@ def test_exactly_the_committed_signatures_survive(local: LocalLedger, tmp_path: 
     copy.put_signature(page(7), signature(7000))
     assert copy.most_similar(signature(7000)) == Similar(page(7), 1.0)
     copy.close()
-    write()
+    sealed.write()
     copy = reopened(tmp_path, "killed later")
     assert copy.most_similar(signature(5000)) == Similar(page(5000), 1.0)
     assert copy.most_similar(signature(5001)) is None

@@ -91,7 +91,7 @@ def test_the_calendar_budget_counts_what_was_admitted() -> None:
     admitted = 0
     for link in links:
         screened = intake.screen([link], PAGE, 0.0)
-        intake.note_admitted(screened.candidates)
+        intake.record_admitted(screened.candidates)
         admitted += len(screened.candidates)
     assert admitted == 40
 
@@ -106,7 +106,7 @@ def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
     )
     links = _links("http://a.test/1", "http://b.test/1")
     screened = scope_any.screen(links, PAGE, 0.0)
-    scope_any.note_admitted(screened.candidates)
+    scope_any.record_admitted(screened.candidates)
     assert len(screened.candidates) == 2
     more = _links("http://a.test/2", "http://www.a.test/3", "http://c.test/")
     screened = scope_any.screen(more, PAGE, 0.0)

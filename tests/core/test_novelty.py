@@ -80,7 +80,8 @@ def test_what_is_released_is_not_held_again() -> None:
     kept = novelty.quarantines()
     for quarantine in kept:
         quarantine.is_released = True
-    again.load(kept)
+    for quarantine in kept:
+        again.load(quarantine)
     assert again.refusal(f"http://{HOST}/shop?color=1&size=1", HOST) is None
     held = {quarantine.pattern for quarantine in kept}
     assert not [each for each in told(again, 300, "the same") if each.pattern in held]

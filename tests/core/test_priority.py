@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering, QueueOrder, ordering, score
 from gossamer.core.url import url_id
 from gossamer.core.workbench import DomainSlot, HostSlot, Workbench
@@ -92,7 +93,7 @@ def test_lanes_by_host_rank(rank: float, lane: int) -> None:
 
 
 def test_tiers_take_turns_by_weight_and_nobody_starves() -> None:
-    bench = Workbench(ordering(QueueOrder.TIERS), 0, 0)
+    bench = Workbench(ordering(QueueOrder.TIERS), FrontierLimits(address_connections=0))
     for lane in range(3):
         for n in range(100):
             host = HostSlot(HostRecord(f"h{lane}-{n}.test", ""), b"", DomainSlot("x.test"), lane=lane)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gossamer.core.identity import host_id
 from gossamer.core.url import (
     MAX_URL_CHARS,
     canonical,
-    host_id,
     host_of,
     key_of,
     link_to,

@@ -6,6 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from gossamer.core import workbench
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import HostRecord, QueuedUrl
@@ -19,11 +21,13 @@ def _host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1"
 
 
 def _url(host: HostSlot, priority: int, seq: int, not_before: float = 0.0) -> QueuedUrl:
-    return QueuedUrl(f"http://{host.name}/{seq}", b"", host.name, priority, seq, depth=priority, not_before=not_before)
+    url = f"http://{host.name}/{seq}"
+    return QueuedUrl(url, b"%d" % seq, host.name, priority, seq, depth=priority, not_before=not_before)
 
 
 def _bench(address_connections: int = 0, domain_connections: int = 0) -> Workbench:
-    return Workbench(ordering(QueueOrder.BREADTH), address_connections, domain_connections)
+    limits = FrontierLimits(address_connections=address_connections, domain_connections=domain_connections)
+    return Workbench(ordering(QueueOrder.BREADTH), limits)
 
 
 def test_a_host_whose_standing_has_become_worse_goes_back_in_line() -> None:
@@ -80,7 +84,7 @@ def test_urls_are_recalled_when_their_time_has_come() -> None:
     host.defer(_url(host, 0, 2, not_before=3.0))
     host.recall(4.0)
     assert [entry[1] for entry in host.head] == [2]
-    assert host.out == {1}
+    assert host.out == {b"1"}
 
 
 def test_what_is_recalled_beyond_the_horizon_stays_in_the_ledger() -> None:
@@ -89,14 +93,14 @@ def test_what_is_recalled_beyond_the_horizon_stays_in_the_ledger() -> None:
     for seq in range(2, 12):
         host.push(_url(host, 0, seq))
     host.trim(4)
-    assert host.horizon == (0, 5)
+    assert host.horizon == (0, 5, b"5")
     host.recall(6.0)
     assert [entry[1] for entry in sorted(host.head)] == [2, 3, 4, 5]
     assert host.out == set()
 
 
 class WorkbenchModel(RuleBasedStateMachine):
-    """Hosts move from place to place; the bench must find each where it is, and keep the limits."""
+    """Hosts change their state; the bench must find each by its state, and keep the limits."""
 
     @initialize(
         order=st.sampled_from([QueueOrder.BREADTH, QueueOrder.SCORE, QueueOrder.TIERS]),
@@ -106,7 +110,8 @@ class WorkbenchModel(RuleBasedStateMachine):
     def begin(self, order: QueueOrder, by_address: int, by_domain: int) -> None:
         self.by_address, self.by_domain = by_address, by_domain
         self.ordering = ordering(order)
-        self.bench = Workbench(self.ordering, by_address, by_domain)
+        limits = FrontierLimits(address_connections=by_address, domain_connections=by_domain)
+        self.bench = Workbench(self.ordering, limits)
         domains = [DomainSlot("x.test"), DomainSlot("y.test")]
         self.hosts = [
             _host(f"h{n}", domains[n % 2], f"10.0.0.{n % 3}", n % len(self.ordering.lane_weights)) for n in range(7)
@@ -202,3 +207,16 @@ class WorkbenchModel(RuleBasedStateMachine):
 
 WorkbenchModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestWorkbenchModel = WorkbenchModel.TestCase
+
+
+def test_the_table_of_states_names_each_state_once() -> None:
+    table = [line.split("|")[1].strip() for line in (workbench.__doc__ or "").splitlines() if line.startswith("| ")]
+    assert [name for name in table if name and name != "state"] == [
+        "IDLE",
+        "WAITING",
+        "READY",
+        "BUSY",
+        "BLOCKED",
+        "BUDGET_EXHAUSTED",
+    ]
+    assert set(table) - {"", "state"} == set(HostState.__members__)

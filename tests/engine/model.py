@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
@@ -21,7 +22,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
+from gossamer.records import Order, OrderKind, Outcome, Result, UrlId, UrlRecord, UrlState
 
 START = 1_700_000_000.0
 IDLE_HOSTS = 1
@@ -114,7 +115,7 @@ class CrawlModel(RuleBasedStateMachine):
         max_queued: int | None,
         seeds: list[str],
     ) -> None:
-        self.rules = CrawlRules(max_queued=max_queued)
+        self.crawl_rules = CrawlRules(max_queued=max_queued)
         self.limits, self.delay_s, self.host_connections, self.order = limits, delay_s, connections, order
         self.now = START
         self.ledger = self.new_ledger()
@@ -138,7 +139,7 @@ class CrawlModel(RuleBasedStateMachine):
         frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
         intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
         emitter = EventEmitter(lambda _event: None, self.now)
-        self.crawl = Crawl(self.rules, frontier, intake, self.ledger, emitter)
+        self.crawl = Crawl(self.crawl_rules, frontier, intake, self.ledger, emitter)
         self.crawl.restore(self.now, was_clean=was_clean)
 
     # -- what the driver does ---------------------------------------------------------------------
@@ -198,9 +199,10 @@ class CrawlModel(RuleBasedStateMachine):
 
     def owner_of(self, order: Order) -> str:
         """Return the origin whose robots.txt an order asks for, redirects or not."""
-        running = self.crawl.frontier._running[order.id]
-        assert running.request is not None
-        return running.request.origin
+        out = self.crawl.frontier._outstanding.get(order.id)
+        assert out is not None
+        assert out.robots is not None
+        return out.robots.origin
 
     def end(self, order: Order, result: Result, sent_at: float) -> None:
         del self.out[order.id]
@@ -285,6 +287,16 @@ class CrawlModel(RuleBasedStateMachine):
     def add_seeds(self, links: list[str]) -> None:
         self.crawl.add_seeds([link_to(link) for link in links], self.now)
 
+    @rule(host=st.sampled_from(sorted(ADDRESSES)))
+    def hand_over_a_shard(self, host: str) -> None:
+        shard = shard_of(host_id(host))
+        for order in [order for order in self.out.values() if shard_of(host_id(order.host)) == shard]:
+            self.note_asked(order, self.now)
+            del self.out[order.id]
+            self.unsent.discard(order.id)
+        self.crawl.release(shard, self.now)
+        self.crawl.take(shard, self.now)
+
     @rule(was_clean=st.booleans())
     def restart(self, was_clean: bool) -> None:
         if was_clean:
@@ -294,7 +306,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.out.clear()
         self.unsent.clear()
         self.resolving.clear()
-        self.crawl.save_totals(0.0, 0.0, self.now)
+        self.crawl.save_state(0.0, 0.0, self.now)
         self.reopen_ledger()
         self.start_crawl(was_clean=was_clean)
 
@@ -352,13 +364,13 @@ class CrawlModel(RuleBasedStateMachine):
             if record.state is UrlState.QUEUED:
                 waiting[host_of(record.url)] += 1
         frontier = self.crawl.frontier
-        assert frontier.queued == waiting.total()
+        assert frontier.counts.queued == waiting.total()
         for name in ADDRESSES:
             live = frontier.record_of(name) or self.ledger.host(name)
             assert (live.queued if live else 0) == waiting[name], name
-        assert frontier.pages == self.pages.total()
+        assert frontier.counts.pages == self.pages.total()
 
-    def rows(self) -> list[tuple[bytes, object]]:
+    def rows(self) -> list[tuple[UrlId, UrlRecord]]:
         return list(self.ledger.urls())
 
     @invariant()
@@ -370,11 +382,11 @@ class CrawlModel(RuleBasedStateMachine):
         assert busy <= self.limits.max_hosts_in_memory + IDLE_HOSTS + len(self.led_to)
         for host in frontier._hosts.values():
             assert len(host.head) <= 2 * frontier._table.head_size() + 8
-            seqs = [entry[1] for entry in host.head] + [entry[1] for entry in host.deferred]
-            assert len(set(seqs)) == len(seqs), "a URL stands twice in memory"
+            ids = [entry[2] for entry in host.head] + [entry[2] for entry in host.deferred]
+            assert len(set(ids)) == len(ids), "a URL stands twice in memory"
 
     @invariant()
-    def places_are_counted_right(self) -> None:
+    def states_are_counted_right(self) -> None:
         frontier = self.crawl.frontier
         assert Counter(host.state for host in frontier._hosts.values()) == +Counter(
             dict(enumerate(frontier._bench.count))
@@ -392,7 +404,7 @@ class CrawlModel(RuleBasedStateMachine):
             assert wakeup is not None, "stuck"
             assert wakeup > self.now, "a wakeup that is over brings nothing"
         elif why == "exhausted":
-            assert self.crawl.frontier.queued == 0
+            assert self.crawl.frontier.counts.queued == 0
 
     def teardown(self) -> None:
         if not hasattr(self, "crawl"):
@@ -415,7 +427,7 @@ class CrawlModel(RuleBasedStateMachine):
             self.now = max(self.now, wakeup) if wakeup is not None else self.now
         assert why is not None, "never over"
         if why == "exhausted":
-            assert self.crawl.frontier.queued == 0
+            assert self.crawl.frontier.counts.queued == 0
         elif why == "budgets":
             self.check_budgets_are_used_up()
 

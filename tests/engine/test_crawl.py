@@ -165,7 +165,7 @@ def test_a_name_is_not_looked_up_again_while_a_request_is_out() -> None:
     assert bench.crawl.orders(bench.now) == []
     assert bench.crawl.take_resolves() == ["a.test"]
     bench.crawl.fail_address("a.test", Outcome.DNS_NOT_FOUND, "gone", bench.now)
-    assert bench.crawl.frontier.queued == 0
+    assert bench.crawl.frontier.counts.queued == 0
     assert bench.crawl.why_over(bench.now, 300.0) == "exhausted"
 
 
@@ -190,7 +190,7 @@ def test_a_host_that_woke_up_is_not_lost_by_a_crash(tmp_path: Path, restarts: in
     (other,) = bench.orders()
     assert other.host == "b.test"
     for _ in range(restarts):
-        bench.crawl.save_totals(0.0, 0.0, bench.now)
+        bench.crawl.save_state(0.0, 0.0, bench.now)
         ledger.close()
         ledger = LocalLedger(tmp_path / "state")
         ledger.open()
@@ -215,7 +215,7 @@ def test_a_link_to_a_host_on_its_way_to_sleep_counts_once(monkeypatch: pytest.Mo
     bench.crawl.add_seeds([link_to("http://a.test/1")], bench.now)
     record = bench.ledger.host("a.test")
     assert record is not None
-    assert (record.queued, bench.crawl.frontier.queued) == (1, 1)
+    assert (record.queued, bench.crawl.frontier.counts.queued) == (1, 1)
 
 
 def _reopened(ledger: LocalLedger, folder: Path) -> LocalLedger:
@@ -273,9 +273,9 @@ def test_a_commit_before_urls_are_denied_does_not_keep_them_queued(tmp_path: Pat
     bench.end(robots, robots=b"User-agent: *\nDisallow: /\n")
     ledger.commit()
     assert bench.orders(after_s=2.0) == []
-    bench.crawl.save_totals(0.0, 0.0, bench.now)
+    bench.crawl.save_state(0.0, 0.0, bench.now)
     again = Bench(ledger=_reopened(ledger, tmp_path), now=bench.now)
-    assert again.crawl.frontier.queued == 0
+    assert again.crawl.frontier.counts.queued == 0
     assert again.crawl.why_over(again.now, 300.0) == "exhausted"
     again.ledger.close()
 
@@ -284,7 +284,7 @@ def test_arrival_goes_on_after_a_redirect_to_another_spelling() -> None:
     bench = Bench("http://a.test/0?utm_source=x")
     (page,) = bench.past_robots()
     bench.end(page, Outcome.REDIRECT, redirect_to="http://a.test/0")
-    bench.crawl.save_totals(0.0, 0.0, bench.now)
+    bench.crawl.save_state(0.0, 0.0, bench.now)
     again = Bench("http://a.test/1", ledger=bench.ledger, now=bench.now)
     places = [(url.priority, url.seq) for url in again.ledger.read_queue(link_to("http://a.test/").id[:8], None, 9)]
     assert len(places) == len(set(places)) == 2
@@ -376,12 +376,12 @@ def test_a_full_queue_evicts_its_last_urls() -> None:
     bench = Bench("http://a.test/", rules=CrawlRules(max_queued=50))
     (page,) = bench.past_robots()
     bench.end(page, links=[link_to(f"http://a.test/{n}") for n in range(200)])
-    assert bench.crawl.frontier.queued <= 50
+    assert bench.crawl.frontier.counts.queued <= 50
     assert bench.state_of("http://a.test/0") == (UrlState.QUEUED, "")
     assert bench.state_of("http://a.test/199") == (UrlState.DEAD, "evicted")
     record = bench.ledger.host("a.test")
     assert record is not None
-    assert record.queued == bench.crawl.frontier.queued
+    assert record.queued == bench.crawl.frontier.counts.queued
     fetched = 0
     while orders := bench.orders(after_s=1.0):
         for order in orders:
@@ -395,12 +395,12 @@ def test_dead_letters_can_be_queued_again() -> None:
     bench = Bench("http://a.test/0", "http://a.test/1")
     (page,) = bench.past_robots()
     bench.end(page, Outcome.CLIENT_ERROR)
-    bench.crawl.save_totals(0.0, 0.0, bench.now)
+    bench.crawl.save_state(0.0, 0.0, bench.now)
     second = Bench(ledger=bench.ledger, now=bench.now + 10.0)
     fresh = Crawl(
         CrawlRules(),
         Frontier(FrontierLimits(), Pace(1.0, 1), ordering(QueueOrder.BREADTH), "gossamer"),
-        second.crawl._intake,
+        second.crawl._admission._intake,
         bench.ledger,
         EventEmitter(second.events.append, second.now),
     )

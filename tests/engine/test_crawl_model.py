@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from hypothesis.stateful import rule
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core import host_table
-from gossamer.ports import Ledger
+from gossamer.ports import Ledger, SealedChanges
+from gossamer.records import UrlId, UrlRecord
 
 from .model import CrawlModel
 
@@ -21,7 +22,7 @@ from .model import CrawlModel
 class CrawlOnDisk(CrawlModel):
     """The same, with commits at any moment: what was committed is read back as another object."""
 
-    write: Callable[[], None] | None = None
+    sealed: SealedChanges | None = None
 
     def new_ledger(self) -> Ledger:
         self.folder = tempfile.TemporaryDirectory()
@@ -32,16 +33,16 @@ class CrawlOnDisk(CrawlModel):
     @rule(is_whole=st.booleans())
     def commit(self, is_whole: bool) -> None:
         self.finish_writing()
-        self.crawl.save_totals(0.0, 0.0, self.now)
+        self.crawl.save_state(0.0, 0.0, self.now)
         assert isinstance(self.ledger, LocalLedger)
-        self.write = self.ledger.seal()
+        self.sealed = self.ledger.seal()
         if is_whole:
             self.finish_writing()
 
     def finish_writing(self) -> None:
-        if self.write is not None:
-            self.write()
-            self.write = None
+        if self.sealed is not None:
+            self.sealed.write()
+            self.sealed = None
 
     def reopen_ledger(self) -> None:
         self.finish_writing()
@@ -49,11 +50,11 @@ class CrawlOnDisk(CrawlModel):
         self.ledger = LocalLedger(Path(self.folder.name))
         self.ledger.open()
 
-    def rows(self) -> list[tuple[bytes, object]]:
+    def rows(self) -> list[tuple[UrlId, UrlRecord]]:
         assert isinstance(self.ledger, LocalLedger)
         changed = self.ledger._store.changed_keys("urls")
         ids = dict.fromkeys([*changed, *(url_id for url_id, _ in self.ledger.urls())])
-        return [(url_id, self.ledger.look_up(url_id)) for url_id in ids]
+        return [(url_id, row) for url_id in ids if (row := self.ledger.look_up(url_id)) is not None]
 
     def teardown(self) -> None:
         try:

@@ -9,7 +9,7 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
-from gossamer.engine.evidence import read_quarantines, release
+from gossamer.engine.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
 from gossamer.records import Order, Outcome, Truncation
 from gossamer.telemetry.events import EventName
@@ -42,22 +42,22 @@ def test_a_pattern_in_quarantine_is_told_and_held() -> None:
     bench = trap()
     (event,) = bench.told(EventName.TRAP_QUARANTINED)
     assert event.rule.startswith("a.test/shop?")
-    assert bench.crawl.frontier.queued == 0
+    assert bench.crawl.frontier.counts.queued == 0
     assert bench.crawl.totals.dead == event.links > 0
-    (quarantine,) = read_quarantines(bench.ledger)
+    (quarantine,) = bench.ledger.quarantines()
     assert quarantine.held == event.links
 
 
 def test_what_is_released_is_queued_again() -> None:
     bench = trap()
-    name = read_quarantines(bench.ledger)[0].name
-    held = read_quarantines(bench.ledger)[0].held
-    bench.crawl.save_totals(0.0, 0.0, bench.now)
-    assert release(bench.ledger, "no.such/pattern") is None
-    assert release(bench.ledger, name) == held
-    assert release(bench.ledger, name) is None
+    name = next(bench.ledger.quarantines()).name
+    held = next(bench.ledger.quarantines()).held
+    bench.crawl.save_state(0.0, 0.0, bench.now)
+    assert release_quarantine(bench.ledger, "no.such/pattern") is None
+    assert release_quarantine(bench.ledger, name) == held
+    assert release_quarantine(bench.ledger, name) is None
     again = Bench(ledger=bench.ledger, limits=LIMITS, now=bench.now)
-    assert again.crawl.frontier.queued == held
+    assert again.crawl.frontier.counts.queued == held
     assert again.crawl.totals.dead == 0
     assert again.orders(after_s=10.0)
 
@@ -125,8 +125,8 @@ def test_hosts_of_a_domain_have_a_budget_and_seeds_none() -> None:
 @pytest.mark.parametrize(("visits", "is_conditional"), [(1, True), (8, True), (FULL_FETCH_EVERY - 1, False)])
 def test_every_tenth_visit_asks_for_the_whole_page(visits: int, is_conditional: bool) -> None:
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(cooldown_s=1.0))
-    bench.crawl._intake._remembers = False  # as with every cooldown
-    bench.crawl._intake._memo.clear()
+    bench.crawl._admission._intake._remembers = False  # as with every cooldown
+    bench.crawl._admission._intake._memo.clear()
     (order,) = bench.past_robots()
     bench.end(order, etag='"x"', links=[link_to("http://a.test/other")])
     row = bench.ledger.look_up(order.url_id)

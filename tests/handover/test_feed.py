@@ -77,7 +77,7 @@ def test_an_upsert_of_a_page_that_is_gone_by_now_is_left_out(finished: Crawled, 
         assert row is not None
         row.status, row.outcome = 404, "client_error"
         ledger.finish(queued_from(link.id, host_of(first.url), row), row)
-        ledger.note_change(link.id, ChangeKind.GONE)
+        ledger.record_change(link.id, ChangeKind.GONE)
     found = [entry for entry in entries(folder) if entry.url == first.url]
     assert [entry.op for entry in found] == ["gone"]
 

@@ -106,7 +106,7 @@ def test_a_second_search_reads_only_what_is_new(finished: Crawled, tmp_path: Pat
         assert index.cursor() == feed.last()
         gone = index.search("a* OR e*", 1) or index.search("s*", 1)
     with ledger_of(folder) as ledger:
-        ledger.note_change(link_to(gone[0].url).id, ChangeKind.GONE)
+        ledger.record_change(link_to(gone[0].url).id, ChangeKind.GONE)
     assert gone[0].url not in [hit.url for hit in found(folder, "s*", 500)]
 
 

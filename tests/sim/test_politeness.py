@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from gossamer.core.identity import host_id
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import host_id
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Request
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
@@ -63,7 +63,7 @@ def test_a_last_good_copy_stands_in_for_a_day_and_no_longer() -> None:
     pages = [request.at for request in driver.requests if not request.url.endswith("robots.txt")]
     assert pages[-1] < START + 2 * DAY_S + 3700
     assert sum(at > START + DAY_S + 3700 for at in pages) > 5, "the copy was used on the second day"
-    assert crawl.frontier.queued > 30, "and nothing was dropped"
+    assert crawl.frontier.counts.queued > 30, "and nothing was dropped"
     forbidden = [request.url for request in driver.requests if "/3" in request.url]
     assert forbidden == []
 
@@ -83,7 +83,7 @@ def test_a_copy_kept_by_the_ledger_stands_in_after_a_restart() -> None:
     again = Scenario(web, [], ledger=first.ledger, started_at=START + DAY_S + 3600)
     crawl, later = again.prepare()
     later.run(until=again.started_at + 3600)
-    assert crawl.frontier.queued == 0
+    assert crawl.frontier.counts.queued == 0
     assert not any("/3" in request.url for request in later.requests)
 
 
@@ -142,7 +142,7 @@ def test_an_address_that_was_asked_just_before_a_restart_is_not_asked_early() ->
     first = Scenario(web, ["http://h0.test/"], limits=limits, delay_s=0.1)
     crawl, driver = first.prepare()
     driver.run(until=START + 35)
-    crawl.save_totals(1.0, 1.0, driver.now)
+    crawl.save_state(1.0, 1.0, driver.now)
     again = Scenario(web, [], limits=limits, delay_s=0.1, ledger=first.ledger, started_at=driver.now)
     _, later = again.prepare()
     later.run(until=again.started_at + 60)

@@ -139,7 +139,7 @@ def test_a_crawl_with_room_for_few_hosts_fetches_the_same_pages() -> None:
         scenario = Scenario(web, [f"http://h{n}.test/" for n in range(40)], limits, delay_s=1.0)
         why, crawl, driver = scenario.run(max_wait_s=1000.0)
         assert why == "exhausted"
-        assert crawl.frontier.queued == 0
+        assert crawl.frontier.counts.queued == 0
         return pages_of(driver)
 
     roomy = run(FrontierLimits(connections=4))
@@ -247,7 +247,7 @@ def test_a_crawl_is_over_when_the_rest_is_parked_for_longer_than_it_may_wait() -
     scenario = Scenario(web, ["http://a.test/", "http://a.test/x/1", "http://b.test/"])
     why, crawl, driver = scenario.run(max_wait_s=300.0)
     assert why == "parked"
-    assert crawl.frontier.parked_urls(driver.now, 300.0) == 2
+    assert crawl.frontier.view.parked_urls(driver.now, 300.0) == 2
     assert states(scenario.ledger) == {UrlState.DONE: 5, UrlState.QUEUED: 2}
     assert driver.now - START < 300
 
@@ -374,7 +374,7 @@ def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     assert pages_of(driver) == ["http://a.test/0?utm_source=x", "http://a.test/0"]
-    assert (crawl.totals.pages, crawl.frontier.queued) == (1, 0)
+    assert (crawl.totals.pages, crawl.frontier.counts.queued) == (1, 0)
     assert states(scenario.ledger) == {UrlState.DONE: 1}
 
 
@@ -389,10 +389,12 @@ def test_where_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> No
     scenario = Scenario(web, ["http://a.test/"], reach=Reach.HOST)
     _, crawl, driver = scenario.run()
     assert [host_of(url) for url in pages_of(driver)] == ["a.test"] + ["www.b.test"] * 3
-    crawl.save_totals(0.0, 0.0, driver.now)
+    crawl.save_state(0.0, 0.0, driver.now)
     again, _ = Scenario(web, [], reach=Reach.HOST, ledger=scenario.ledger).prepare()
-    assert again._intake.scope.refusal("http://www.b.test/x", "www.b.test") is None, "the scope is remembered"
-    assert again._intake.scope.refusal("http://c.test/x", "c.test") == "out_of_scope"
+    assert again._admission._intake.scope.refusal("http://www.b.test/x", "www.b.test") is None, (
+        "the scope is remembered"
+    )
+    assert again._admission._intake.scope.refusal("http://c.test/x", "c.test") == "out_of_scope"
 
 
 # -- failures -------------------------------------------------------------------------------------
@@ -407,7 +409,7 @@ def test_a_name_that_does_not_exist_ends_in_the_dead_letters() -> None:
     record = scenario.ledger.look_up(link_to("http://gone.test/2").id)
     assert record is not None
     assert record.outcome == "dns_not_found"
-    assert crawl.frontier.queued == 0
+    assert crawl.frontier.counts.queued == 0
     assert crawl.totals.dead == 2
 
 
@@ -450,7 +452,7 @@ def test_a_bare_domain_without_https_is_tried_over_http_at_once() -> None:
     ]
     assert driver.requests[1].at - driver.requests[0].at < 1.2, "at once, but for the delay"
     assert crawl.totals.pages == 3
-    assert crawl.frontier.queued == 0
+    assert crawl.frontier.counts.queued == 0
 
 
 def test_only_a_guess_falls_back_to_http() -> None:
@@ -459,7 +461,7 @@ def test_only_a_guess_falls_back_to_http() -> None:
 
     why, crawl, _ = Scenario(site(pages=3, says=says), ["https://a.test/"]).run()
     assert why == "parked"
-    assert (crawl.totals.pages, crawl.frontier.queued) == (0, 1)
+    assert (crawl.totals.pages, crawl.frontier.counts.queued) == (0, 1)
 
 
 # -- limits ---------------------------------------------------------------------------------------
@@ -497,7 +499,7 @@ def test_budgets_are_exact_and_raising_them_goes_on() -> None:
         assert count <= 4
         by_domain[host.partition(".")[2]] += count
     assert set(by_domain.values()) == {6}
-    crawl.save_totals(0.0, 0.0, driver.now)
+    crawl.save_state(0.0, 0.0, driver.now)
     more = Scenario(web, [], FrontierLimits(max_pages_per_host=10), ledger=scenario.ledger, started_at=driver.now)
     why, _, second = more.run()
     assert why == "exhausted"
@@ -590,7 +592,7 @@ def test_the_first_pass_stops_at_its_target() -> None:
     assert crawl.totals.unique_domains == 20
     assert len(pages_of(driver)) == 20
     again, _ = Scenario(web, [], ledger=scenario.ledger, target_domains=20).prepare()
-    crawl.save_totals(0.0, 0.0, driver.now)
+    crawl.save_state(0.0, 0.0, driver.now)
     assert again.orders(driver.now) == []
     assert again.why_over(driver.now, 300.0) == "target_domains", "a reached target stays reached"
 
@@ -643,7 +645,7 @@ def test_a_crawl_that_is_taken_up_again_loses_nothing(limits: FrontierLimits, st
     crawl, first = scenario.prepare()
     assert first.run(until=START + stop_after_s) == "time"
     flying = _flying(first)
-    crawl.save_totals(0.0, 0.0, first.now)
+    crawl.save_state(0.0, 0.0, first.now)
     again = Scenario(web, ["http://h0.test/"], limits, ledger=scenario.ledger, started_at=first.now, was_clean=False)
     why, resumed, second = again.run()
     assert why == "exhausted"
@@ -664,7 +666,7 @@ def test_a_killed_crawl_goes_on_from_its_last_commit(tmp_path: Path) -> None:
     ledger.open()
     crawl, first = Scenario(web, ["http://h0.test/", "http://h5.test/"], limits, ledger=ledger).prepare()
     first.run(until=START + 8.0)
-    crawl.save_totals(0.0, 0.0, first.now)
+    crawl.save_state(0.0, 0.0, first.now)
     ledger.commit()
     committed = {record.url for _, record in ledger.urls() if record.state is UrlState.DONE}
     first.run(until=START + 12.0)
@@ -689,7 +691,7 @@ def test_promises_outlive_a_restart() -> None:
     crawl, first = scenario.prepare()
     assert first.run(max_wait_s=300.0) == "parked"
     refused_at = next(request.until for request in first.requests if request.url.endswith("/2"))
-    crawl.save_totals(0.0, 0.0, first.now)
+    crawl.save_state(0.0, 0.0, first.now)
     again = Scenario(web, [], ledger=scenario.ledger, started_at=first.now + 5)
     _, second = again.prepare()
     second.run(max_wait_s=1e9, until=first.now + 3000)
@@ -701,7 +703,7 @@ def test_a_clock_set_back_freezes_nobody() -> None:
     scenario = Scenario(web, ["http://a.test/"])
     crawl, first = scenario.prepare()
     first.run(until=START + 2.5)
-    crawl.save_totals(0.0, 0.0, first.now)
+    crawl.save_state(0.0, 0.0, first.now)
     a_year_ago = START - 365 * 86400
     why, _, second = Scenario(web, [], ledger=scenario.ledger, started_at=a_year_ago).run()
     assert why == "exhausted"

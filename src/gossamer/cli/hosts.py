@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.core.url import canonical, host_id, host_of
+from gossamer.core.identity import host_id
+from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.runtime.inspection import Inspection

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"pages        {count(crawl.totals.pages)}")
     print(f"requests     {count(len(driver.requests))}")
     print(f"it would take {duration(seconds)}: {crawl.totals.pages / seconds if seconds else 0:.1f} pages/s")
-    print(f"finished     {why}; {count(crawl.frontier.queued)} URLs left")
+    print(f"finished     {why}; {count(crawl.frontier.counts.queued)} URLs left")
     if busiest:
         print(f"bound by     {busiest[0][0]}: {count(busiest[0][1])} requests, one at a time")
     return 0

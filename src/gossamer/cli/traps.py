@@ -11,7 +11,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.novelty import Quarantine
-from gossamer.engine.evidence import read_quarantines, release
+from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
 from gossamer.telemetry.text import count, printable
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     ledger = LocalLedger(folder.state, is_readonly=True)
     ledger.open()
     try:
-        quarantines = read_quarantines(ledger)
+        quarantines = list(ledger.quarantines())
     finally:
         ledger.close()
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
@@ -61,7 +61,7 @@ def _release(folder: CrawlFolder, name: str) -> int:
         ledger = LocalLedger(folder.state)
         ledger.open()
         try:
-            released = release(ledger, name)
+            released = release_quarantine(ledger, name)
             ledger.commit()
         finally:
             ledger.close()

@@ -86,8 +86,8 @@ def _source(crawl: Inspection) -> LifeSource:
 
 def _joined(scope: Scope, crawl: Inspection) -> Scope:
     """Return the scope with what seeds and their redirects have opened."""
-    for place in msgspec.msgpack.decode(crawl.ledger.get_meta("scope") or b"\x90", type=list[str]):
-        scope.join(place, host_of(place))
+    for url in crawl.state.scope:
+        scope.join(url, host_of(url))
     return scope
 
 

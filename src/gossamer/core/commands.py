@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gossamer.core.robots import RobotsDecision
 from gossamer.core.workbench import OriginRules
-from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.records import HostRecord, Outcome, QueuedUrl, QueuePosition, UrlState
 
 
 class Resolve(Struct, frozen=True):
@@ -21,7 +21,7 @@ class ReadQueue(Struct, frozen=True):
     """Read up to `count` queued URLs of a host beyond `after`; answer with `read_queue`."""
 
     host: str
-    after: tuple[int, int] | None
+    after: QueuePosition | None
     count: int
 
 
@@ -32,7 +32,7 @@ class LoadHost(Struct, frozen=True):
 
 
 class SwapIn(Struct, frozen=True):
-    """There is room for swapped-out hosts; answer with `load_host` for up to `count`, then `swapped_in`."""
+    """There is room for swapped-out hosts; answer with `load_host` for up to `count`, then `set_swapped_out`."""
 
     count: int
 
@@ -76,3 +76,4 @@ class Effects(Struct):
     sitemaps: list[str] = []
     fallbacks: list[QueuedUrl] = []  # bare domains whose https cannot be had: to be tried over http
     parked_s: float = 0.0  # the host was parked for this long just now
+    usage: list[str] = []  # preferences for the use of a page's content, of the robots.txt of its origin

@@ -1,15 +1,17 @@
 """The first pass for breadth: which links would add a new registrable domain?
 
-A domain is pending while one URL of it is queued; up to three more are kept aside and tried
-where that one fails. Redirect targets are always let through. When enough domains have
-a page the pass is over.
+A domain is pending while one URL of it is queued; up to three more are in reserve and tried if that
+one fails. Redirect targets are always admitted. When enough domains have a page the pass is over.
+Reserves are stored with the domain's record: `take_changed` names the domains whose reserves changed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gossamer.records import Link
+from gossamer.core.identity import shard_of_domain
+from gossamer.core.url import link_to
+from gossamer.records import Link, Reserve
 
 RESERVES_PER_DOMAIN = 3
 
@@ -17,7 +19,7 @@ RESERVES_PER_DOMAIN = 3
 @dataclass(slots=True)
 class _Pending:
     queued: int = 0
-    reserves: list[tuple[Link, int]] = field(default_factory=list)  # with their depth
+    reserves: list[Reserve] = field(default_factory=list)
 
 
 class FirstPass:
@@ -27,6 +29,7 @@ class FirstPass:
         self._target = target
         self._reached: set[str] = set()
         self._pending: dict[str, _Pending] = {}
+        self._changed: set[str] = set()  # domains whose reserves are to be stored
 
     @property
     def is_over(self) -> bool:
@@ -38,36 +41,40 @@ class FirstPass:
         """How many domains have a page."""
         return len(self._reached)
 
-    def lets_in(self, link: Link, domain: str, depth: int) -> bool:
-        """Tell whether a link is to be queued; one that is not may be kept in reserve."""
+    def admits(self, link: Link, domain: str, depth: int) -> bool:
+        """Return whether a link is to be queued; one that is not may become a reserve."""
         if domain in self._reached:
             return False
         pending = self._pending.get(domain)
         if pending is None:
             self._pending[domain] = _Pending()
             return True
-        if len(pending.reserves) < RESERVES_PER_DOMAIN and all(link.id != kept.id for kept, _ in pending.reserves):
-            pending.reserves.append((link, depth))
+        is_known = any(reserve.url == link.url for reserve in pending.reserves)
+        if len(pending.reserves) < RESERVES_PER_DOMAIN and not is_known:
+            pending.reserves.append(Reserve(link.url, depth))
+            self._changed.add(domain)
         return False
 
     def forget_unqueued(self, domain: str) -> None:
-        """Take note that the link that was let in was known already, so that nothing of its domain is queued."""
+        """Record that the admitted link was known already, so that nothing of its domain is queued."""
         pending = self._pending.get(domain)
         if pending is not None and not pending.queued:
             del self._pending[domain]
 
-    def queue(self, domain: str) -> None:
-        """Take note that a URL of a domain was queued."""
+    def queue(self, domain: str, count: int = 1) -> None:
+        """Record that a URL of a domain was queued."""
         if domain not in self._reached:
-            self._pending.setdefault(domain, _Pending()).queued += 1
+            self._pending.setdefault(domain, _Pending()).queued += count
 
     def reach(self, domain: str) -> None:
-        """Take note that a domain has a page."""
+        """Record that a domain has a page."""
         self._reached.add(domain)
-        self._pending.pop(domain, None)
+        pending = self._pending.pop(domain, None)
+        if pending is not None and pending.reserves:
+            self._changed.add(domain)
 
     def fail(self, domain: str) -> tuple[Link, int] | None:
-        """Take note that a queued URL brought no page; return a reserve to try, where none is queued any more."""
+        """Record that a queued URL brought no page; return a reserve to try if none is queued any more."""
         pending = self._pending.get(domain)
         if pending is None:
             return None
@@ -75,6 +82,25 @@ class FirstPass:
         if pending.queued:
             return None
         if pending.reserves:
-            return pending.reserves.pop(0)
+            self._changed.add(domain)
+            reserve = pending.reserves.pop(0)
+            return link_to(reserve.url), reserve.depth
         del self._pending[domain]
         return None
+
+    # -- what survives a restart ------------------------------------------------------------------
+
+    def restore(self, domain: str, reserves: tuple[Reserve, ...]) -> None:
+        """Go on with the reserves of an earlier run; what is queued of the domain comes by `queue`."""
+        if reserves and domain not in self._reached:
+            self._pending.setdefault(domain, _Pending()).reserves = list(reserves)
+
+    def take_changed(self) -> dict[str, tuple[Reserve, ...]]:
+        """Return the reserves of the domains whose reserves changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return {domain: tuple(self._pending[domain].reserves) if domain in self._pending else () for domain in changed}
+
+    def release(self, shard: int) -> None:
+        """Forget the pending domains of a shard; those reached still count for the target."""
+        for domain in [name for name in self._pending if shard_of_domain(name) == shard]:
+            del self._pending[domain]

@@ -1,97 +1,107 @@
 """Which URL to fetch next, and when.
 
-The frontier is told facts (URLs found, names resolved, orders ended) and asked for
-decisions. It does no I/O: what it needs done stands in `take_commands`, and the driver
-does it before the next question. No method reads a clock: `now` is passed in. What is
-queued is in the ledger; a host keeps only the head of its queue in memory, and a host
-that has nothing to do leaves memory whole. `next_order` costs O(log hosts).
+Facts go in (URLs found, names resolved, orders ended), decisions come out. It does no I/O: what it needs done is
+returned by `take_commands`, and the driver does it before the next question. No method reads a clock: `now` is
+passed in. What is queued is in the ledger; a host has only the head of its queue in memory, and a host that
+has nothing to do leaves memory whole. `next_order` costs O(log hosts).
 
-Looking a name up takes one of the connections, as a fetch does, so that a crawl with one
-connection is the same sequence every time.
+The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (orders that
+are out), `page_end` and `robots_requests` (what follows when one ends), `order_maker` (what a host may be asked),
+`arrival` (pace), `counts`, and `frontier_view` for whoever only looks.
+
+Looking a name up takes one of the connections, as a fetch does, so that a crawl with one connection is the same
+sequence every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
-
-from msgspec import Struct
-from msgspec.structs import replace
+from collections.abc import Sequence
+from heapq import heapify, heappush
 
 from gossamer.core import politeness, robots_state
-from gossamer.core.commands import Command, Denied, Effects, KillQueue, Resolve, SwapIn
+from gossamer.core.arrival import MAX_TRANSIT_S, UNTOLD_DELAY_S, arrived_at, renew_promises
+from gossamer.core.commands import Command, Denied, Effects, KillQueue, SwapIn
+from gossamer.core.counts import Counts
+from gossamer.core.frontier_view import FrontierView
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.order_maker import OrderMaker
+from gossamer.core.outstanding import Outstanding, OutstandingOrder
+from gossamer.core.page_end import PageEnd
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
-from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry
-from gossamer.core.robots import RobotsDecision
 from gossamer.core.robots_requests import RobotsRequests, first_wait_s
-from gossamer.core.url import origin_of, path_of
-from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
-from gossamer.records import (
-    ANSWERED,
-    DomainRecord,
-    HostRecord,
-    Order,
-    OrderKind,
-    Outcome,
-    QueuedUrl,
-    Result,
-    UrlState,
-)
+from gossamer.core.workbench import HostSlot, HostState, OriginRules
+from gossamer.records import ANSWERED, DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
-CLOCK_SLACK_S = 0.005
-MAX_TRANSIT_S = 0.1  # what a request may take to its server, as far as pace is concerned
-UNTOLD_DELAY_S = 1.0  # where a process died that may have been told another
+MAX_SWAPPED_IN = 1000  # hosts at a time
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
-_OK, _NOT_MODIFIED, _WORKER_LOST = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.WORKER_LOST
-_PAGE, _DONE = OrderKind.PAGE, UrlState.DONE
+_WORKER_LOST = Outcome.WORKER_LOST
 _IN_LINE = (_READY, _WAITING)
-_NO_ADDRESS = ("",)  # of a host that the simulator, not the DNS, knows
-
-
-class _Running(Struct):
-    order: Order
-    host: HostSlot
-    url: QueuedUrl | None
-    request: RobotsRequest | None
-    is_sent: bool = False
-    next_at_before: float = 0.0  # of its host, when it was sent
-    next_at_held: float = 0.0  # since, as long as nobody knows when it arrived; 0: not reported as sent
 
 
 class Frontier:
     """All hosts and their queues, as far as they are in memory."""
 
     def __init__(self, limits: FrontierLimits, pace: Pace, ordering: Ordering, token: str) -> None:
-        self.limits = limits
+        self._limits = limits
         self._pace = pace
+        self.counts = Counts(0, 0, 0)
         self._table = HostTable(limits, ordering)
-        self._robots = RobotsRequests(self._table, limits, pace, token)
-        # Asked for a dozen times a page.
+        self._outstanding = Outstanding()
+        self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
+        self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts)
+        self._page_end = PageEnd(self._table, limits, self.counts)
+        self.view = FrontierView(self._table, self._outstanding)
+        # Asked for a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
-        self._running: dict[int, _Running] = {}
-        self._denied: list[Denied] = []
-        self._resolving = 0
-        self._next_order_id = 1
-        self.pages = 0
-        self.pages_in_flight = 0
-        self.queued = 0  # URLs in the ledger that wait or are in flight
-        self.swapped_out_hosts = 0
-        self.next_swap_in_at = float("inf")  # when the first of them is due, by the ledger
+        self._swapped_out_hosts = 0
+        self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
-        self.all_asked_at = float("-inf")  # the restart after an unclean stop: nobody knows who was asked last
+        self._all_asked_at = float("-inf")
+
+    # -- limits and shards ---------------------------------------------------------------------
+
+    @property
+    def limits(self) -> FrontierLimits:
+        """The numbers in force; `change_limits` changes them."""
+        return self._limits
+
+    def change_limits(self, now: float, **changes: float | None) -> None:
+        """Change numbers while the crawl runs. The delays of addresses and domains are fixed for a run."""
+        for name, value in changes.items():
+            if name not in FrontierLimits.__struct_fields__ or name.endswith("delay_s"):
+                raise ValueError(f"{name}: no limit that can be changed while a crawl runs")
+            setattr(self._limits, name, value)
+        if changes.keys() & {"max_pages_per_host", "max_pages_per_domain"}:
+            for host in list(self._hosts.values()):
+                if host.state is HostState.BUDGET_EXHAUSTED:
+                    self._reschedule(host, now)
+
+    def continue_crawl(self, now: float, *, was_clean: bool) -> None:
+        """Begin with a crawl that ran before: any address or domain may have been asked just now.
+
+        After an unclean stop this holds for every host too, since nobody knows who was asked last.
+        """
+        self._bench.gates.begun_at = now
+        if not was_clean:
+            self._all_asked_at = now
+
+    def release(self, shard: int, now: float) -> None:
+        """Forget the hosts of a shard that has another owner from now on. None of its orders may be out."""
+        for host in self._table.of_shard(shard):
+            self._robots.give_up(host, Outcome.CONNECT_FAILED, now)
+            self._table.release(host)
 
     # -- facts ---------------------------------------------------------------------------------
 
     def knows(self, host: str) -> bool:
-        """Tell whether a host is in memory."""
+        """Return whether a host is in memory."""
         return host in self._hosts
 
     def has_room(self) -> bool:
-        """Tell whether one more host may be in memory with work to do."""
+        """Return whether one more host may be in memory with work to do."""
         return self._table.has_room()
 
     def record_of(self, host: str) -> HostRecord | None:
@@ -105,48 +115,26 @@ class Frontier:
             return
         host = self._table.enter(record, domain, self._pace.connections(record.name))
         host.origins = robots
-        self._robots.note_rules(host)
-        self._renew_promises(host, now)
+        self._robots.apply_rules(host)
+        renew_promises(host, self._all_asked_at, now)
         self._robots.hand_over(host)
         self._reschedule(host, now)
 
-    def _renew_promises(self, host: HostSlot, now: float) -> None:
-        """Bring stored instants onto this time line: no wait is longer than the longest that can have been meant."""
-        delay_s = host.delay_s()
-        record = host.record
-        # What a dead process sent last may be on its way still, and it may have been told a Crawl-delay that is lost.
-        min_s = delay_s + MAX_TRANSIT_S if delay_s else 0.0
-        if not host.origins:
-            min_s = max(min_s, UNTOLD_DELAY_S)
-        record.next_at = max(min(record.next_at, now + delay_s), self.all_asked_at + min_s)
-        record.parked_until = min(record.parked_until, now + MAX_RETRY_AFTER_S)
-        record.slowed_at = min(record.slowed_at, now)
-
-    def take_up(self, now: float) -> None:
-        """Take note that a crawl goes on that was begun before: any address or domain may have been asked just now."""
-        self._bench.gates.begun_at = now
-
-    def swapped_in(self, still_asleep: int, next_at: float) -> None:
-        """Take note that `SwapIn` was carried out."""
-        self.swapped_out_hosts = still_asleep
-        self.next_swap_in_at = next_at
+    def set_swapped_out(self, hosts: int, next_at: float) -> None:
+        """Set how many hosts are swapped out and when the first is due; the ledger counts them."""
+        self._swapped_out_hosts, self._next_swap_in_at = hosts, next_at
         self._is_swapping_in = False
 
-    def note_swapped_out(self, until: float) -> None:
-        """Take note of one more host that sleeps in the ledger."""
-        self.swapped_out_hosts += 1
-        self.next_swap_in_at = min(self.next_swap_in_at, until)
-
     def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
-        """Take in URLs that the ledger has admitted. Those of hosts not in memory stay in the ledger."""
+        """Queue URLs that the ledger has admitted, at hosts in memory. Those of others stay in the ledger."""
         touched: dict[str, HostSlot] = {}
-        most = self._table.head_size()
-        self.queued += len(urls)
+        max_head = self._table.head_size()
+        counts = self.counts
         for url in urls:
             host = self._hosts.get(url.host)
             if host is None:
                 continue
-            host.record.queued += 1
+            counts.enqueue(host.record)
             if host.horizon is not None and not host.is_within(url):
                 continue
             head = host.head
@@ -154,9 +142,9 @@ class Frontier:
             if url.not_before > now:
                 host.defer(url)
             else:
-                heappush(head, (url.priority, url.seq, url))
-            if len(head) > 2 * most:
-                host.trim(most)
+                heappush(head, (url.priority, url.seq, url.id, url))
+            if len(head) > 2 * max_head:
+                host.trim(max_head)
             # Behind what is first already a URL changes nothing about the turn of its host.
             if first is None or host.head[0] is not first or host.state not in _IN_LINE:
                 touched[url.host] = host
@@ -165,17 +153,14 @@ class Frontier:
                 self._reschedule(host, now)
 
     def read_queue(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
-        """Take the answer to `ReadQueue`: URLs in order of priority and seq."""
+        """Accept the answer to `ReadQueue`: URLs in the order of the queue."""
         host = self._hosts[host_name]
         host.is_reading_queue = False
-        if len(urls) < asked:
-            host.horizon = None
-        else:
-            host.horizon = (urls[-1].priority, urls[-1].seq)
-        # What was deferred beyond the horizon and is back in the head by now stands in the ledger as well.
-        in_head = {seq for _, seq, _ in host.head}
+        host.horizon = None if len(urls) < asked else urls[-1].position
+        # What was deferred behind the horizon and is back in the head by now is in the ledger as well.
+        in_head = {entry[2] for entry in host.head}
         for url in urls:
-            if url.seq in host.out or url.seq in in_head:
+            if url.id in host.out or url.id in in_head:
                 continue
             if url.not_before > now:
                 host.defer(url)
@@ -184,84 +169,81 @@ class Frontier:
         self._reschedule(host, now)
 
     def learn_address(self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
-        """Take the answer to `Resolve`."""
+        """Accept the answer to `Resolve`."""
         host = self._resolved(host_name)
-        host.record.addresses = addresses
-        host.record.addresses_until = expires_at
-        self._reschedule(host, now)
+        if host is not None:
+            host.record.addresses = addresses
+            host.record.addresses_until = expires_at
+            self._reschedule(host, now)
 
-    def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord:
-        """Take the answer to `Resolve` where there is no usable address; return the host as it is now."""
+    def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord | None:
+        """Accept the answer to `Resolve` if there is no usable address; return the host, if it is still in memory."""
         host = self._resolved(host_name)
+        if host is None:
+            return None
+        record = host.record
+        record.errors += 1
         if outcome is Outcome.DNS_FAILED:
-            record = host.record
             record.robots_tries += 1
-            record.errors += 1
-            ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self.limits), now)
+            ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self._limits), now)
             record.parked_until, record.park_reason = ban.expires_at, error
         else:
             self._robots.give_up(host, outcome, now)
             self._kill_queue(host, outcome, error)
         self._reschedule(host, now)
-        return host.record
+        return record
 
-    def _resolved(self, host_name: str) -> HostSlot:
-        host = self._hosts[host_name]
-        host.is_resolving = False
-        self._resolving -= 1
+    def _resolved(self, host_name: str) -> HostSlot | None:
+        self._outstanding.end_lookup(host_name)
+        host = self._hosts.get(host_name)
+        if host is not None:
+            host.is_resolving = False
         return host
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
-        """Take note that an order's request is on the wire (only for orders that ask for it)."""
-        running = self._running.get(order_id)
-        if running is None:
+        """Record that an order's request is on the wire (only for orders that ask for it)."""
+        out = self._outstanding.get(order_id)
+        if out is None:
             return
-        host = running.host
+        host = out.host
         if host.unsent == order_id:
             host.unsent = 0
-        arrived_at = max(running.order.ordered_at, sent_at) + MAX_TRANSIT_S
-        self._hold_gates(running, arrived_at)
-        running.next_at_before = host.record.next_at
-        host.hold_pace(arrived_at)
-        running.next_at_held = host.record.next_at
+        arrived = max(out.order.ordered_at, sent_at) + MAX_TRANSIT_S
+        self._hold_gates(out, arrived)
+        out.next_at_before = host.record.next_at
+        host.hold_pace(arrived)
+        out.next_at_held = host.record.next_at
         self._reschedule(host, now)
 
-    def _hold_gates(self, running: _Running, arrived_at: float) -> None:
-        if not self._bench.gates.has_pace:
+    def _hold_gates(self, out: OutstandingOrder, arrived: float) -> None:
+        if not self._limits.has_gate_delay:
             return
-        is_first_word, running.is_sent = not running.is_sent, True
-        self._bench.gates.hold(running.host, running.order.addresses[0], arrived_at, is_first_word=is_first_word)
+        is_first_word, out.is_sent = not out.is_sent, True
+        self._bench.gates.hold(out.host, out.order.addresses[0], arrived, is_first_word=is_first_word)
 
     def complete(self, result: Result, now: float) -> Effects:
-        """Take note that an order has ended; return what follows from it."""
-        running = self._running.pop(result.order_id)
-        host, order = running.host, running.order
+        """Record that an order has ended; return what follows from it."""
+        out = self._outstanding.remove(result.order_id)
+        host, order = out.host, out.order
         record = host.record
         # Of a worker that died nobody knows what it sent last: it counts as sent now.
-        asked_at = (
-            now if result.outcome is _WORKER_LOST else max(order.ordered_at, _arrived_at(result, record.best_latency_s))
-        )
-        self._hold_gates(running, asked_at)
+        is_lost = result.outcome is _WORKER_LOST
+        asked_at = now if is_lost else max(order.ordered_at, arrived_at(result, record.best_latency_s))
+        self._hold_gates(out, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
             host.unsent = 0
         parked_before = record.parked_until
-        self._count(record, result, now, is_robots=running.request is not None)
+        _count_fetch(record, result, now, is_robots=out.robots is not None)
         effects = Effects(hosts=[record])
-        if running.request is not None:
-            self._robots.end(host, running.request, result, effects, now)
-            self.queued -= len(effects.fallbacks)
-        elif running.url is not None:
-            self._end_page(host, running.url, result, effects, now)
+        if out.robots is not None:
+            self._robots.end(host, out.robots, result, effects, now)
+        elif out.url is not None:
+            self._page_end.apply(host, out.url, result, effects, now)
         if record.parked_until > parked_before and record.parked_until > now:
             effects.parked_s = record.parked_until - now
-        delay_s = record.delay_s = host.delay_s()
-        if running.next_at_held and running.next_at_held == record.next_at:
-            # Nothing was sent since: now that its arrival is known, the longest way it could have had counts no more.
-            record.next_at = running.next_at_before
-        if delay_s:
-            record.next_at = max(record.next_at, asked_at + delay_s)
-        if running.request is not None and result.outcome is _WORKER_LOST:
+        _set_pace(out, asked_at)
+        if out.robots is not None and is_lost:
             # The answer may have been there: whatever Crawl-delay it stated is lost with the worker.
             record.next_at = max(record.next_at, now + UNTOLD_DELAY_S)
         self._reschedule(host, now)
@@ -269,232 +251,51 @@ class Frontier:
             self._reschedule(other, now)
         return effects
 
-    @staticmethod
-    def _count(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
-        record.fetches += 1
-        record.last_fetch_at = now
-        record.bytes += result.wire_bytes
-        # A robots.txt that is missing is an answer like any other.
-        if result.outcome not in ANSWERED and not (is_robots and result.outcome is Outcome.CLIENT_ERROR):
-            record.errors += 1
-        if result.first_byte_at > result.sent_at > 0:
-            politeness.note_latency(record, result.first_byte_at - result.sent_at)
-        politeness.note_result(record, result, now)
-
-    # -- the end of a page -----------------------------------------------------------------------
-
-    def _end_page(self, host: HostSlot, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
-        self.pages_in_flight -= 1
-        host.pages_in_flight -= 1
-        host.domain.pages_in_flight -= 1
-        host.out.discard(url.seq)
-        effects.url = url
-        is_answered = result.outcome in ANSWERED
-        wait_s = (
-            None if is_answered else wait_before_retry(result.outcome, url.attempt + 1, first_wait_s(host, self.limits))
-        )
-        if result.outcome is _WORKER_LOST:
-            effects.retry = url
-            wait_s = 0.0
-            if host.is_within(url):
-                host.push(url)
-        elif wait_s is not None:
-            effects.retry = self._deferred(host, url, result, wait_s, now)
-        if wait_s is not None:
-            effects.state = UrlState.QUEUED
-            self._table.reopen(host.domain, now)
-            return
-        self.queued -= 1
-        host.record.queued -= 1
-        effects.state = _DONE if is_answered else UrlState.DEAD
-        effects.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
-        if effects.is_page:
-            self._count_page(host, effects)
-        if not effects.is_page or (self._table.is_crowded() and not host.domain.pages_in_flight):
-            self._table.reopen(host.domain, now)
-
-    def _count_page(self, host: HostSlot, effects: Effects) -> None:
-        self.pages += 1
-        host.record.pages += 1
-        host.domain.pages += 1
-        effects.domain_pages = host.domain.pages
-
-    def _deferred(self, host: HostSlot, url: QueuedUrl, result: Result, wait_s: float, now: float) -> QueuedUrl:
-        not_before = now + max(wait_s, min(result.retry_after_s, MAX_RETRY_AFTER_S))
-        retry = replace(url, attempt=url.attempt + 1, not_before=not_before)
-        host.defer(retry)
-        return retry
-
     # -- decisions -------------------------------------------------------------------------------
 
     def next_order(self, now: float) -> Order | None:
         """Return the request to make now, or None. Call `take_commands` first, and after None again."""
         for host in self._bench.due(now):
             self._reschedule(host, now)
-        while self.in_flight < self.limits.connections and not self._is_quota_out():
+        while self.in_flight < self._limits.connections and not self.counts.is_page_limit_reached(self._limits):
             ready = self._bench.take(now)
             if ready is None:
                 return None
-            order = self._order_for(ready, now)
+            order = self._maker.order_for(ready, now)
             if order is not None:
                 return order
             if self._table.commands:
-                # A read_queue must not cost its host its turn: the driver reads it, then asks again.
+                # Reading its queue must not cost a host its turn: the driver reads it, then asks again.
                 return None
         return None
 
     @property
     def in_flight(self) -> int:
         """Requests out and names being looked up."""
-        return len(self._running) + self._resolving
-
-    def _is_quota_out(self) -> bool:
-        most = self.limits.max_pages
-        return most is not None and self.pages + self.pages_in_flight >= most
-
-    def _order_for(self, host: HostSlot, now: float) -> Order | None:
-        """Make an order at a host whose turn it is; None where something else must come first."""
-        if host.record.addresses_until <= now:
-            self._look_up(host)
-            return None
-        if host.robots_requests:
-            return self._order_robots(host, host.robots_requests.popleft(), now)
-        if host.deferred:
-            host.recall(now)
-        if not host.head or (self._table.has_budgets and self._table.is_budget_exhausted(host)):
-            # Another host of the domain may have used up its budget since this one became ready.
-            self._reschedule(host, now)
-            return None
-        url = host.head[0][2]
-        origin = origin_of(url.url)
-        robots = host.origins.get(origin)
-        if robots is None or robots.expires_at <= now:
-            asked = host.origins[origin] = robots_state.asked_again(robots)
-            request = RobotsRequest(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
-            return self._order_robots(host, request, now)
-        if robots.is_pending:
-            self._reschedule(host, now)
-            return None
-        heappop(host.head)
-        if robots.rules is None:
-            self._set_aside(host, url, robots.expires_at, now)
-            return None
-        if robots.rules.rule_count and not robots.rules.is_allowed(path_of(url.url)):
-            self._deny(host, url, robots.rules.decide(path_of(url.url)), now)
-            return None
-        return self._order_page(host, url, now)
-
-    def _look_up(self, host: HostSlot) -> None:
-        """Have a host's name looked up, as soon as none of its requests is out: its end must not be theirs."""
-        self._bench.move(host, _BUSY)
-        if not host.in_flight:
-            host.is_resolving = True
-            self._resolving += 1
-            self._table.commands.append(Resolve(host.name))
-
-    def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
-        """Keep a URL whose origin's robots.txt cannot be reached; other origins of the host go on."""
-        host.defer(replace(url, not_before=until))
-        if len(host.deferred) > 2 * self._table.head_size():
-            host.record.parked_until = max(host.record.parked_until, until)
-        self._reschedule(host, now)
-
-    def _deny(self, host: HostSlot, url: QueuedUrl, decision: RobotsDecision, now: float) -> None:
-        self._denied.append(Denied(url, decision))
-        self.queued -= 1
-        host.record.queued -= 1
-        self._reschedule(host, now)
-
-    def _order_robots(self, host: HostSlot, request: RobotsRequest, now: float) -> Order:
-        order = Order(
-            id=self._next_order_id,
-            kind=OrderKind.ROBOTS,
-            url=request.url,
-            url_id=b"",
-            host=host.name,
-            addresses=host.record.addresses or _NO_ADDRESS,
-            depth=0,
-            hops=request.hops,
-            attempt=0,
-            ordered_at=now,
-            etag=request.etag,
-            last_modified=request.last_modified,
-            report_sent=self._reports_sending(host),
-            needs_links=False,
-        )
-        self._send_out(_Running(order, host, None, request), now)
-        return order
-
-    def _order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
-        host.out.add(url.seq)
-        host.pages_in_flight += 1
-        host.domain.pages_in_flight += 1
-        self.pages_in_flight += 1
-        # By place: made for every page.
-        order = Order(
-            self._next_order_id,
-            url.kind,
-            url.url,
-            url.id,
-            url.host,
-            host.record.addresses or _NO_ADDRESS,
-            url.depth,
-            url.hops,
-            url.attempt,
-            now,
-            url.etag,
-            url.last_modified,
-            self._reports_sending(host),
-            url.depth < self.limits.max_depth,
-        )
-        self._send_out(_Running(order, host, url, None), now)
-        return order
+        return self._outstanding.count
 
     def adopt(self, url: QueuedUrl, now: float) -> Order | None:
         """Make an order for a URL whose answer is here already: read back from the archive after a crash."""
         host = self._hosts.get(url.host)
-        if host is None or url.seq in host.out:
+        if host is None or url.id in host.out:
             return None
-        host.head = [entry for entry in host.head if entry[1] != url.seq]
+        host.head = [entry for entry in host.head if entry[2] != url.id]
         heapify(host.head)
-        return self._order_page(host, url, now)
-
-    def _send_out(self, running: _Running, now: float) -> None:
-        order, host = running.order, running.host
-        self._next_order_id += 1
-        self._running[order.id] = running
-        self._bench.occupy(host, order.addresses[0])
-        delay_s = host.delay_s()
-        host.unsent = order.id if delay_s else 0
-        if delay_s:
-            host.record.next_at = max(host.record.next_at, now + delay_s)
-        if host.state is _READY and host.in_flight >= host.connections and host.head and not self._table.has_budgets:
-            self._bench.move(host, _BUSY)  # what `_reschedule` would find, in a tenth of the time
-        else:
-            self._reschedule(host, now)
-
-    def _reports_sending(self, host: HostSlot) -> bool:
-        """Tell whether the next request must wait until this one is known to be on the wire."""
-        return self._bench.gates.has_pace or (host.connections > 1 and host.delay_s() > 0)
+        return self._maker.order_page(host, url, now)
 
     def next_wakeup(self) -> float | None:
         """Return when `next_order` can next succeed by the passing of time alone, or None."""
         due = self._bench.next_due()
-        if not self.swapped_out_hosts or not self._table.has_room():
+        if not self._swapped_out_hosts or not self._table.has_room():
             return due
-        return self.next_swap_in_at if due is None else min(due, self.next_swap_in_at)
+        return self._next_swap_in_at if due is None else min(due, self._next_swap_in_at)
 
     def take_commands(self, now: float) -> list[Command]:
         """Return the I/O that the driver must do now."""
-        if (
-            self.swapped_out_hosts
-            and self.next_swap_in_at <= now
-            and not self._is_swapping_in
-            and self._table.has_room()
-        ):
+        is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
+        if is_due and self._table.has_room():
             self._is_swapping_in = True
-            room = self.limits.max_hosts_in_memory - (len(self._hosts) - len(self._table.idle))
-            self._table.commands.append(SwapIn(min(room, 1000)))
+            self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
         commands, self._table.commands = self._table.commands, []
         return commands
 
@@ -506,17 +307,30 @@ class Frontier:
     @property
     def has_denied(self) -> bool:
         """Whether robots.txt turned out to forbid something."""
-        return bool(self._denied)
+        return bool(self._maker.denied)
 
     def take_denied(self) -> list[Denied]:
         """Return the URLs that robots.txt turned out to forbid."""
-        denied, self._denied = self._denied, []
-        return denied
+        return self._maker.take_denied()
+
+    def why_over(self, now: float, max_wait_s: float) -> str | None:
+        """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
+        if self.in_flight or self._table.commands or self._maker.denied:
+            return None
+        if self.counts.is_page_limit_reached(self._limits):
+            return "max_pages"
+        # Whoever is busy now waits for robots.txt at a host that is parked itself.
+        if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
+            return None
+        wakeup = self.next_wakeup()
+        if wakeup is None:
+            return "budgets" if self.counts.queued else "exhausted"
+        return "parked" if wakeup > now + max_wait_s else None
+
+    # -- removal ---------------------------------------------------------------------------------
 
     def _kill_queue(self, host: HostSlot, outcome: Outcome, error: str) -> None:
-        self.queued -= host.record.queued
-        host.record.queued = 0
-        host.record.errors += 1
+        self.counts.enqueue(host.record, -host.record.queued)
         host.record.is_dead = True
         host.head.clear()
         host.deferred.clear()
@@ -527,97 +341,52 @@ class Frontier:
         self._table.commands.append(KillQueue(host.record, outcome, error))
 
     def block(self, host_name: str, is_blocked: bool, now: float) -> None:
-        """Never ask a host again, or do so again; requests that are out are let to end."""
+        """Never ask a host again, or do so again; requests that are out may end."""
         host = self._hosts.get(host_name)
         if host is not None and host.record.is_blocked is not is_blocked:
             host.record.is_blocked = is_blocked
-            if host.state is not _BUSY and host.state is not _BLOCKED:
-                self._reschedule(host, now)
+            self._reschedule_if_free(host, now)
 
     def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
         """Drop queued URLs of a host; return those that could be dropped, which are not in flight."""
         host = self._hosts.get(host_name)
         if host is None:
             return []
-        deferred = {seq for _, seq, _ in host.deferred}
-        gone = {url.seq for url in urls if url.seq not in host.out or url.seq in deferred}
-        host.head = [entry for entry in host.head if entry[1] not in gone]
-        host.deferred = [entry for entry in host.deferred if entry[1] not in gone]
+        deferred = {entry[2] for entry in host.deferred}
+        gone: set[UrlId] = {url.id for url in urls if url.id not in host.out or url.id in deferred}
+        host.head = [entry for entry in host.head if entry[2] not in gone]
+        host.deferred = [entry for entry in host.deferred if entry[2] not in gone]
         heapify(host.head)
         heapify(host.deferred)
         host.out -= gone & deferred
-        host.record.queued -= len(gone)
-        self.queued -= len(gone)
+        self.counts.enqueue(host.record, -len(gone))
+        self._reschedule_if_free(host, now)
+        return [url for url in urls if url.id in gone]
+
+    def _reschedule_if_free(self, host: HostSlot, now: float) -> None:
+        """Reschedule a host unless something that is under way will do it."""
         if host.state is not _BUSY and host.state is not _BLOCKED:
             self._reschedule(host, now)
-        return [url for url in urls if url.seq in gone]
-
-    # -- what is left ----------------------------------------------------------------------------
-
-    def why_over(self, now: float, max_wait_s: float) -> str | None:
-        """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
-        if self.in_flight or self._table.commands or self._denied:
-            return None
-        if self._is_quota_out():
-            return "max_pages"
-        # Whoever is busy now waits for robots.txt at a host that is parked itself.
-        if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
-            return None
-        wakeup = self.next_wakeup()
-        if wakeup is None:
-            return "budgets" if self.queued else "exhausted"
-        return "parked" if wakeup > now + max_wait_s else None
-
-    def parked_urls(self, now: float, max_wait_s: float) -> int:
-        """Return how many URLs wait for hosts that are not to be asked within `max_wait_s`."""
-        return sum(host.record.queued for host in self._hosts.values() if self._is_parked(host, now + max_wait_s))
-
-    @staticmethod
-    def _is_parked(host: HostSlot, horizon: float) -> bool:
-        if host.state is not _WAITING:
-            return False
-        at = max(host.record.next_at, host.record.parked_until)
-        return at > horizon or (not host.head and bool(host.deferred) and host.deferred[0][0] > horizon)
-
-    def records(self) -> Iterator[HostRecord]:
-        """Return what is known of every host in memory."""
-        return (host.record for host in self._hosts.values())
-
-    def host_states(self) -> dict[str, int]:
-        """Return how many hosts are in each place."""
-        return {state.name.lower(): self._bench.count[state] for state in HostState}
-
-    def is_in_flight(self, order_id: int) -> bool:
-        """Tell whether an order is out."""
-        return order_id in self._running
-
-    def orders_out(self) -> list[Order]:
-        """Return the orders that are out."""
-        return [running.order for running in self._running.values()]
-
-    def usage_of(self, url: QueuedUrl) -> list[str]:
-        """Return the preferences for the use of content that robots.txt of a URL's origin states."""
-        host = self._hosts.get(url.host)
-        if host is None or not host.states_usage:
-            return []
-        robots = host.origins.get(origin_of(url.url))
-        return robots.rules.usage if robots is not None and robots.rules is not None else []
-
-    def head_of(self, host_name: str) -> list[QueuedUrl]:
-        """Return a host's URLs in memory in order, for inspection."""
-        host = self._hosts.get(host_name)
-        return [entry[2] for entry in sorted(host.head)] if host else []
 
 
-def _arrived_at(result: Result, best_latency_s: float) -> float:
-    """Return the latest time at which the server can have had the request: pace is what the server sees.
+def _count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
+    record.fetches += 1
+    record.last_fetch_at = now
+    record.bytes += result.wire_bytes
+    # A robots.txt that is missing is an answer like any other.
+    if result.outcome not in ANSWERED and not (is_robots and result.outcome is Outcome.CLIENT_ERROR):
+        record.errors += 1
+    if result.first_byte_at > result.sent_at > 0:
+        politeness.note_latency(record, result.first_byte_at - result.sent_at)
+    politeness.note_result(record, result, now)
 
-    It was there before the answer was whole. That may be long after, for reasons of the server's
-    own, so no more than a plausible transit counts; and what the answer took longer than the host's
-    best, since a request may have lain unread at a server under load. (libcurl's own time of the
-    first byte is taken once for many transfers and can be some milliseconds early.)
-    """
-    arrived_at = max(result.sent_at, min(result.finished_at, result.sent_at + MAX_TRANSIT_S))
-    if result.first_byte_at and best_latency_s:
-        arrived_at = max(arrived_at, min(result.finished_at, result.first_byte_at + CLOCK_SLACK_S) - best_latency_s)
-    return arrived_at
+
+def _set_pace(out: OutstandingOrder, asked_at: float) -> None:
+    """Leave a host alone for its delay after a request whose arrival is known now."""
+    record = out.host.record
+    delay_s = record.delay_s = out.host.delay_s()
+    if out.next_at_held and out.next_at_held == record.next_at:
+        # Nothing was sent since: the longest transit that was assumed counts no more.
+        record.next_at = out.next_at_before
+    if delay_s:
+        record.next_at = max(record.next_at, asked_at + delay_s)

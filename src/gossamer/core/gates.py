@@ -1,9 +1,25 @@
 """May one more request go to this address, and to this registrable domain?
 
-A gate bounds the requests at once and, where it has a pace, the time between two of them:
-then the next one waits until the one before is on the wire, and a delay after that. Hosts
-that find a gate closed stand in line there. With a pace they are let go one at a time, when
-its time has come, so a request costs O(log gates) however many hosts stand in line.
+A gate bounds the requests at once and, if it has a delay, the time between two of them. Hosts that find a
+gate closed stand in line there (`blocked`), in state BLOCKED, and are in no heap.
+
+**Why a line, and who wakes it.** Ten thousand hosts may share one address. If each end of a request woke all
+of them, a request would cost O(hosts). So a host in line is woken only by the gate, and each wake-up must be
+followed by another until the line is empty, or a host would wait for ever:
+
+- A gate that only counts requests wakes hosts when one of its requests ends (`vacate`). One is enough for the
+  request that ended, but a host that is woken may turn out to have nothing to ask for, or go elsewhere. So
+  more are woken if there is much room, and all of them if nothing is left in flight that could wake the rest.
+- A gate with a delay wakes one host when its time has come (`open_due`), by an entry in the heap `_times`.
+  Exactly one entry is in the heap per gate that needs one (`is_timed`). After waking a host the gate is
+  timed again, one delay later: if the host sends nothing, the next one gets its turn.
+- With a delay the next request must not go out before the one before is known to be on the wire, else two
+  could arrive closer than the delay. `unsent` counts those orders; a gate with one is closed, and `hold`,
+  called when the request is reported as sent and again when it ends, opens it and sets the next time.
+
+A domain's slot lives as long as a host of it is in memory; its next time must outlive that, so it is in
+`_domain_times` as well. After a restart nobody knows which address was asked last: `begun_at` counts for all.
+Costs O(log gates) per request, however many hosts stand in line.
 """
 
 from __future__ import annotations
@@ -13,7 +29,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from gossamer.core.limits import FrontierLimits
 
 if TYPE_CHECKING:
     from gossamer.core.workbench import HostSlot
@@ -42,25 +58,15 @@ class AddressSlot:
     is_timed: bool = False
 
 
-class GateRule(Struct, frozen=True):
-    """What one kind of gate lets through. 0: no limit."""
-
-    connections: int = 0
-    delay_s: float = 0.0
-
-
 class Gates:
     """All addresses that are in use, and the times of addresses and domains."""
 
-    def __init__(self, address: GateRule, domain: GateRule) -> None:
-        self._address = address
-        self._domain = domain
-        self._has_domain_rule = bool(domain.connections or domain.delay_s)
+    def __init__(self, limits: FrontierLimits) -> None:
+        self._limits = limits
         self._addresses: dict[str, AddressSlot] = {}
         self._domain_times: dict[str, float] = {}  # a domain may leave memory before its time has come
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
-        self.has_pace = bool(address.delay_s or domain.delay_s)  # requests must be reported when they are on the wire
         self.begun_at = float("-inf")  # the crawl was taken up again: nobody knows which address was asked last
 
     def domain_next_at(self, name: str) -> float:
@@ -69,17 +75,20 @@ class Gates:
 
     def closed(self, host: HostSlot, now: float) -> Gate | None:
         """Return the gate that is closed to a host now, or None."""
-        if self._has_domain_rule and self._is_closed(host.domain, self._domain, now):
+        limits = self._limits
+        connections, delay_s = limits.domain_connections, limits.domain_delay_s
+        if (connections or delay_s) and self._is_closed(host.domain, connections, delay_s, now):
             return host.domain
         addresses = host.record.addresses
         if not addresses:
             return None
         address = self._addresses.get(addresses[0])
         if address is None:
-            if not self._address.delay_s:
+            if not limits.address_delay_s:
                 return None
             address = self._slot(addresses[0])
-        return address if self._is_closed(address, self._address, now) else None
+        connections, delay_s = limits.address_connections, limits.address_delay_s
+        return address if self._is_closed(address, connections, delay_s, now) else None
 
     def _slot(self, address: str) -> AddressSlot:
         slot = self._addresses.get(address)
@@ -87,12 +96,12 @@ class Gates:
             slot = self._addresses[address] = AddressSlot(address)
         return slot
 
-    def _is_closed(self, gate: Gate, rule: GateRule, now: float) -> bool:
-        if rule.connections and gate.in_flight >= rule.connections:
+    def _is_closed(self, gate: Gate, connections: int, delay_s: float, now: float) -> bool:
+        if connections and gate.in_flight >= connections:
             return True
-        if not rule.delay_s:
+        if not delay_s:
             return False
-        gate.next_at = max(gate.next_at, self.begun_at + rule.delay_s)
+        gate.next_at = max(gate.next_at, self.begun_at + delay_s)
         if gate.unsent:
             return True
         if gate.next_at > now:
@@ -111,18 +120,20 @@ class Gates:
         domain, slot = host.domain, self._slot(address)
         domain.in_flight += 1
         slot.in_flight += 1
-        if self.has_pace:
-            domain.unsent += bool(self._domain.delay_s)
-            slot.unsent += bool(self._address.delay_s)
+        if self._limits.has_gate_delay:
+            domain.unsent += bool(self._limits.domain_delay_s)
+            slot.unsent += bool(self._limits.address_delay_s)
 
     def hold(self, host: HostSlot, address: str, asked_at: float, *, is_first_word: bool) -> None:
         """Take note of when a request reached its server, at first when it is sent, perhaps again when it ends."""
-        if not self.has_pace:
+        limits = self._limits
+        if not limits.has_gate_delay:
             return
-        for gate, rule in ((host.domain, self._domain), (self._slot(address), self._address)):
-            if rule.delay_s:
+        gates = ((host.domain, limits.domain_delay_s), (self._slot(address), limits.address_delay_s))
+        for gate, delay_s in gates:
+            if delay_s:
                 gate.unsent -= is_first_word
-                gate.next_at = max(gate.next_at, asked_at + rule.delay_s)
+                gate.next_at = max(gate.next_at, asked_at + delay_s)
                 if gate is host.domain:
                     self._domain_times[gate.name] = gate.next_at
                 self._time(gate, gate.next_at)
@@ -134,12 +145,19 @@ class Gates:
         domain.in_flight -= 1
         slot.in_flight -= 1
         if domain.blocked or slot.blocked:
-            for gate, rule in ((domain, self._domain), (slot, self._address)):
-                if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time lets them go, one by one
-                    freed += _let_go(gate, rule.connections)
+            limits = self._limits
+            for gate, connections in ((domain, limits.domain_connections), (slot, limits.address_connections)):
+                if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time wakes them, one by one
+                    freed += _wake_some(gate, connections)
         if not slot.in_flight and not slot.is_timed and not slot.unsent:
             del self._addresses[address]
         return freed
+
+    def lines_of(self, host: HostSlot) -> list[deque[HostSlot]]:
+        """Return the lines in which a host stands."""
+        slots = [self._addresses[address] for address in host.record.addresses if address in self._addresses]
+        lines = [host.domain.blocked, *(slot.blocked for slot in slots)]
+        return [line for line in lines if host in line]
 
     def next_time(self) -> float | None:
         """Return when a gate is to be looked at next."""
@@ -154,15 +172,15 @@ class Gates:
             if gate.next_at > now:
                 self._time(gate, gate.next_at)
             elif not gate.unsent:
-                self._let_one_go(gate, freed, now)
+                self._wake_one(gate, freed, now)
         return freed
 
-    def _let_one_go(self, gate: Gate, freed: list[HostSlot], now: float) -> None:
+    def _wake_one(self, gate: Gate, freed: list[HostSlot], now: float) -> None:
         if gate.blocked:
             freed.append(gate.blocked.popleft())
             # It may turn out to have nothing to ask for: then the next one must not wait for ever.
-            rule = self._address if isinstance(gate, AddressSlot) else self._domain
-            self._time(gate, now + rule.delay_s)
+            is_address = isinstance(gate, AddressSlot)
+            self._time(gate, now + (self._limits.address_delay_s if is_address else self._limits.domain_delay_s))
         elif isinstance(gate, AddressSlot):
             if not gate.in_flight:
                 del self._addresses[gate.name]
@@ -170,7 +188,7 @@ class Gates:
             self._domain_times.pop(gate.name, None)
 
 
-def _let_go(gate: Gate, limit: int) -> list[HostSlot]:
+def _wake_some(gate: Gate, limit: int) -> list[HostSlot]:
     """Take hosts from the line: one for the request that ended, as those let go before are about to take their room.
 
     More where there is much room, since some turn out to have nothing to ask for; all, where nothing is left

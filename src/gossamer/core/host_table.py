@@ -1,10 +1,10 @@
-"""Which hosts are in memory, and where does each of them stand?
+"""Which hosts are in memory, and in which state is each of them?
 
-A host enters with what the ledger knows of it and is given a place whenever something about it
-changes (`reschedule`): see `workbench` for the places. It leaves when it has had nothing to do for
-long, when it waits for long and others need the room, or when its budget is used up. What must be
-read or written for that is left in `commands`. Memory: at most `max_hosts_in_memory` hosts with
-work and `max_idle_hosts` without, each with the head of its queue.
+A host enters with what the ledger knows of it and gets a state whenever something about it changes
+(`reschedule`): see `workbench` for the states. It leaves if it has had nothing to do for long, if it waits for
+long and others need the room, if its budget is used up, or if its shard is released. What must be read or
+written for that is appended to `commands`. Memory: at most `max_hosts_in_memory` hosts with work and
+`max_idle_hosts` without, each with the head of its queue.
 """
 
 from __future__ import annotations
@@ -12,41 +12,35 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from gossamer.core.commands import Command, ReadQueue, SwapOut
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering
-from gossamer.core.url import host_id, origin_of
+from gossamer.core.url import origin_of
 from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import DomainRecord, HostRecord
 
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
-BEFORE_ALL = (-(1 << 62), 0)  # a horizon that nothing queued is within
+BEFORE_ALL = (-(1 << 62), 0, b"")  # a horizon that nothing queued is within
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
 _READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
 
 
 class HostTable:
-    """The hosts in memory."""
+    """The hosts in memory, by name."""
 
     def __init__(self, limits: FrontierLimits, ordering: Ordering) -> None:
         self._limits = limits
         self._ordering = ordering
-        self.bench = Workbench(
-            ordering,
-            limits.address_connections,
-            limits.domain_connections,
-            address_delay_s=limits.address_delay_s,
-            domain_delay_s=limits.domain_delay_s,
-        )
+        self.bench = Workbench(ordering, limits)
         self.hosts: dict[str, HostSlot] = {}
         self.idle: OrderedDict[str, HostSlot] = OrderedDict()
         self._domains: dict[str, DomainSlot] = {}
         self.commands: list[Command] = []
-        self.has_budgets = limits.max_pages_per_host is not None or limits.max_pages_per_domain is not None
 
     def enter(self, record: HostRecord, domain: DomainRecord, connections: int) -> HostSlot:
-        """Take a host in; the caller gives it its rules and its place."""
+        """Bring a host in; the caller gives it its rules and reschedules it."""
         slot = self._domains.get(record.domain)
         if slot is None:
             slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
@@ -64,12 +58,16 @@ class HostTable:
         """Tell whether one more host may be in memory with work to do."""
         return len(self.hosts) - len(self.idle) < self._limits.max_hosts_in_memory
 
+    def room(self) -> int:
+        """Return how many more hosts may be in memory with work to do."""
+        return self._limits.max_hosts_in_memory - (len(self.hosts) - len(self.idle))
+
     def is_crowded(self) -> bool:
         """Tell whether hosts that wait for long should make room."""
         return len(self.hosts) - len(self.idle) > self._limits.max_hosts_in_memory // 2
 
     def reschedule(self, host: HostSlot, now: float) -> None:
-        """Give a host the place that its state asks for. Called after every change to it."""
+        """Give a host the state that its facts ask for. Called after every change to it."""
         if self.hosts.get(host.name) is not host:
             return  # it has left memory in the meantime
         if host.state is _IDLE:
@@ -91,7 +89,7 @@ class HostTable:
             self._keep_exhausted(host)
 
     def _state_of(self, host: HostSlot, now: float) -> HostState | float:
-        """Return a host's place; a time where it has to wait."""
+        """Return the state of a host; a time if it has to wait."""
         if host.is_resolving or host.is_reading_queue:
             return _BUSY
         if host.record.is_blocked:
@@ -101,7 +99,7 @@ class HostTable:
         if not host.robots_requests:
             if not host.head and not host.deferred and host.horizon is None:
                 return _BUSY if host.in_flight else _IDLE
-            if self.has_budgets and self.is_budget_exhausted(host):
+            if self._limits.has_budgets and self.is_budget_exhausted(host):
                 return _BUDGET_EXHAUSTED
             if not host.head and host.horizon is not None:
                 self._ask_for_queue(host)
@@ -121,7 +119,7 @@ class HostTable:
     def _is_awaiting_robots(host: HostSlot) -> bool:
         for rules in host.origins.values():  # 1 µs less than any()
             if rules.is_pending:
-                robots = host.origins.get(origin_of(host.head[0][2].url))
+                robots = host.origins.get(origin_of(host.head[0][3].url))
                 return robots is not None and robots.is_pending
         return False
 
@@ -135,8 +133,8 @@ class HostTable:
 
     def reopen(self, domain: DomainSlot, now: float) -> None:
         """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
-        spent, domain.spent = domain.spent, {}
-        for host in spent.values():
+        exhausted, domain.exhausted = domain.exhausted, {}
+        for host in exhausted.values():
             if host.state is _BUDGET_EXHAUSTED:
                 self.reschedule(host, now)
 
@@ -164,12 +162,25 @@ class HostTable:
         if self.is_crowded() and not host.in_flight and not host.domain.pages_in_flight:
             self._drop(host)
         else:
-            host.domain.spent[host.name] = host
+            host.domain.exhausted[host.name] = host
+
+    def of_shard(self, shard: int) -> list[HostSlot]:
+        """Return the hosts of a shard that are in memory."""
+        return [host for host in self.hosts.values() if shard_of(host.id) == shard]
+
+    def release(self, host: HostSlot) -> None:
+        """Remove a host whose shard has another owner from now on. None of its orders may be out."""
+        if host.in_flight:
+            raise RuntimeError(f"{host.name}: released with {host.in_flight} orders out")
+        self.idle.pop(host.name, None)
+        for line in self.bench.gates.lines_of(host):
+            line.remove(host)
+        self._drop(host)
 
     def _drop(self, host: HostSlot) -> None:
         self.bench.leave(host)
         del self.hosts[host.name]
-        host.domain.spent.pop(host.name, None)
+        host.domain.exhausted.pop(host.name, None)
         host.domain.hosts -= 1
         if not host.domain.hosts:
             del self._domains[host.domain.name]

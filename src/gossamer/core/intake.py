@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
@@ -94,12 +95,12 @@ class Intake:
         self._max_links = max_links_per_page
         self._remembers = remembers
         self._hooks = hooks or LinkHooks()
-        self._dates = DateBudget()
+        self.dates = DateBudget()
         self.novelty = Novelty(max_patterns=max_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
         self._memo_urls = memo_urls
-        self.next_seq = 1
+        self.next_seq = 1  # of the next candidate: see `state.ShardState`
 
     def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
@@ -136,7 +137,7 @@ class Intake:
             return None if rule == "extension" else rule  # sitemap.xml.gz
         if rule is not None:
             return rule
-        rule = shape_trap(url) or self._dates.refusal(url, host) or self.novelty.refusal(url, host)
+        rule = shape_trap(url) or self.dates.refusal(url, host) or self.novelty.refusal(url, host)
         if rule is None and host in self.heavy_hosts and context.depth > DEEP:
             rule = "oversize_host"
         if rule is not None:
@@ -145,18 +146,16 @@ class Intake:
             return "hook"
         if self.first_pass is not None and context.source is not Source.REDIRECT:
             domain = registrable_domain(link.host)
-            return None if self.first_pass.lets_in(link, domain, context.depth) else "first_pass"
+            return None if self.first_pass.admits(link, domain, context.depth) else "first_pass"
         return None
 
     def _candidate(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
-        seq = self.next_seq
-        self.next_seq = seq + 1
         return QueuedUrl(
             url=link.url,
             id=link.id,
             host=link.host,
             priority=self._priority(link, context),
-            seq=seq,
+            seq=self.give_seq(),
             depth=context.depth,
             kind=context.kind,
             source=context.source,
@@ -172,10 +171,24 @@ class Intake:
         score = self._hooks.score(_as_found(link, context))
         return round((100.0 - min(100.0, max(0.0, score))) * SCORE_STEPS)
 
-    def note_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
-        """Take note of which of the candidates were new and are queued now."""
+    def release(self, shard: int) -> None:
+        """Forget what depends on the hosts of a shard."""
+        self.dates.release(shard)
+        self.novelty.release(shard)
+        self.heavy_hosts = {host for host in self.heavy_hosts if shard_of(host_id(host)) != shard}
+        if self.first_pass is not None:
+            self.first_pass.release(shard)
+
+    def give_seq(self) -> int:
+        """Return the next number of arrival."""
+        seq = self.next_seq
+        self.next_seq = seq + 1
+        return seq
+
+    def record_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
+        """Record which of the candidates were new and are queued now."""
         for url in urls:
-            self._dates.count(url.url, url.host)
+            self.dates.count(url.url, url.host)
             if self.first_pass is not None:
                 self.first_pass.queue(registrable_domain(url.host))
         if self.first_pass is not None:

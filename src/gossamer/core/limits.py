@@ -1,12 +1,16 @@
-"""Numbers that bound the frontier."""
+"""Numbers that bound the frontier.
+
+There is one object per frontier, shared by all its parts, so that a change (`Frontier.change_limits`)
+reaches each of them: nobody keeps a copy of a number.
+"""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 
-class FrontierLimits(Struct, frozen=True):
-    """Numbers that bound the frontier. None: no limit."""
+class FrontierLimits(Struct):
+    """Numbers that bound the frontier. None, and 0 for connections and delays: no limit."""
 
     connections: int = 256
     max_pages: int | None = None
@@ -20,5 +24,15 @@ class FrontierLimits(Struct, frozen=True):
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
-    max_idle_hosts: int = 10_000  # that have nothing to do, kept for what is found next
+    max_idle_hosts: int = 10_000  # that have nothing to do, kept in memory for what is found next
     is_unreachable_robots_allowed: bool = False
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether hosts or domains have a budget of pages."""
+        return self.max_pages_per_host is not None or self.max_pages_per_domain is not None
+
+    @property
+    def has_gate_delay(self) -> bool:
+        """Whether requests to one address or domain must keep a distance."""
+        return bool(self.address_delay_s or self.domain_delay_s)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.url import path_of
 
 WINDOW = 100
@@ -75,13 +76,19 @@ class Novelty:
         self._window = window
         self._max_patterns = max_patterns
         self._min_new = min_new
-        self._windows: OrderedDict[str, _Window] = OrderedDict()
+        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()  # by host and pattern
         self._held: dict[str, dict[str, Quarantine]] = {}
 
-    def load(self, quarantines: list[Quarantine]) -> None:
-        """Take up what an earlier run decided."""
-        for quarantine in quarantines:
-            self._held.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
+    def load(self, quarantine: Quarantine) -> None:
+        """Go on with what an earlier run decided."""
+        self._held.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
+
+    def release(self, shard: int) -> None:
+        """Forget the hosts of a shard."""
+        for host in [name for name in self._held if shard_of(host_id(name)) == shard]:
+            del self._held[host]
+        for host, pattern in [key for key in self._windows if shard_of(host_id(key[0])) == shard]:
+            del self._windows[host, pattern]
 
     def quarantines(self) -> list[Quarantine]:
         """Return all of them, the released ones too."""
@@ -104,7 +111,7 @@ class Novelty:
         for pattern in patterns_of(url):
             if pattern in self._held.get(host, ()):
                 continue
-            window = self._window_of(host + pattern)
+            window = self._window_of((host, pattern))
             window.fetched += 1
             if len(window.samples) < SAMPLES:
                 window.samples.append(url)
@@ -117,7 +124,7 @@ class Novelty:
                 begun = self._judge(host, pattern, window, now) or begun
         return begun
 
-    def _window_of(self, name: str) -> _Window:
+    def _window_of(self, name: tuple[str, str]) -> _Window:
         window = self._windows.get(name)
         if window is None:
             window = self._windows[name] = _Window()
@@ -133,7 +140,7 @@ class Novelty:
             window.fetched = window.new = 0
             window.samples.clear()
             return None
-        del self._windows[host + pattern]
+        del self._windows[host, pattern]
         quarantine = Quarantine(host, pattern, now, window.fetched, window.new, window.samples)
         self._held.setdefault(host, {})[pattern] = quarantine
         return quarantine
@@ -153,6 +160,7 @@ class SoftNotFound:
         self._texts = texts
         self._counts: OrderedDict[str, dict[bytes, int]] = OrderedDict()
         self._probed: OrderedDict[str, None] = OrderedDict()
+        self._changed: set[str] = set()
 
     def note(self, host: str, fingerprint: bytes) -> bool:
         """Take note of a page; tell whether its host should be probed now (once)."""
@@ -167,9 +175,42 @@ class SoftNotFound:
         if count < self._suspicious:
             if count > 1 or len(counts) < self._texts:
                 counts[fingerprint] = count
+            if count > 1:
+                self._changed.add(host)
             return False
         del self._counts[host]
+        self._set_probed(host)
+        self._changed.add(host)
+        return True
+
+    def _set_probed(self, host: str) -> None:
         self._probed[host] = None
         if len(self._probed) > 10 * self._max_hosts:
             self._probed.popitem(last=False)
-        return True
+
+    # -- what survives a restart ------------------------------------------------------------------
+
+    def is_probed(self, host: str) -> bool:
+        """Return whether a host was probed."""
+        return host in self._probed
+
+    def repeated(self, host: str) -> dict[bytes, int]:
+        """Return the texts that a host gave more than once, and how often. One page of a text is no suspicion yet."""
+        return {text: count for text, count in self._counts.get(host, {}).items() if count > 1}
+
+    def restore(self, host: str, repeated: dict[bytes, int], *, is_probed: bool) -> None:
+        """Go on with the suspicion of an earlier run."""
+        if is_probed:
+            self._set_probed(host)
+        elif repeated:
+            self._counts[host] = dict(repeated)
+
+    def take_changed(self) -> set[str]:
+        """Return the hosts whose suspicion changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def release(self, shard: int) -> None:
+        """Forget the hosts of a shard."""
+        for host in [name for name in self._counts if shard_of(host_id(name)) == shard]:
+            del self._counts[host]

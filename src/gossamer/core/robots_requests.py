@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gossamer.core import robots_state
 from gossamer.core.commands import Effects, LoadHost
+from gossamer.core.counts import Counts
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
@@ -29,15 +30,16 @@ def first_wait_s(host: HostSlot, limits: FrontierLimits) -> float:
 class RobotsRequests:
     """The requests for robots.txt that are to be made, and those that were answered."""
 
-    def __init__(self, host_table: HostTable, limits: FrontierLimits, pace: Pace, token: str) -> None:
-        self._table = host_table
+    def __init__(self, table: HostTable, limits: FrontierLimits, counts: Counts, pace: Pace, token: str) -> None:
+        self._table = table
         self._limits = limits
+        self._counts = counts
         self._pace = pace
         self._token = token
         self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
 
     def hand_over(self, host: HostSlot) -> None:
-        """Give a host that has come into memory the robots_requests that waited for it."""
+        """Give a host that has come into memory the requests that waited for it."""
         host.robots_requests.extend(self._ahead.pop(host.name, ()))
 
     def end(self, host: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
@@ -55,6 +57,7 @@ class RobotsRequests:
         last = owner.origins.get(request.origin)
         rules = robots_state.rules_from(result, self._token)
         effects.fallbacks = _https_fallbacks(owner, request, result)
+        self._counts.enqueue(owner.record, -len(effects.fallbacks))
         if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
             effects.robots = owner.origins[request.origin] = robots_state.renewed(last, now)
         else:
@@ -69,7 +72,7 @@ class RobotsRequests:
             self._table.reschedule(owner, now)
 
     def give_up(self, host: HostSlot, outcome: Outcome, now: float) -> None:
-        """Tell the owners of robots.txt requests that were to be made at a host without address."""
+        """Answer the owners of robots.txt requests that were to be made at a host that cannot be asked."""
         for request in host.robots_requests:
             owner = self._table.hosts.get(host_of(request.origin + "/"))
             if owner is not None and owner is not host:
@@ -77,8 +80,8 @@ class RobotsRequests:
                 _park(owner, ban)
                 self._table.reschedule(owner, now)
 
-    def note_rules(self, host: HostSlot) -> None:
-        """Keep at hand what the robots.txt files of a host say of the whole of it."""
+    def apply_rules(self, host: HostSlot) -> None:
+        """Apply what the robots.txt files of a host say of the whole of it: delay, and use of its content."""
         rules = [origin.rules for origin in host.origins.values() if origin.rules is not None]
         host.crawl_delay_s = max((each.crawl_delay_s or 0.0 for each in rules), default=0.0)
         host.floor_s = self._pace.floor_s(host.name, host.crawl_delay_s)
@@ -99,7 +102,7 @@ class RobotsRequests:
             state = robots_state.stand_in(owner.origins.get(origin), ban, now) or ban
             owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
         owner.origins[origin] = state
-        self.note_rules(owner)
+        self.apply_rules(owner)
         return state
 
     def _send(self, request: RobotsRequest, now: float) -> None:
@@ -124,11 +127,10 @@ def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) ->
     is_first_answer = not request.hops and request.origin.startswith("https:")
     if result.outcome not in _HTTPS_MISSING or not is_first_answer:
         return []
-    place = request.origin + "/"
-    bare = [entry for entry in owner.head if entry[2].https_first and entry[2].url.startswith(place)]
+    prefix = request.origin + "/"
+    bare = [entry for entry in owner.head if entry[3].https_first and entry[3].url.startswith(prefix)]
     for entry in bare:
         owner.head.remove(entry)
-        owner.record.queued -= 1
     if bare:
         owner.head.sort()
-    return [entry[2] for entry in bare]
+    return [entry[3] for entry in bare]

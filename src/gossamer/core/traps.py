@@ -1,8 +1,8 @@
 """Is this URL one of endlessly many? The refusal is the name of the trap.
 
 Two kinds here: what a URL shows by itself (a segment more than three times, in whatever
-order), and budgets a host (date-shaped paths). Both are plain functions of what was
-admitted before, so a crawl that is resumed and told its counts again decides the same.
+order), and budgets per host (date-shaped paths). Both are plain functions of what was
+admitted before; the counts are stored, so that a crawl that is resumed decides the same.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.url import path_of
 
 MAX_SEGMENT_REPEATS = 3
@@ -57,12 +58,33 @@ class DateBudget:
     def __init__(self, limit: int = MAX_DATED_URLS_PER_HOST) -> None:
         self._limit = limit
         self._used: Counter[str] = Counter()
+        self._changed: set[str] = set()
 
     def refusal(self, url: str, host: str) -> str | None:
         """Return the name of the trap where a date-shaped URL is over its host's budget, or None."""
         return "calendar" if self._used[host] >= self._limit and is_dated(url) else None
 
     def count(self, url: str, host: str) -> None:
-        """Take note of an admitted URL."""
+        """Count an admitted URL."""
         if is_dated(url):
             self._used[host] += 1
+            self._changed.add(host)
+
+    def used(self, host: str) -> int:
+        """Return how many date-shaped URLs of a host were admitted."""
+        return self._used[host]
+
+    def restore(self, host: str, used: int) -> None:
+        """Go on with the count of an earlier run."""
+        if used:
+            self._used[host] = used
+
+    def take_changed(self) -> set[str]:
+        """Return the hosts whose counts changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def release(self, shard: int) -> None:
+        """Forget the hosts of a shard."""
+        for host in [name for name in self._used if shard_of(host_id(name)) == shard]:
+            del self._used[host]

@@ -16,7 +16,8 @@ import ada_url
 import can_ada
 from xxhash import xxh3_64_digest
 
-from gossamer.records import HostId, Link, UrlId
+from gossamer.core.identity import host_id, url_id_from
+from gossamer.records import Link, UrlId
 
 MAX_URL_CHARS = 4096
 
@@ -149,20 +150,15 @@ def _is_noise(parameter: str) -> bool:
     return name in _PERHAPS_SESSION_NAMES and _HEX_VALUE.fullmatch(value) is not None
 
 
-def host_id(host: str) -> HostId:
-    """Return the identity of a host: 8 bytes."""
-    return xxh3_64_digest(host.rstrip(".").encode())
-
-
 def url_id(url: str) -> UrlId:
     """Return the identity of a canonical URL: its host's, then its key's."""
-    return host_id(host_of(url)) + xxh3_64_digest(key_of(url).encode())
+    return url_id_from(host_id(host_of(url)), key_of(url))
 
 
 def link_to(url: str) -> Link:
     """Return a canonical URL as a link."""
     host = host_of(url)
-    return Link(url, host_id(host) + xxh3_64_digest(key_of(url).encode()), host)
+    return Link(url, url_id_from(host_id(host), key_of(url)), host)
 
 
 def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:

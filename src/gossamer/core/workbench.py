@@ -1,10 +1,21 @@
 """Which host may be asked now, and which one first?
 
-A host is in exactly one place: idle (no work), waiting (one valid entry in the heap of due
-times), ready (one valid entry in a lane, by standing), busy (as many orders out as it may
-have, or its name or robots.txt is being looked up), blocked (in line at the gate of its
-address or domain), spent (its budget is used up). Entries carry the host's ticket; an entry whose
-ticket is old is skipped when it comes up. `take` costs O(log hosts). `now` is passed in.
+A host in memory is in exactly one state:
+
+| state            | why                                                        | how it leaves                        |
+|------------------|------------------------------------------------------------|--------------------------------------|
+| IDLE             | it has no work                                             | a URL is found, or it leaves memory  |
+| WAITING          | its delay, a retry or a park is not over                   | the time comes: entry in `_due`      |
+| READY            | it may be asked now                                        | its turn comes: entry in a lane      |
+| BUSY             | as many orders are out as it may have; or its address, its | an order ends, or the answer comes   |
+|                  | robots.txt or the head of its queue is awaited             |                                      |
+| BLOCKED          | its address or domain has no room                          | its gate opens: it stands in line    |
+| BUDGET_EXHAUSTED | its page budget is used up, or the operator blocked it     | a page that was counted on fails     |
+
+`HostTable.reschedule` decides the state from the host's facts; the workbench only stores hosts by state.
+WAITING and READY have one valid entry in a heap. An entry is never removed from the middle of a heap: it
+carries the host's ticket, every change of state gives the host a new ticket, and an entry whose ticket is
+old is skipped when it comes up. `take` costs O(log hosts). `now` is passed in.
 """
 
 from __future__ import annotations
@@ -15,17 +26,20 @@ from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
-from gossamer.core.gates import GateRule, Gates
+from gossamer.core.gates import Gates
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import delay_in_force_s
 from gossamer.core.priority import Ordering, Standing
 from gossamer.core.robots import RobotsRules
-from gossamer.records import HostId, HostRecord, QueuedUrl
+from gossamer.records import HostId, HostRecord, QueuedUrl, QueuePosition, UrlId
 
-HeadEntry: TypeAlias = tuple[int, int, QueuedUrl]  # priority, seq: unique, so the URL is never compared
+# Priority, seq, id: unique, so that the URL itself is never compared.
+HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
+DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, then as above
 
 
 class HostState(IntEnum):
-    """Where a host is. Numbers, to count by: the hash of an enum's member is a call, 24 of them a page."""
+    """What a host is waiting for. Numbers, to count by: the hash of an enum's member is a call, 24 of them per page."""
 
     IDLE = 0
     WAITING = 1
@@ -45,7 +59,7 @@ class DomainSlot:
     in_flight: int = 0
     pages_in_flight: int = 0
     blocked: deque[HostSlot] = field(default_factory=deque)
-    spent: dict[str, HostSlot] = field(default_factory=dict)
+    exhausted: dict[str, HostSlot] = field(default_factory=dict)  # hosts whose budget is used up, by name
     next_at: float = 0.0
     unsent: int = 0
     is_timed: bool = False
@@ -88,9 +102,9 @@ class HostSlot:
     lane: int = 0
     connections: int = 1
     head: list[HeadEntry] = field(default_factory=list)
-    horizon: tuple[int, int] | None = None  # all that is queued up to here is in memory; None: all of it
-    deferred: list[tuple[float, int, QueuedUrl]] = field(default_factory=list)
-    out: set[int] = field(default_factory=set)  # seq of what is in flight or deferred
+    horizon: QueuePosition | None = None  # all that is queued up to here is in memory; None: all of it
+    deferred: list[DeferredEntry] = field(default_factory=list)
+    out: set[UrlId] = field(default_factory=set)  # what is in flight or deferred
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
@@ -121,22 +135,22 @@ class HostSlot:
 
     def push(self, url: QueuedUrl) -> None:
         """Put a URL into the head of the queue."""
-        heappush(self.head, (url.priority, url.seq, url))
+        heappush(self.head, (url.priority, url.seq, url.id, url))
 
     def defer(self, url: QueuedUrl) -> None:
         """Keep a URL for later, until its `not_before`."""
-        self.out.add(url.seq)
-        heappush(self.deferred, (url.not_before, url.seq, url))
+        self.out.add(url.id)
+        heappush(self.deferred, (url.not_before, url.seq, url.id, url))
 
     def is_within(self, url: QueuedUrl) -> bool:
-        """Tell whether a URL's state is in memory; one beyond the horizon is read from the ledger in its turn."""
-        return self.horizon is None or (url.priority, url.seq) <= self.horizon
+        """Return whether a URL belongs into memory; one behind the horizon is read from the ledger in its turn."""
+        return self.horizon is None or url.position <= self.horizon
 
     def recall(self, now: float) -> None:
         """Move what is no longer deferred into the head."""
         while self.deferred and self.deferred[0][0] <= now:
-            url = heappop(self.deferred)[2]
-            self.out.discard(url.seq)
+            url = heappop(self.deferred)[3]
+            self.out.discard(url.id)
             if self.is_within(url):
                 self.push(url)
 
@@ -144,29 +158,21 @@ class HostSlot:
         """Let the tail of the head go back to the backlog."""
         self.head.sort()
         del self.head[keep:]
-        self.horizon = self.head[-1][:2]
+        self.horizon = self.head[-1][:3]
         heapify(self.head)
 
 
 class Workbench:
-    """The places of all hosts in memory."""
+    """All hosts in memory, by state."""
 
-    def __init__(
-        self,
-        ordering: Ordering,
-        address_connections: int,
-        domain_connections: int,
-        *,
-        address_delay_s: float = 0.0,
-        domain_delay_s: float = 0.0,
-    ) -> None:
+    def __init__(self, ordering: Ordering, limits: FrontierLimits) -> None:
         self._ordering = ordering
-        self.gates = Gates(GateRule(address_connections, address_delay_s), GateRule(domain_connections, domain_delay_s))
+        self.gates = Gates(limits)
         self._due: list[tuple[float, int, HostSlot]] = []
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
         self._tickets = 0
-        self.count = [0] * len(HostState)  # of hosts, by place
+        self.count = [0] * len(HostState)  # of hosts, by state
 
     def enter(self, host: HostSlot) -> None:
         """Take a host in, idle."""
@@ -180,7 +186,7 @@ class Workbench:
         host.ticket = self._tickets
 
     def move(self, host: HostSlot, state: HostState) -> None:
-        """Put a host where no entry is needed: idle, busy or spent."""
+        """Put a host where no entry is needed: idle, busy or without budget."""
         self.count[host.state] -= 1
         self.count[state] += 1
         host.state = state
@@ -201,11 +207,11 @@ class Workbench:
         if host.robots_requests or not host.head:
             # robots.txt holds up everything else of its host: as if it were its best page, before all others.
             return self._ordering.standing(host.domain.pages, 0, 0)
-        priority, seq, _ = host.head[0]
+        priority, seq = host.head[0][:2]
         return self._ordering.standing(host.domain.pages, priority, seq)
 
     def due(self, now: float) -> list[HostSlot]:
-        """Return the hosts whose waiting is over; the caller gives each a new place."""
+        """Return the hosts whose waiting is over; the caller reschedules each."""
         over = [host for host in self.gates.open_due(now) if host.state is HostState.BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):
             entry = heappop(self._due)
@@ -282,7 +288,7 @@ class Workbench:
         self.gates.occupy(host, address)
 
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
-        """Count a request that ended; return the hosts that it held up, for the caller to place."""
+        """Count a request that ended; return the hosts that it held up, for the caller to reschedule."""
         host.in_flight -= 1
         freed = self.gates.vacate(host, address)
         return [other for other in freed if other.state is HostState.BLOCKED] if freed else freed

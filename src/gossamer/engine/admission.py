@@ -1,45 +1,45 @@
-"""How links become queued URLs, and how queued URLs leave the queue unfetched.
+"""How links become queued URLs.
 
-What is offered is screened (`core/intake`), admitted by the ledger where it is new, and
-handed to the frontier: in this order, so that the ledger knows whatever the frontier has.
+What is offered is screened (`core/intake`), admitted by the ledger if it is new, and handed to the
+frontier: in this order, so that the ledger knows whatever the frontier has. Links to a shard that is
+not owned go to the outbox instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
 
 from msgspec.structs import replace
 
 from gossamer.core.catalog import record_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
+from gossamer.core.identity import shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
-from gossamer.core.url import host_id
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.totals import Totals
-from gossamer.ports import Ledger
-from gossamer.records import HostRecord, Link, Outcome, QueuedUrl, Source, UrlId, UrlState
+from gossamer.ports import FrontierStore
+from gossamer.records import Link, QueuedUrl, Source, UrlId, UrlState
+from gossamer.state import CrawlState
 
 FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it changed
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
 
 
 class Admission:
-    """The way into the queue, and out of it."""
+    """The way into the queue."""
 
     def __init__(
         self,
         rules: CrawlRules,
         frontier: Frontier,
         intake: Intake,
-        ledger: Ledger,
+        ledger: FrontierStore,
         *,
         hosts: HostDirectory,
         emitter: EventEmitter,
-        totals: Totals,
+        state: CrawlState,
     ) -> None:
         self._rules = rules
         self._frontier = frontier
@@ -47,51 +47,88 @@ class Admission:
         self._ledger = ledger
         self._hosts = hosts
         self._events = emitter
-        self._tally = totals
+        self._foreign: set[int] = set()  # shards that are not owned
+        self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
+        self._state = state
         self.links_final = False  # of the last offer: each link would be decided the same way, offered again
+
+    def own(self, shard: int, now: float) -> None:
+        """Admit links to a shard again; those that waited for it are offered now."""
+        self._foreign.discard(shard)
+        waiting = [(link, context) for link, context in self._outbox if shard_of(link.id) == shard]
+        self._outbox = [(link, context) for link, context in self._outbox if shard_of(link.id) != shard]
+        for link, context in waiting:
+            self.offer([link], context, now)
+
+    def disown(self, shard: int) -> None:
+        """Leave links to a shard to its owner."""
+        self._foreign.add(shard)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and hand it to the frontier; return what was new."""
+        if self._foreign:
+            links = self._send_foreign(links, context)
+        if self._foreign:
+            links = self._send_foreign(links, context)
         screened = self._intake.screen(links, context, now)
         self.links_final = screened.is_final
         if context.source is Source.SITEMAP:
             screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
-        self._tally.excluded += len(screened.refused)
+        self._state.totals.excluded += len(screened.refused)
         for refused in screened.refused:
             self._events.excluded(refused, context.depth, now)
         if screened.capped:
             self._events.capped(context.parent, links[0].host, screened.capped, now)
-        if context.source is not Source.SEED:
-            self._leave_out_crowds(screened.candidates, context.depth, now)
+        strangers = [url for url in screened.candidates if not self._frontier.knows(url.host)]
+        if strangers:
+            self._refuse_collisions(strangers, screened.candidates, context.depth, now)
+            if context.source is not Source.SEED:
+                self._refuse_crowds(strangers, screened.candidates, context.depth, now)
         if not screened.candidates:
             return []
         new = self._ledger.admit(screened.candidates)
         if self._rules.cooldown_s and len(new) < len(screened.candidates):
             new = new + self._cooled(screened.candidates, new, now)
-        self._intake.note_admitted(new, screened.candidates)
-        self._tally.urls_seen += len(new)
-        self._tally.next_seq = self._intake.next_seq
-        self.take_in(new, now)
-        if self._rules.max_queued is not None and self._frontier.queued > self._rules.max_queued:
-            self._evict(self._rules.max_queued, now)
+        self._intake.record_admitted(new, screened.candidates)
+        self._state.totals.urls_seen += len(new)
+        self.enqueue(new, now)
         return new
 
+    def _send_foreign(self, links: Sequence[Link], context: LinkContext) -> list[Link]:
+        """Put links to shards that are not owned into the outbox; return the others."""
+        foreign = [link for link in links if shard_of(link.id) in self._foreign]
+        self._outbox += [(link, context) for link in foreign]
+        return [link for link in links if shard_of(link.id) not in self._foreign]
+
     def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
-        """Return a sitemap, or what one lists, with its date and in its place: before all pages where so wished."""
+        """Return a sitemap, or what one lists, with its date and priority: before all pages if the rules say so."""
         priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
         return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
-    def _leave_out_crowds(self, candidates: list[QueuedUrl], depth: int, now: float) -> None:
-        """Leave out new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
+    def _refuse_collisions(
+        self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float
+    ) -> None:
+        """Refuse URLs of a host whose id another host has, in the ledger or among these."""
+        names: dict[bytes, str] = {}
+        for url in strangers:
+            if url.id[:8] not in names:
+                names[url.id[:8]] = self._hosts.name_with_id_of(url.host)
+            if names[url.id[:8]] != url.host:
+                self._refuse(url, candidates, "host_id_collision", depth, now)
+
+    def _refuse_crowds(self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float) -> None:
+        """Refuse new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
         added: dict[str, set[str]] = {}
-        strangers = [url for url in candidates if not self._frontier.knows(url.host)]
-        crowded = [url for url in strangers if self._is_one_too_many(url, added)]
-        for url in crowded:
+        for url in [url for url in strangers if self._is_one_too_many(url, added)]:
+            self._refuse(url, candidates, "hosts_per_domain", depth, now)
+
+    def _refuse(self, url: QueuedUrl, candidates: list[QueuedUrl], rule: str, depth: int, now: float) -> None:
+        if url in candidates:
             candidates.remove(url)
-            self._events.excluded(Refused(Link(url.url, url.id, url.host), "hosts_per_domain"), depth, now)
-        self._tally.excluded += len(crowded)
+            self._events.excluded(Refused(Link(url.url, url.id, url.host), rule), depth, now)
+            self._state.totals.excluded += 1
 
     def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
         name = registrable_domain(url.host)
@@ -122,42 +159,22 @@ class Admission:
             again.append(retried)
         return again
 
-    def take_in(self, urls: Sequence[QueuedUrl], now: float) -> None:
+    def requeue(self, url: QueuedUrl, now: float) -> None:
+        """Queue a known URL again, behind all that has arrived so far."""
+        again = replace(url, seq=self._intake.give_seq())
+        self._ledger.requeue(again, record_of(again))
+        self._intake.record_admitted([again])
+        self.enqueue([again], now)
+
+    def enqueue(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Hand queued URLs to the frontier; those of hosts that stay out of memory are only counted."""
         for url in urls:
             if not self._frontier.knows(url.host):
                 self._hosts.bring_in(url.host, now)
-        # Read before: taking a URL in can send its host to sleep at once.
+        # Read before: adding a URL can swap its host out at once.
         records = {url.host: self._frontier.record_of(url.host) for url in urls}
         self._frontier.add(urls, now)
         for record in records.values():
             if record is not None:
                 self._ledger.put_host(record)
         self._hosts.count_swapped_out([url.host for url in urls if records[url.host] is None], now)
-
-    def _evict(self, most: int, now: float) -> None:
-        """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
-        over = self._frontier.queued - most + most // 100
-        evicted = 1
-        while over > 0 and evicted:  # what is in flight or asleep stays
-            evicted = 0
-            for record in nlargest(16, self._frontier.records(), key=lambda host: host.queued):
-                evicted += self.evict_last(record, min(over - evicted, max(1, record.queued // 2)), now)
-            over -= evicted
-
-    def evict_last(self, record: HostRecord, count: int, now: float, outcome: Outcome = Outcome.EVICTED) -> int:
-        """Move the last URLs of a host's queue to the dead letters; return how many."""
-        last = self._ledger.last(host_id(record.name), count) if count > 0 else []
-        if self._frontier.knows(record.name):
-            gone = self._frontier.forget(record.name, last, now)
-        else:
-            gone = last
-            record.queued -= len(gone)
-            self._frontier.queued -= len(gone)
-        for url in gone:
-            row = record_of(url)
-            row.state, row.outcome, row.fetched_at = UrlState.DEAD, outcome.value, now
-            self._ledger.finish(url, row)
-        self._tally.dead += len(gone)
-        self._ledger.put_host(record)
-        return len(gone)

@@ -2,38 +2,40 @@
 
 Told of every page; decides whether its links are followed and whether a pattern of URLs goes into
 quarantine. A quarantine is written to the ledger with the changes it causes: what was queued
-becomes dead letters with the outcome `quarantined`, so that `release` can queue them again.
-Costs 5 µs a page of a host with many pages, 1 µs else.
+becomes dead letters with the outcome `quarantined`, so that `release_quarantine` can queue them again.
+What decisions rest on (calendar counts, suspicions of a soft 404) is stored per host before each commit.
+Costs 5 µs per page of a host with many pages, 1 µs else.
 """
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import Struct
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
-from gossamer.core.catalog import queued_from, record_of
-from gossamer.core.frontier import Frontier
+from gossamer.core.catalog import queued_from
+from gossamer.core.counts import Counts
+from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import MIN_PAGES, Quarantine, SoftNotFound, patterns_of
-from gossamer.core.url import host_id, host_of, link_to, origin_of
+from gossamer.core.novelty import MIN_PAGES, SoftNotFound, patterns_of
+from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.totals import Totals
-from gossamer.ports import Ledger
+from gossamer.engine.removal import Removal
+from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
     HostRecord,
     Link,
     OrderKind,
     Outcome,
     QueuedUrl,
+    QueuePosition,
     Result,
     Source,
     Truncation,
     UrlState,
 )
+from gossamer.state import HostEvidence
 
 OVERSIZE_ANSWERS = 3  # more than two are a habit
-QUARANTINES = "quarantines"  # name of the value in the ledger
 _BATCH = 1000
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
 _OK = Outcome.OK
@@ -57,32 +59,56 @@ class Evidence:
     """Watches what comes back."""
 
     def __init__(
-        self, intake: Intake, frontier: Frontier, ledger: Ledger, emitter: EventEmitter, *, is_on: bool = True
+        self, intake: Intake, ledger: FrontierStore, removal: Removal, emitter: EventEmitter, *, is_on: bool = True
     ) -> None:
         self._intake = intake
-        self._frontier = frontier
         self._ledger = ledger
+        self._removal = removal
         self._events = emitter
         self._is_on = is_on
         self._soft = SoftNotFound()
 
-    def restore(self) -> None:
-        """Take up the quarantines of earlier runs."""
-        self._intake.novelty.load(read_quarantines(self._ledger))
+    # -- what survives a restart, and the loss of a shard -----------------------------------------
 
-    def note_host(self, record: HostRecord) -> None:
+    def load(self, shard: int | None) -> None:
+        """Go on with what was learned in earlier runs, or by the owner before."""
+        for quarantine in self._ledger.quarantines(shard):
+            self._intake.novelty.load(quarantine)
+        for evidence in self._ledger.evidence(shard):
+            self._intake.dates.restore(evidence.host, evidence.dated_urls)
+            self._soft.restore(evidence.host, evidence.repeated_texts, is_probed=evidence.is_probed)
+
+    def save(self) -> None:
+        """Put what was learned since the last call among the ledger's pending changes."""
+        for host in self._intake.dates.take_changed() | self._soft.take_changed():
+            self._ledger.put_evidence(
+                HostEvidence(
+                    host,
+                    dated_urls=self._intake.dates.used(host),
+                    is_probed=self._soft.is_probed(host),
+                    repeated_texts=self._soft.repeated(host),
+                )
+            )
+
+    def release(self, shard: int) -> None:
+        """Forget the hosts of a shard."""
+        self._soft.release(shard)
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def watch_size(self, record: HostRecord) -> None:
         """Remember a host that sends too much."""
         if record.oversize >= OVERSIZE_ANSWERS:
             self._intake.heavy_hosts.add(record.name)
 
-    def note_size(self, record: HostRecord, result: Result) -> None:
+    def record_size(self, record: HostRecord, result: Result) -> None:
         """Count an answer that was over the cap."""
         if result.truncated is _LENGTH:
             record.oversize += 1
-            self.note_host(record)
+            self.watch_size(record)
 
-    def note_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> NotFoundVerdict:
-        """Take note of a page; return what it shows about the host's "not found"."""
+    def record_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> NotFoundVerdict:
+        """Record a page; return what it shows about the host's "not found"."""
         if not self._is_on or url.kind is not _PAGE or result.outcome is not _OK:
             return NOTHING
         text = result.text_hash
@@ -98,10 +124,8 @@ class Evidence:
             return NotFoundVerdict(probe=link_to(_unlikely(url.url)))
         return NOTHING
 
-    def note_novelty(
-        self, url: QueuedUrl, result: Result, record: HostRecord, totals: Totals, *, is_copy: bool, now: float
-    ) -> None:
-        """Take note of what a page or redirect brought; begin a quarantine where it is time."""
+    def record_novelty(self, url: QueuedUrl, result: Result, record: HostRecord, *, is_copy: bool, now: float) -> None:
+        """Record what a page or redirect brought; begin a quarantine if it is time."""
         if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
         if result.outcome is _REDIRECT:
@@ -114,27 +138,18 @@ class Evidence:
         is_own_copy = is_copy and result.duplicate_of[:8] == url.id[:8]
         begun = self._intake.novelty.note(url.url, url.host, mark, is_copy=is_own_copy, now=now)
         if begun is not None:
-            begun.held = self._hold(begun, now)
-            totals.dead += begun.held
-            write_quarantines(self._ledger, self._intake.novelty.quarantines())
+            begun.held = self._hold(begun.host, begun.pattern, begun.name, now)
+            self._ledger.put_quarantine(begun)
             self._events.quarantined(begun, now)
 
-    def _hold(self, begun: Quarantine, now: float) -> int:
+    def _hold(self, host: str, pattern: str, name: str, now: float) -> int:
         """Move what is queued of a pattern to the dead letters; return how many."""
-        after: tuple[int, int] | None = None
+        after: QueuePosition | None = None
         held = 0
-        while urls := self._ledger.read_queue(host_id(begun.host), after, _BATCH):
-            after = urls[-1].priority, urls[-1].seq
-            of_pattern = [url for url in urls if begun.pattern in patterns_of(url.url)]
-            for url in self._frontier.forget(begun.host, of_pattern, now):
-                row = record_of(url)
-                row.state, row.outcome, row.fetched_at = UrlState.DEAD, Outcome.QUARANTINED.value, now
-                row.error = begun.name
-                self._ledger.finish(url, row)
-                held += 1
-        host = self._frontier.record_of(begun.host)
-        if host is not None:
-            self._ledger.put_host(host)
+        while urls := self._ledger.read_queue(host_id(host), after, _BATCH):
+            after = urls[-1].position
+            of_pattern = [url for url in urls if pattern in patterns_of(url.url)]
+            held += self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name)
         return held
 
 
@@ -144,20 +159,12 @@ def _unlikely(url: str) -> str:
     return f"{origin}/{xxh3_64_hexdigest(origin.encode())}-no-such-page"
 
 
-def read_quarantines(ledger: Ledger) -> list[Quarantine]:
-    """Return the quarantines that a ledger holds."""
-    return msgspec.msgpack.decode(ledger.get_meta(QUARANTINES) or b"\x90", type=list[Quarantine])
+def release_quarantine(ledger: Ledger, name: str) -> int | None:
+    """Release a quarantine and queue what it held; return how many URLs, or None if there is none of that name.
 
-
-def write_quarantines(ledger: Ledger, quarantines: list[Quarantine]) -> None:
-    """Put quarantines among the pending changes."""
-    ledger.put_meta(QUARANTINES, msgspec.msgpack.encode(quarantines))
-
-
-def release(ledger: Ledger, name: str) -> int | None:
-    """Let a quarantine go and queue what it held; return how many URLs, or None where there is none of that name."""
-    quarantines = read_quarantines(ledger)
-    chosen = next((each for each in quarantines if each.name == name and not each.is_released), None)
+    For a crawl that does not run: its next run loads what is changed here.
+    """
+    chosen = next((each for each in ledger.quarantines() if each.name == name and not each.is_released), None)
     if chosen is None:
         return None
     chosen.is_released = True
@@ -169,16 +176,11 @@ def release(ledger: Ledger, name: str) -> int | None:
             ledger.requeue(queued_from(url_id, host_of(row.url), row), row)
             count += 1
     if host is not None:
-        host.queued += count
+        Counts.enqueue_stored(host, count)
         ledger.put_host(host)
-    _uncount_dead(ledger, count)
-    write_quarantines(ledger, quarantines)
+    state = ledger.crawl_state()
+    if state is not None:
+        state.totals.dead -= count
+        ledger.put_crawl_state(state)
+    ledger.put_quarantine(chosen)
     return count
-
-
-def _uncount_dead(ledger: Ledger, count: int) -> None:
-    value = ledger.get_meta("totals")
-    if value is not None:
-        totals = msgspec.msgpack.decode(value, type=Totals)
-        totals.dead -= count
-        ledger.put_meta("totals", msgspec.msgpack.encode(totals))

@@ -1,38 +1,59 @@
-"""Which hosts are in memory, and what the ledger keeps of the others.
+"""Which hosts are in memory, and what does the ledger know of the others?
 
-A host is in the frontier, asleep in the ledger until a time, or idle there. Whatever changes
-a host's record puts it among the ledger's pending changes at once.
+A host is in the frontier, swapped out to the ledger until a time, or idle there. Whatever changes a host's
+record puts it among the ledger's pending changes at once. After every swap the frontier is given the
+ledger's count of swapped-out hosts: the ledger alone counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
+from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import LAST_GOOD_S
-from gossamer.core.url import host_id
 from gossamer.core.workbench import OriginRules
-from gossamer.ports import Ledger
+from gossamer.engine.rules import AVERAGE_RANK
+from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Outcome, RobotsRecord
 
 
 class HostDirectory:
     """The hosts of a crawl, between ledger and frontier."""
 
-    def __init__(self, frontier: Frontier, ledger: Ledger, robots_token: str) -> None:
+    def __init__(self, frontier: Frontier, ledger: HostStore, robots_token: str, ranks: Mapping[str, float]) -> None:
         self._frontier = frontier
         self._ledger = ledger
         self._token = robots_token
-        self.opted_out: frozenset[str] = frozenset()
-        self.ranks: Callable[[str], float] = lambda _host: 0.5
+        self._ranks = ranks
+        self._opted_out: frozenset[str] = frozenset()
+
+    @property
+    def opted_out(self) -> frozenset[str]:
+        """Hosts and domains that do not want to be crawled."""
+        return self._opted_out
+
+    def set_opted_out(self, names: frozenset[str]) -> None:
+        """Set the hosts and domains that do not want to be crawled."""
+        self._opted_out = names
+
+    def has_opted_out(self, record: HostRecord) -> bool:
+        """Return whether a host, or its domain, wants to be left alone."""
+        return record.name in self._opted_out or record.domain in self._opted_out
+
+    def name_with_id_of(self, name: str) -> str:
+        """Return the host that has this one's id: itself, unless the ledger knows another one with an equal hash."""
+        record = self._ledger.host(name)
+        return name if record is None else record.name
 
     def record(self, name: str, now: float) -> HostRecord:
         """Return what the ledger knows of a host; a new one is made."""
         record = self._ledger.host(name)
         if record is None:
-            record = HostRecord(name, registrable_domain(name), rank=self.ranks(name), first_seen_at=now)
+            rank = self._ranks.get(name, AVERAGE_RANK)
+            record = HostRecord(name, registrable_domain(name), rank=rank, first_seen_at=now)
             self._ledger.put_host(record)
             domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
             domain.hosts += 1
@@ -42,7 +63,7 @@ class HostDirectory:
     def load(self, record: HostRecord, now: float) -> None:
         """Bring a host into memory, with its domain and its robots.txt."""
         origins = {
-            robots.origin: self._rules_kept(robots)
+            robots.origin: self._stored_rules(robots)
             for robots in self._ledger.robots(host_id(record.name))
             if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }
@@ -51,7 +72,7 @@ class HostDirectory:
         self._frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with its promises renewed
 
-    def _rules_kept(self, robots: RobotsRecord) -> OriginRules:
+    def _stored_rules(self, robots: RobotsRecord) -> OriginRules:
         """Return the rules of a robots.txt that the ledger holds; a file whose day is over waits to be renewed."""
         is_file = robots.outcome == Outcome.OK.value
         return OriginRules(
@@ -63,7 +84,7 @@ class HostDirectory:
         )
 
     def bring_in(self, host: str, now: float) -> None:
-        """Bring a host into memory where there is room and it may be swapped_in."""
+        """Bring a host into memory if there is room and it is not swapped out."""
         record = self.record(host, now)
         if not record.swapped_out_until and self._frontier.has_room():
             self.load(record, now)
@@ -75,26 +96,26 @@ class HostDirectory:
         record.swapped_out_until = until
         self._ledger.put_host(record)
         self._ledger.swap_out(record.name, until)
-        self._frontier.note_swapped_out(until)
+        self.update_swapped_out()
 
     def swap_in(self, count: int, now: float) -> None:
-        """Bring in hosts whose sleep is over."""
+        """Bring in swapped-out hosts that are due."""
         for name in self._ledger.swap_in_due(now, count):
             # A host that robots.txt of another led to is in memory already.
             record = self._frontier.record_of(name) or self.record(name, now)
             record.swapped_out_until = 0.0
             self._ledger.put_host(record)
             self.load(record, now)
-        self._frontier.swapped_in(*self._ledger.swapped_out())
+        self.update_swapped_out()
+
+    def update_swapped_out(self) -> None:
+        """Give the frontier the ledger's count of swapped-out hosts, and when the first is due."""
+        self._frontier.set_swapped_out(*self._ledger.swapped_out())
 
     def count_swapped_out(self, hosts: Sequence[str], now: float) -> None:
-        """Count URLs of hosts that stay out of memory."""
+        """Count URLs that were queued at hosts that stay out of memory."""
         for host in hosts:
             record = self.record(host, now)
-            record.queued += 1
+            self._frontier.counts.enqueue(record)
             self._ledger.put_host(record)
             self.swap_out(record, now)
-
-    def has_opted_out(self, record: HostRecord) -> bool:
-        """Tell whether a host, or its domain, wants to be left alone."""
-        return record.name in self.opted_out or record.domain in self.opted_out

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from gossamer.core.dedup.scheme import NearDup
+
+AVERAGE_RANK = 0.5
 
 
 class CrawlRules(Struct, frozen=True):
@@ -20,3 +24,4 @@ class CrawlRules(Struct, frozen=True):
     max_hosts_per_domain: int = 1000
     watches_traps: bool = True
     near_dup: NearDup = NearDup.MINHASH
+    host_ranks: Mapping[str, float] = {}  # from 0 to 1, for hosts that are new; others are average

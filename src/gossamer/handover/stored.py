@@ -23,7 +23,8 @@ from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, exchange_of, read_record
 from gossamer.archive.surt import surt
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.core.url import host_id, url_id
+from gossamer.core.identity import host_id
+from gossamer.core.url import url_id
 from gossamer.errors import UsageError
 from gossamer.fetch.body import decode
 from gossamer.ports import Ledger

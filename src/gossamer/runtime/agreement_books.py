@@ -99,7 +99,7 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> in
                 row = ledger.look_up(url.id)
                 if row is None or row.state is not UrlState.QUEUED:
                     blame(name, f"{url.url} is in the queue, but not queued by the catalog")
-            last = batch[-1].priority, batch[-1].seq
+            last = batch[-1].position
             if len(batch) < _BATCH or last == after:
                 break
             after = last

@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head, read_record
+from gossamer.core.identity import host_id
 from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.robots_state import rules_from
-from gossamer.core.url import host_id, host_of
+from gossamer.core.url import host_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.ports import Ledger

@@ -18,12 +18,12 @@ from functools import partial
 
 from msgspec import Struct
 
-from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.politeness import is_refusal
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.dns import Resolution, Resolver
 from gossamer.fetch.guard import AddressPolicy
+from gossamer.ports import CommitLog
 from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.channel import Channel, OpenChannel
@@ -71,7 +71,7 @@ class Hub:
         rules: HubRules,
         *,
         crawl: Crawl,
-        ledger: LocalLedger,
+        ledger: CommitLog,
         resolver: Resolver,
         policy: AddressPolicy,
         events: EventLog,
@@ -189,7 +189,7 @@ class Hub:
                 self.stats.worker_private_bytes += report.peak_private_bytes
                 self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, report.stall_p99_ms)
                 self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, report.core_wait_p99_ms)
-        self.save_totals()
+        self.save_state()
         if self._failure is None:
             self._events.flush()
             await asyncio.to_thread(self._ledger.commit)
@@ -371,17 +371,17 @@ class Hub:
         """Sync the archives, then write the ledger: no row may point to bytes that are not there."""
         started = self._loop.time()
         self._pages_at_commit = self._crawl.totals.pages
-        self.save_totals()
-        write = self._ledger.seal()
+        self.save_state()
+        sealed = self._ledger.seal()
         self._events.flush()
         for channel in list(self._channels.values()):
             await channel.sync()
-        await asyncio.to_thread(write)
+        await asyncio.to_thread(sealed.write)
         self.stats.commits += 1
         self.stats.commit_s.append(self._loop.time() - started)
         self.probe.note_memory()
 
-    def save_totals(self) -> None:
+    def save_state(self) -> None:
         """Bring the totals up to date ahead of a commit."""
         now = self._now()
-        self._crawl.save_totals(now - self._started_at, vitals.cpu_seconds(), now)
+        self._crawl.save_state(now - self._started_at, vitals.cpu_seconds(), now)

@@ -15,10 +15,11 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.engine.totals import Totals
 from gossamer.errors import CorruptFolderError
+from gossamer.figures import Totals
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
+from gossamer.state import CrawlState
 from gossamer.telemetry.summary import Summary
 
 RUNNING = "running"
@@ -32,7 +33,7 @@ class Inspection:
         self.folder = CrawlFolder(path)
         self.ledger = LocalLedger(self.folder.state, is_readonly=True)
         self.settings = Settings()
-        self.totals = Totals()
+        self.state = CrawlState()
         self.owner: int | None = None  # the process that runs the crawl now
         self.now = 0.0
 
@@ -44,11 +45,9 @@ class Inspection:
         self.owner = self.folder.owner()
         try:
             self.ledger.open()
-            value = self.ledger.get_meta("totals")
+            self.state = self.ledger.crawl_state() or CrawlState()
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self.folder.state}: cannot read the ledger: {error}") from error
-        if value is not None:
-            self.totals = msgspec.msgpack.decode(value, type=Totals)
         return self
 
     def __exit__(
@@ -57,6 +56,11 @@ class Inspection:
         self.ledger.close()
         if isinstance(error, (lmdb.Error, msgspec.DecodeError)):
             raise CorruptFolderError(f"{self.folder.path}: the ledger cannot be read: {error}") from error
+
+    @property
+    def totals(self) -> Totals:
+        """Counts since the crawl began, as committed."""
+        return self.state.totals
 
     def finished(self) -> str:
         """Return why the crawl ended; `running` where it runs, `interrupted` where it was killed."""
@@ -67,10 +71,9 @@ class Inspection:
 
     def _stored_summary(self) -> Summary | None:
         """Return the summary of the last run, where it came to its end."""
-        if self.ledger.get_meta("is_running") == b"1":
+        if self.state.is_running or not self.state.summary:
             return None
-        value = self.ledger.get_meta("summary")
-        return None if value is None else msgspec.json.decode(value, type=Summary)
+        return msgspec.json.decode(self.state.summary, type=Summary)
 
     def summary(self) -> Summary:
         """Return the figures so far: those of the last run where it has ended, else from what is committed."""

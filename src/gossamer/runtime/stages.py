@@ -78,9 +78,9 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "commit": (
         "backends.local.ledger:LocalLedger.finish",
         "backends.local.ledger:LocalLedger.seal",
-        "backends.local.store:Store._write",
+        "backends.local.store:Store.write",
         "archive.writer:ArchiveWriter.sync",
-        "runtime.hub:Hub.save_totals",
+        "runtime.hub:Hub.save_state",
     ),
     # Once, at the end of a crawl.
     "report": ("archive.cdxj:fold_index", "telemetry.report:write_report"),

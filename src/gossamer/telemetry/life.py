@@ -14,12 +14,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
+from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Scope
 from gossamer.core.traps import is_dated, shape_trap
-from gossamer.core.url import host_id, host_of, key_of, origin_of, path_of, url_id
+from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.ports import Ledger
-from gossamer.records import HostRecord, RobotsRecord, Source, UrlId, UrlRecord, UrlState
+from gossamer.records import HostRecord, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
 from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
 
@@ -206,13 +207,13 @@ def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None
     if row is None or row.state is not UrlState.QUEUED:
         return None
     ahead = 0
-    after: tuple[int, int] | None = None
+    after: QueuePosition | None = None
     while ahead < MAX_PLACE and (batch := ledger.read_queue(identity[:8], after, _BATCH)):
         for url in batch:
             if url.id == identity:
                 return QueuePlace(row.priority, row.seq, ahead, host.queued if host else 0)
             ahead += 1
-        after = batch[-1].priority, batch[-1].seq
+        after = batch[-1].position
     return QueuePlace(row.priority, row.seq, None, host.queued if host else 0)
 
 

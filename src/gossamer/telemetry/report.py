@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from gossamer.errors import UsageError
 from gossamer.ports import Ledger
@@ -28,12 +27,6 @@ from gossamer.telemetry.text import percent
 
 HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50
-
-
-class _Totals(Struct):
-    """What the report needs of the totals that the ledger keeps."""
-
-    words: int = 0
 
 
 def write_report(out: Path, ledger: Ledger, summary: Summary) -> None:
@@ -105,8 +98,8 @@ def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> L
 
 
 def _words(ledger: Ledger) -> int:
-    value = ledger.get_meta("totals")
-    return msgspec.msgpack.decode(value, type=_Totals).words if value else 0
+    state = ledger.crawl_state()
+    return state.totals.words if state is not None else 0
 
 
 def _floor_s(out: Path) -> float:

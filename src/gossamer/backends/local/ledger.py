@@ -1,41 +1,30 @@
 """The ledger of one machine: LMDB in `state/`, group commit, one owner.
 
-Tables and their keys (all big-endian, so that order of bytes is order of meaning):
-
-    urls      host id 8, key hash 8               -> UrlRecord          the catalog and the exact seen set
-    queue     host id 8, priority 4, seq 8            -> key hash 8         what waits, a host's URLs in order
-    hosts     host id 8                           -> HostRecord
-    domains   xxh3_64 of the name                 -> DomainRecord
-    robots    host id 8, xxh3_64 of the origin    -> RobotsRecord
-    sleeping  due time in µs 8, host id 8         -> host name
-    contents  content hash 16                     -> ContentRecord      the first page that had it
-    changes   number 8                            -> kind 1, host id 8, key hash 8   the change feed
-    signatures  page number 8                     -> url id 16, signature        see `near_dup`
-    archives  file name                           -> committed length
-    meta      name                                -> value
-
-Invariants: a URL stands in `queue` exactly while its state is QUEUED; what was returned by
-`admit` is in `urls`. Reads go through the changes that are not committed yet (`store`).
-A host's record is kept as it is, live, and written as it stands when a commit is sealed.
+The format is in `core/rows`. Invariants: a URL stands in `queue` exactly while its state is QUEUED;
+what was returned by `admit` is in `urls`. Reads go through the changes that are not committed yet
+(`store`). A host's record is shared with the frontier, live, and written as it is when a commit is sealed.
 Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 pages with
 2,500 new URLs about 25 ms of CPU, most of it without the GIL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from struct import Struct
 
 import msgspec
-from xxhash import xxh3_64_digest
 
 from gossamer.backends.local.bloom import SeenFilter
 from gossamer.backends.local.near_dup import SignatureTable
-from gossamer.backends.local.store import Store
+from gossamer.backends.local.shard_states import ShardStates
+from gossamer.backends.local.store import SealedStore, Store
+from gossamer.backends.local.swapped_out import SwappedOut
+from gossamer.core import rows
 from gossamer.core.catalog import queued_from, record_of
-from gossamer.core.url import host_id, host_of
-from gossamer.errors import CorruptFolderError
+from gossamer.core.identity import domain_id, host_id, shard_of, shard_range
+from gossamer.core.novelty import Quarantine
+from gossamer.core.rows import encode
+from gossamer.errors import CorruptFolderError, UsageError
 from gossamer.records import (
     Change,
     ChangeKind,
@@ -44,54 +33,19 @@ from gossamer.records import (
     HostId,
     HostRecord,
     QueuedUrl,
+    QueuePosition,
     RobotsRecord,
     Similar,
     UrlId,
     UrlRecord,
     UrlState,
 )
+from gossamer.state import CrawlState, HostEvidence, ShardState
 
-FORMAT = b"1"
-TABLES = (
-    "urls",
-    "queue",
-    "hosts",
-    "domains",
-    "robots",
-    "swapped_out",
-    "contents",
-    "changes",
-    "archives",
-    "meta",
-    "signatures",
-)
-_BY_HOST = frozenset({"queue", "robots"})
+_GROUPS = {"queue": 8, "robots": 8, "quarantines": 8, "swapped_out": 2, "changes": 2}  # bytes of a key, by table
 _APPENDED = frozenset({"signatures"})
-_PRIORITY_OFFSET = 1 << 31
 _ALL = 1 << 30
-_KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
-
-_pack_place = Struct(">IQ").pack
-_pack_number = Struct(">Q").pack
-_encode = msgspec.msgpack.Encoder().encode
-_decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
-_decode_host = msgspec.msgpack.Decoder(HostRecord).decode
-_decode_domain = msgspec.msgpack.Decoder(DomainRecord).decode
-_decode_content = msgspec.msgpack.Decoder(ContentRecord).decode
-_decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
-
-
-def _microseconds(at: float) -> bytes:
-    # Rounded, not cut: a time that was read back and is waited for must find its own entry due.
-    return round(at * 1e6).to_bytes(8, "big")
-
-
-def _place(priority: int, seq: int) -> bytes:
-    return _pack_place(priority + _PRIORITY_OFFSET, seq)
-
-
-def _domain_key(name: str) -> bytes:
-    return xxh3_64_digest(name.encode())
+_COUNTED = ("urls", "contents", "changes", "signatures")
 
 
 class LedgerLimits(msgspec.Struct, frozen=True):
@@ -109,7 +63,9 @@ class LocalLedger:
         limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
-        self._store = Store(folder, TABLES, _BY_HOST, appended=_APPENDED, is_readonly=is_readonly)
+        self._store = Store(folder, rows.TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly)
+        self._shards = ShardStates(self._store)
+        self._swapped_out = SwappedOut(self._store)
         self._signatures = SignatureTable(self._store, limits.near_pages)
         self._live_hosts: dict[HostId, HostRecord] = {}  # changed since the last seal
         self._live_domains: dict[str, DomainRecord] = {}
@@ -117,25 +73,34 @@ class LocalLedger:
         quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
         self._seen = SeenFilter(max_bytes=None if quarter is None else 3 * quarter)
         self._contents = SeenFilter(max_bytes=quarter)  # most pages are the first with their content: no need to look
-        self._swapped_out_count = 0
-        self._last_change = 0
         self._names: dict[HostId, str] = {}
         self._max_names = limits.names
 
     def open(self) -> None:
         """Open or make the store, and fill the filter of seen URLs."""
         self._store.open()
-        written = self.get_meta("format")
-        if written is not None and written != FORMAT:
-            raise CorruptFolderError(f"{self._folder}: ledger format {written.decode()}, this program writes 1")
+        self._check_format()
         if self._is_readonly:
             return
-        if written is None:
-            self.put_meta("format", FORMAT)
-        self._swapped_out_count = self._store.committed_count("swapped_out")
-        self._last_change = self.last_change()
+        self._store.create_tables()
+        self._store.put("meta", rows.FORMAT_KEY, rows.FORMAT)
+        self._shards.open()
+        self._swapped_out.open()
         self._seen.fill(self._store.committed_count("urls"), self._store.committed_keys("urls"))
         self._contents.fill(self._store.committed_count("contents"), self._store.committed_keys("contents"))
+
+    def _check_format(self) -> None:
+        """Refuse a ledger that another version wrote, before anything is changed in it."""
+        written = self._store.get("meta", rows.FORMAT_KEY)
+        if written in (None, rows.FORMAT):
+            return
+        self._store.close()
+        is_older = written is not None and written < rows.FORMAT
+        raise UsageError(
+            f"{self._folder}: ledger format {(written or b'').decode('ascii', 'replace')}, written by "
+            f"{'an earlier' if is_older else 'a later'} version; this one reads format {rows.FORMAT.decode()}: "
+            "go on with the version that began the crawl, or begin a new one in another folder"
+        )
 
     @property
     def is_open(self) -> bool:
@@ -146,7 +111,7 @@ class LocalLedger:
 
     def pending_count(self) -> int:
         """Return how many changes wait for the next commit, but for the few of robots.txt and names."""
-        in_tables = sum(map(self._store.pending_count, ("urls", "contents", "changes", "signatures")))
+        in_tables = sum(map(self._store.pending_count, _COUNTED))
         in_queue = self._store.pending_count("urls")  # whatever changes a queue changes the URL's row
         return in_tables + in_queue + len(self._live_hosts) + len(self._live_domains)
 
@@ -169,7 +134,7 @@ class LocalLedger:
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
         """Return the catalog's row of a URL."""
         value = self._store.get("urls", url_id)
-        return None if value is None else _decode_url(value)
+        return None if value is None else rows.decode_url(value)
 
     def host(self, name: str) -> HostRecord | None:
         """Return what is known of a host."""
@@ -180,31 +145,31 @@ class LocalLedger:
         if live is not None:
             return live
         value = self._store.get("hosts", key)
-        return None if value is None else _decode_host(value)
+        return None if value is None else rows.decode_host(value)
 
     def domain(self, name: str) -> DomainRecord | None:
         """Return what is known of a registrable domain."""
         live = self._live_domains.get(name)
         if live is not None:
             return live
-        value = self._store.get("domains", _domain_key(name))
-        return None if value is None else _decode_domain(value)
+        value = self._store.get("domains", domain_id(name))
+        return None if value is None else rows.decode_domain(value)
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
         """Return robots.txt of each origin of a host."""
-        return [_decode_robots(value) for _, value in self._store.first("robots", host_id, b"", _ALL)]
+        return [rows.decode_robots(value) for _, value in self._store.first("robots", host_id, b"", _ALL)]
 
-    def read_queue(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host beyond a priority and seq, in order."""
-        bound = host_id + (b"" if after is None or after[0] < -_PRIORITY_OFFSET else _place(*after))
-        return [self._queued(host_id, value) for _, value in self._store.first("queue", host_id, bound, count)]
+    def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host behind a position, in order."""
+        entries = self._store.first("queue", host_id, rows.queue_bound(host_id, after), count)
+        return [self._queued(host_id, key) for key, _ in entries]
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
         """Return up to `count` queued URLs of a host from the end of its queue, last first."""
-        return [self._queued(host_id, value) for _, value in self._store.last("queue", host_id, count)]
+        return [self._queued(host_id, key) for key, _ in self._store.last("queue", host_id, count)]
 
-    def _queued(self, host: HostId, key_hash: bytes) -> QueuedUrl:
-        url_id = host + key_hash
+    def _queued(self, host: HostId, key: bytes) -> QueuedUrl:
+        url_id = rows.queued_id(key)
         record = self.look_up(url_id)
         if record is None:
             raise CorruptFolderError(f"{self._folder}: a queued URL is missing from the catalog: {url_id.hex()}")
@@ -226,17 +191,23 @@ class LocalLedger:
         if not self._is_readonly and content_hash not in self._contents:
             return None
         value = self._store.get("contents", content_hash)
-        return None if value is None else _decode_content(value)
+        return None if value is None else rows.decode_content(value)
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed beyond a number, in order."""
-        entries = self._store.first("changes", b"", after.to_bytes(8, "big"), count)
-        return [Change(int.from_bytes(key, "big"), value[1:], ChangeKind(value[0])) for key, value in entries]
+        """Return up to `count` entries of the change feed behind a number, in order."""
+        return self._current_shards().changes(after, count)
 
     def last_change(self) -> int:
-        """Return the number of the last entry of the change feed."""
-        last = self._store.last("changes", b"", 1)
-        return int.from_bytes(last[0][0], "big") if last else 0
+        """Return the greatest number in the change feed."""
+        return self._current_shards().last_change
+
+    def _current_shards(self) -> ShardStates:
+        """Return the shards' states; a reader reads them anew, since somebody else writes them."""
+        if not self._is_readonly:
+            return self._shards
+        states = ShardStates(self._store)
+        states.open()
+        return states
 
     def most_similar(self, signature: bytes) -> Similar | None:
         """Return the page that a signature repeats."""
@@ -247,9 +218,23 @@ class LocalLedger:
         entries = self._store.first("archives", b"", b"", _ALL)
         return {name.decode(): int.from_bytes(end, "big") for name, end in entries} | self._archive_ends
 
-    def get_meta(self, name: str) -> bytes | None:
-        """Return a named value."""
-        return self._store.get("meta", name.encode())
+    def crawl_state(self) -> CrawlState | None:
+        """Return the crawl's state, or None if no crawl was begun here."""
+        value = self._store.get("meta", rows.CRAWL_KEY)
+        return None if value is None else rows.decode_crawl(value)
+
+    def shard_state(self, shard: int) -> ShardState:
+        """Return the state of a shard."""
+        return self._shards.of(shard)
+
+    def next_seq(self) -> int:
+        """Return the greatest `next_seq` of all shards."""
+        return self._shards.next_seq
+
+    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
+        """Return the domains elsewhere whose robots.txt lists a sitemap."""
+        value = self._store.get("submitters", sitemap)
+        return () if value is None else rows.decode_names(value)
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -264,8 +249,9 @@ class LocalLedger:
 
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
         self._seen.add(url.id)
-        self._store.put("urls", url.id, _encode(record))
-        self._store.put("queue", url.id[:8] + _place(url.priority, url.seq), url.id[8:])
+        self._shards.record_seq(url.id, url.seq)
+        self._store.put("urls", url.id, encode(record))
+        self._store.put("queue", rows.queue_key(url), b"")
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
         """Put a URL (back) into its host's queue at its priority and seq."""
@@ -278,20 +264,20 @@ class LocalLedger:
 
     def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
         """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
-        self._store.put("urls", url.id, _encode(record))
-        self._store.put("queue", url.id[:8] + _place(url.priority, url.seq), None)
+        self._store.put("urls", url.id, encode(record))
+        self._store.put("queue", rows.queue_key(url), None)
 
     def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         killed = 0
-        after: tuple[int, int] | None = None
+        after: QueuePosition | None = None
         while batch := self.read_queue(host_id, after, 1000):
             for url in batch:
                 record = self.look_up(url.id) or record_of(url)
                 record.state, record.outcome, record.error, record.fetched_at = UrlState.DEAD, outcome, error, now
                 self.finish(url, record)
             killed += len(batch)
-            after = batch[-1].priority, batch[-1].seq
+            after = batch[-1].position
         return killed
 
     def put_host(self, record: HostRecord) -> None:
@@ -303,45 +289,52 @@ class LocalLedger:
         self._live_domains[record.name] = record
 
     def put_robots(self, record: RobotsRecord) -> None:
-        """Keep robots.txt of an origin."""
-        key = host_id(host_of(record.origin + "/")) + xxh3_64_digest(record.origin.encode())
-        self._store.put("robots", key, _encode(record))
+        """Store robots.txt of an origin."""
+        self._store.put("robots", rows.robots_key(record.origin), encode(record))
+
+    def put_evidence(self, evidence: HostEvidence) -> None:
+        """Store the evidence of a host."""
+        self._store.put("evidence", host_id(evidence.host), encode(evidence))
+
+    def put_quarantine(self, quarantine: Quarantine) -> None:
+        """Store a quarantine."""
+        self._store.put("quarantines", rows.quarantine_key(quarantine), encode(quarantine))
+
+    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
+        """Store the domains that a sitemap may speak for."""
+        self._store.put("submitters", sitemap, encode(domains))
 
     def swap_out(self, name: str, until: float) -> None:
-        """Let a host sleep until a time."""
-        key = _microseconds(until) + host_id(name)
-        if self._store.get("swapped_out", key) is None:
-            self._swapped_out_count += 1
-        self._store.put("swapped_out", key, name.encode())
+        """Record that a host is out of memory until a time."""
+        self._swapped_out.add(name, until)
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
-        """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
-        until = _microseconds(now) + b"\xff" * 8
-        due = [entry for entry in self._store.first("swapped_out", b"", b"", count) if entry[0] <= until]
-        for key, _ in due:
-            self._store.put("swapped_out", key, None)
-        self._swapped_out_count -= len(due)
-        return [name.decode() for _, name in due]
+        """Remove and return up to `count` swapped-out hosts that are due, soonest first."""
+        return self._swapped_out.take_due(now, count)
 
     def swapped_out(self) -> tuple[int, float]:
-        """Return how many hosts sleep, and when the first is due."""
-        if not self._swapped_out_count:
-            return 0, float("inf")
-        key, _ = self._store.first("swapped_out", b"", b"", 1)[0]
-        return self._swapped_out_count, int.from_bytes(key[:8], "big") / 1e6
+        """Return how many hosts are swapped out, and when the first is due."""
+        return self._swapped_out.waiting()
+
+    def take_shard(self, shard: int) -> None:
+        """Begin to own a shard."""
+        self._swapped_out.take_shard(shard)
+
+    def release_shard(self, shard: int) -> None:
+        """Cease to own a shard."""
+        self._swapped_out.release_shard(shard)
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
         """Name the first page that has this content; return the one that is known already, if any."""
         first = self.first_with_content(content_hash)
         if first is None:
             self._contents.add(content_hash)
-            self._store.put("contents", content_hash, _encode(page))
+            self._store.put("contents", content_hash, encode(page))
         return first
 
-    def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+    def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
         """Append to the change feed."""
-        self._last_change += 1
-        self._store.put("changes", _pack_number(self._last_change), _KINDS[kind] + url_id)
+        self._shards.record_change(url_id, kind)
 
     def use_signatures(self, edition: str) -> None:
         """Compare by signatures of this edition."""
@@ -358,28 +351,29 @@ class LocalLedger:
             known = int.from_bytes(self._store.get("archives", file.encode()) or b"", "big")
         self._archive_ends[file] = max(end, known)
 
-    def put_meta(self, name: str, value: bytes) -> None:
-        """Keep a named value."""
-        self._store.put("meta", name.encode(), value)
+    def put_crawl_state(self, state: CrawlState) -> None:
+        """Store the crawl's state, as it is at this moment."""
+        self._store.put("meta", rows.CRAWL_KEY, encode(state))
 
     # -- commit -----------------------------------------------------------------------------------
 
-    def seal(self) -> Callable[[], None]:
-        """Close the changes so far; return the function that writes them, in whatever thread. One at a time."""
+    def seal(self) -> SealedStore:
+        """Close the changes so far. One commit at a time."""
         for key, host in self._live_hosts.items():
-            self._store.put("hosts", key, _encode(host))
+            self._store.put("hosts", key, encode(host))
         for file, end in self._archive_ends.items():
             self._store.put("archives", file.encode(), end.to_bytes(8, "big"))
         self._archive_ends.clear()
         for name, domain in self._live_domains.items():
-            self._store.put("domains", _domain_key(name), _encode(domain))
-        write = self._store.seal()
+            self._store.put("domains", domain_id(name), encode(domain))
+        self._shards.seal()
+        sealed = self._store.seal()
         self._live_hosts, self._live_domains = {}, {}
-        return write
+        return sealed
 
     def commit(self) -> None:
         """Make all changes so far durable."""
-        self.seal()()
+        self.seal().write()
 
     def close(self) -> None:
         """Commit and let go."""
@@ -390,32 +384,49 @@ class LocalLedger:
 
     # -- all of it --------------------------------------------------------------------------------
 
-    def hosts(self) -> Iterator[HostRecord]:
+    def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
         """Return all hosts."""
-        fresh = dict.fromkeys([*self._store.changed_keys("hosts"), *self._live_hosts])
-        for key in fresh:
-            record = self._host_by_id(key)
-            if record is not None:
-                yield record
-        for key, value in self._store.committed("hosts"):
+        fresh = {key: self._host_by_id(key) for key in [*self._store.changed_keys("hosts"), *self._live_hosts]}
+        yield from (host for key, host in fresh.items() if host is not None and shard in (None, shard_of(key)))
+        for key, value in self._committed("hosts", shard):
             if key not in fresh:
-                yield _decode_host(value)
+                yield rows.decode_host(value)
 
-    def domains(self) -> Iterator[DomainRecord]:
+    def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
         """Return all registrable domains."""
-        live = {_domain_key(name): domain for name, domain in self._live_domains.items()}
-        yield from live.values()
-        sealed = [key for key in self._store.changed_keys("domains") if key not in live]
-        for key in sealed:
-            value = self._store.get("domains", key)
-            if value is not None:
-                yield _decode_domain(value)
-        fresh = live.keys() | set(sealed)
-        for key, value in self._store.committed("domains"):
+        fresh = {domain_id(name): domain for name, domain in self._live_domains.items()}
+        for key in self._store.changed_keys("domains"):
+            if key not in fresh and (value := self._store.get("domains", key)) is not None:
+                fresh[key] = rows.decode_domain(value)
+        yield from (domain for key, domain in fresh.items() if shard in (None, shard_of(key)))
+        for key, value in self._committed("domains", shard):
             if key not in fresh:
-                yield _decode_domain(value)
+                yield rows.decode_domain(value)
+
+    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
+        """Return the evidence of all hosts that have any."""
+        yield from map(rows.decode_evidence, self._current("evidence", shard))
+
+    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
+        """Return all quarantines, the released ones too."""
+        yield from map(rows.decode_quarantine, self._current("quarantines", shard))
 
     def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the committed catalog, or a host's part of it, in order of id."""
         for key, value in self._store.committed("urls", host_id or b""):
-            yield key, _decode_url(value)
+            yield key, rows.decode_url(value)
+
+    def _committed(self, table: str, shard: int | None) -> Iterator[tuple[bytes, bytes]]:
+        start, end = (b"", None) if shard is None else shard_range(shard)
+        return self._store.committed(table, b"", start, end)
+
+    def _current(self, table: str, shard: int | None) -> Iterator[bytes]:
+        """Yield the values of a table, with what is not committed."""
+        changed = set(self._store.changed_keys(table))
+        for key in changed:
+            value = self._store.get(table, key)
+            if value is not None and shard in (None, shard_of(key)):
+                yield value
+        for key, value in self._committed(table, shard):
+            if key not in changed:
+                yield value

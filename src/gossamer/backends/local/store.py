@@ -1,19 +1,31 @@
 """Tables of bytes on LMDB, with the changes of the next commit laid over them.
 
-Invariants: a read sees every change at once, committed or not; a commit is all or nothing.
-`seal` closes the changes so far and returns the function that writes them: that function
-is the only thing that writes or waits for the disk, and may run in another thread while
-reads and further changes go on. One commit is under way at a time.
+**Overlay and seal.** A change is at first only in memory, in `_pending`, and every read looks there
+before it asks LMDB. So changes are visible at once and cost no disk. `seal` moves `_pending` to
+`_writing` and begins an empty `_pending`; the write that follows runs in another thread, in one
+LMDB transaction, while the event loop goes on reading and changing. During that time a read must
+look at three layers, newest first: `_pending`, `_writing`, the committed tables.
 
-Changes are kept by table and group (the first 8 bytes of the key, a host's id, where a
-table is read by host), so that reading a host's part costs what that host has changed.
+Why no read can miss a change: the writing thread sets `_writing` to None only after its commit has
+returned. A reader fetches the reference `_writing` once and begins its LMDB transaction after that.
+If it got the layer, the layer answers, whether the commit has ended in the meantime or not: both
+hold the same values. If it got None, the commit had ended before, so the transaction that it begins
+now sees it. The reverse order, transaction first, could begin before the commit and find None
+after it: the change would be invisible to that read. Only one commit is under way at a time, since
+there is only one `_writing`.
+
+If a write fails, `_writing` stays: reads go on seeing its changes, and nothing can be sealed again.
+The crawl ends then, with what was committed before.
+
+Changes are stored per table and group (the first bytes of the key, as many as `groups` says, if a
+table is read by host or by shard), so that reading a group costs what that group has changed.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -21,10 +33,12 @@ from typing import Any, Final, TypeAlias
 import lmdb
 
 from gossamer import failpoints
+from gossamer.core.identity import shard_of
+from gossamer.core.rows import SHARDED, UNSHARDED
 from gossamer.errors import CorruptFolderError, DiskFullError, GossamerError
+from gossamer.ports import Row
 
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used
-GROUP_BYTES: Final = 8
 MIN_FREE_BYTES: Final = 4 << 20
 _PUT_AT_ONCE: Final = 128
 _SLICE: Final = 2000
@@ -41,14 +55,14 @@ class Store:
         self,
         folder: Path,
         tables: tuple[str, ...],
-        grouped: frozenset[str],
+        groups: Mapping[str, int],
         *,
         appended: frozenset[str] = frozenset(),
         is_readonly: bool,
     ) -> None:
         self._folder = folder
         self._names = tables
-        self._grouped = grouped
+        self._group_bytes = groups  # by table: how many bytes of a key say which group it belongs to
         self._appended = appended  # each new key is the greatest: pages of the tree are filled to the brim
         self._is_readonly = is_readonly
         self._env: lmdb.Environment | None = None
@@ -57,10 +71,10 @@ class Store:
         self._writing: Changes | None = None
 
     def _no_changes(self) -> Changes:
-        return {name: {} if name in self._grouped else {b"": {}} for name in self._names}
+        return {name: {} if name in self._group_bytes else {b"": {}} for name in self._names}
 
     def open(self) -> None:
-        """Open the environment, or make it."""
+        """Open the environment, or make it, and the tables that are there."""
         try:
             self._env = lmdb.open(
                 str(self._folder),
@@ -71,12 +85,20 @@ class Store:
                 max_readers=512,
                 readahead=False,
             )
-            for name in self._names:
-                # A folder of an earlier version lacks the newer tables until a crawl goes on in it: they are empty.
-                with suppress(lmdb.NotFoundError):
-                    self._tables[name] = self._env.open_db(name.encode(), create=not self._is_readonly)
+            self._open_tables(create=False)
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}") from error
+
+    def create_tables(self) -> None:
+        """Make the tables that are missing. A reader goes without: what an older version did not have is empty."""
+        self._open_tables(create=True)
+
+    def _open_tables(self, *, create: bool) -> None:
+        assert self._env is not None
+        for name in self._names:
+            if name not in self._tables:
+                with suppress(lmdb.NotFoundError):
+                    self._tables[name] = self._env.open_db(name.encode(), create=create)
 
     def close(self) -> None:
         """Let go; what is not committed is lost."""
@@ -96,13 +118,12 @@ class Store:
         return self._env.begin(self._tables[table])
 
     def _group_of(self, table: str, key: bytes) -> bytes:
-        return key[:GROUP_BYTES] if table in self._grouped else b""
+        return key[: self._group_bytes.get(table, 0)]
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return a value, or None."""
         group = self._group_of(table, key)
-        # `_writing` is read once, and before the transaction begins: the thread that writes lets go of it
-        # when its commit is done, so whoever does not find it sees the commit.
+        # The tuple fetches `_writing` once, before the transaction begins: see the head of this module.
         for changes in (self._pending, self._writing):
             if changes is not None:
                 changed = changes[table].get(group)
@@ -138,20 +159,29 @@ class Store:
 
     def _changed(self, table: str, prefix: bytes) -> Group:
         """Return what is changed in a group (or in a table without groups), newest last."""
-        group = prefix[:GROUP_BYTES] if table in self._grouped else b""
+        group = self._group_of(table, prefix)
         changed: Group = {}
         for changes in (self._writing, self._pending):
             if changes is not None:
                 changed.update(changes[table].get(group, {}))
         return changed
 
-    def committed(self, table: str, prefix: bytes = b"") -> Iterator[Item]:
-        """Yield committed entries in order, in slices: no read transaction lasts."""
-        after = b""
+    def committed(
+        self, table: str, prefix: bytes = b"", start: bytes = b"", end: bytes | None = None
+    ) -> Iterator[Item]:
+        """Yield committed entries with a prefix, or from `start` up to `end`, in order.
+
+        In slices: no read transaction lasts.
+        """
+        first, after = start, b""
         while table in self._tables:
             with self._begin(table) as txn:
-                items = _forwards(txn.cursor(), prefix, after)
+                items = _forwards(txn.cursor(), prefix, after, first)
                 batch = [item for item, _ in zip(items, range(_SLICE), strict=False)]
+            first = b""
+            if end is not None and batch and batch[-1][0] >= end:
+                yield from (item for item in batch if item[0] < end)
+                return
             yield from batch
             if len(batch) < _SLICE:
                 return
@@ -179,33 +209,35 @@ class Store:
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """Set a value with the next commit; None removes the key."""
         groups = self._pending[table]
-        if table not in self._grouped:
+        size = self._group_bytes.get(table)
+        if size is None:
             groups[b""][key] = value
             return
-        group = key[:GROUP_BYTES]
+        group = key[:size]
         changed = groups.get(group)
         if changed is None:
             changed = groups[group] = {}
         changed[key] = value
 
     def pending_count(self, table: str) -> int:
-        """Return how many changes of a table without groups wait for the next commit."""
-        return len(self._pending[table][b""])
+        """Return how many changes of a table wait for the next commit."""
+        return sum(map(len, self._pending[table].values()))
 
     def changed_keys(self, table: str) -> list[bytes]:
         """Return the keys among the changes that are not committed."""
         both = [changes for changes in (self._writing, self._pending) if changes is not None]
         return [key for changes in both for changed in changes[table].values() for key in changed]
 
-    def seal(self) -> Callable[[], None]:
-        """Close the changes so far; return the function that writes them."""
+    def seal(self) -> SealedStore:
+        """Close the changes so far."""
         if self._writing is not None:
             raise RuntimeError("the commit before has not ended")
         changes, self._pending = self._pending, self._no_changes()
         self._writing = changes
-        return lambda: self._write(changes)
+        return SealedStore(self, changes)
 
-    def _write(self, changes: Changes) -> None:
+    def write(self, changes: Changes) -> None:
+        """Write sealed changes in one transaction."""
         assert self._env is not None
         failpoints.reach("before_commit")
         try:
@@ -234,6 +266,35 @@ class Store:
                     cursor.putmulti(items[start : start + _PUT_AT_ONCE], append=name in self._appended)
 
 
+class SealedStore:
+    """See `gossamer.ports.SealedChanges`. The rows are gathered only if somebody asks: one machine never does."""
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+
+    def by_shard(self) -> dict[int, list[Row]]:
+        """Return the rows that belong to a shard, sorted by table and key."""
+        shards: dict[int, list[Row]] = {}
+        for row in self._rows(SHARDED):
+            shards.setdefault(shard_of(row.key), []).append(row)
+        return shards
+
+    def unsharded(self) -> list[Row]:
+        """Return the rows that belong to the crawl or to this node."""
+        return list(self._rows(UNSHARDED))
+
+    def _rows(self, tables: tuple[str, ...]) -> Iterator[Row]:
+        for table in sorted(tables):
+            groups = self._changes[table]
+            items = [item for changed in groups.values() for item in changed.items()]
+            yield from (Row(table, key, value) for key, value in sorted(items))
+
+    def write(self) -> None:
+        """Make the changes durable."""
+        self._store.write(self._changes)
+
+
 def _some(items: Iterator[Item], changed: Group, count: int) -> list[Item]:
     """Return the first committed entries that no change speaks of."""
     kept: list[Item] = []
@@ -245,8 +306,8 @@ def _some(items: Iterator[Item], changed: Group, count: int) -> list[Item]:
     return kept
 
 
-def _forwards(cursor: Any, prefix: bytes, after: bytes) -> Iterator[Item]:  # noqa: ANN401 - lmdb's cursor
-    start = max(prefix, after)
+def _forwards(cursor: Any, prefix: bytes, after: bytes, first: bytes = b"") -> Iterator[Item]:  # noqa: ANN401 - lmdb's
+    start = max(prefix, after, first)
     if not (cursor.set_range(start) if start else cursor.first()):
         return
     for key, value in cursor.iternext():

@@ -1,17 +1,26 @@
-"""The ledger in memory: for the simulator, for tests, and as the plainest statement of the contract."""
+"""The ledger in memory: for the simulator, for tests, and as the plainest statement of the contract.
+
+Every table is a dict from the row's key (`core/rows`) to the object itself; what was changed since the
+last seal is encoded only if somebody asks for the rows of a commit.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer.core import rows
 from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.dedup.index import NearIndex, index_of
-from gossamer.core.url import host_id as id_of_host
+from gossamer.core.identity import domain_id, shard_of, shard_prefix
+from gossamer.core.identity import host_id as id_of_host
+from gossamer.core.novelty import Quarantine
 from gossamer.core.url import host_of
+from gossamer.ports import Row
 from gossamer.records import (
     Change,
     ChangeKind,
@@ -20,49 +29,76 @@ from gossamer.records import (
     HostId,
     HostRecord,
     QueuedUrl,
+    QueuePosition,
     RobotsRecord,
     Similar,
     UrlId,
     UrlRecord,
     UrlState,
 )
+from gossamer.state import CrawlState, HostEvidence, ShardState
 
 
 class MemoryLedger:
-    """See `gossamer.ports.Ledger` for the contract. `commit` has nothing to do."""
+    """See `gossamer.ports.Ledger` for the contract. Writing a commit has nothing to do."""
 
     def __init__(self) -> None:
-        self._urls: dict[UrlId, UrlRecord] = {}
-        self._queue: defaultdict[HostId, list[tuple[int, int, UrlId]]] = defaultdict(list)
-        self._hosts: dict[HostId, HostRecord] = {}
-        self._domains: dict[str, DomainRecord] = {}
-        self._robots: dict[str, RobotsRecord] = {}
-        self._swapped_out: list[tuple[float, str]] = []
-        self._contents: dict[bytes, ContentRecord] = {}
-        self._changes: list[Change] = []
+        self._tables: dict[str, dict[bytes, Any]] = {table: {} for table in rows.TABLES}
+        self._changed: dict[str, set[bytes]] = {table: set() for table in rows.TABLES}
+        self._queues: defaultdict[HostId, list[QueuePosition]] = defaultdict(list)
+        self._due: list[tuple[int, HostId]] = []  # swapped-out hosts, sorted
         self._near: NearIndex | None = None
+        self._edition = ""
         self._signatures: list[tuple[UrlId, bytes]] = []
-        self._archives: dict[str, int] = {}
-        self._meta: dict[str, bytes] = {}
+        self._next_seq = 1
+        self._last_change = 0
+
+    def _put(self, table: str, key: bytes, value: object) -> None:
+        self._tables[table][key] = value
+        self._changed[table].add(key)
+
+    def _remove(self, table: str, key: bytes) -> None:
+        self._tables[table].pop(key, None)
+        self._changed[table].add(key)
+
+    def _of_shard(self, table: str, shard: int | None) -> list[Any]:
+        return [value for key, value in self._tables[table].items() if shard in (None, shard_of(key))]
+
+    # -- queues -----------------------------------------------------------------------------------
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
         """Queue the URLs whose id was never admitted before; return them."""
         new = []
         for url in urls:
-            if url.id not in self._urls:
-                self._urls[url.id] = record_of(url)
-                insort(self._queue[url.id[:8]], (url.priority, url.seq, url.id))
+            if not self.is_seen(url.id):
+                self._enqueue(url, record_of(url))
                 new.append(url)
         return new
 
+    def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
+        self._put("urls", url.id, record)
+        self._put("queue", rows.queue_key(url), b"")
+        queue = self._queues[url.id[:8]]
+        if url.position not in queue:
+            insort(queue, url.position)
+        state = self.shard_state(shard_of(url.id))
+        state.next_seq = max(state.next_seq, url.seq + 1)
+        self._put("shards", shard_prefix(shard_of(url.id)), state)
+        self._next_seq = max(self._next_seq, state.next_seq)
+
     def is_seen(self, url_id: UrlId) -> bool:
-        """Tell whether a URL was ever admitted."""
-        return url_id in self._urls
+        """Return whether a URL was ever admitted."""
+        return url_id in self._tables["urls"]
+
+    def look_up(self, url_id: UrlId) -> UrlRecord | None:
+        """Return the catalog's row of a URL."""
+        record: UrlRecord | None = self._tables["urls"].get(url_id)
+        return record
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its priority and seq."""
-        base = record or self._urls.get(url.id) or record_of(url)
-        self._urls[url.id] = replace(
+        """Put a URL (back) into its host's queue at its position."""
+        base = record or self.look_up(url.id) or record_of(url)
+        again = replace(
             base,
             state=UrlState.QUEUED,
             priority=url.priority,
@@ -73,116 +109,150 @@ class MemoryLedger:
             not_before=url.not_before,
             https_first=url.https_first,
         )
-        entry = (url.priority, url.seq, url.id)
-        queue = self._queue[url.id[:8]]
-        if entry not in queue:
-            insort(queue, entry)
+        self._enqueue(url, again)
 
     def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
-        """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
-        self._urls[url.id] = record
-        queue = self._queue[url.id[:8]]
-        entry = (url.priority, url.seq, url.id)
-        if entry in queue:
-            queue.remove(entry)
+        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
+        self._put("urls", url.id, record)
+        self._remove("queue", rows.queue_key(url))
+        queue = self._queues[url.id[:8]]
+        if url.position in queue:
+            queue.remove(url.position)
 
-    def read_queue(self, host_id: HostId, after: tuple[int, int] | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host beyond a priority and seq, in order."""
-        queue = self._queue.get(host_id, [])
-        start = 0 if after is None else bisect_right(queue, (*after, b"\xff" * 17))
-        return [
-            queued_from(url_id, host_of(self._urls[url_id].url), self._urls[url_id])
-            for _, _, url_id in queue[start : start + count]
-        ]
+    def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host behind a position, in order."""
+        queue = self._queues.get(host_id, [])
+        start = 0 if after is None else bisect_right(queue, after)
+        return [self._queued(position[2]) for position in queue[start : start + count]]
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
         """Return up to `count` queued URLs of a host from the end of its queue, last first."""
-        return [
-            queued_from(url_id, host_of(self._urls[url_id].url), self._urls[url_id])
-            for _, _, url_id in reversed(self._queue.get(host_id, [])[-count:])
-        ]
+        return [self._queued(position[2]) for position in reversed(self._queues.get(host_id, [])[-count:])]
+
+    def _queued(self, url_id: UrlId) -> QueuedUrl:
+        record: UrlRecord = self._tables["urls"][url_id]
+        return queued_from(url_id, host_of(record.url), record)
 
     def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
-        queue = self._queue.pop(host_id, [])
-        for _, _, url_id in queue:
-            self._urls[url_id] = replace(
-                self._urls[url_id], state=UrlState.DEAD, outcome=outcome, error=error, fetched_at=now
-            )
-        return len(queue)
+        queued = self.read_queue(host_id, None, len(self._queues.get(host_id, [])))
+        for url in queued:
+            record: UrlRecord = self._tables["urls"][url.id]
+            self.finish(url, replace(record, state=UrlState.DEAD, outcome=outcome, error=error, fetched_at=now))
+        return len(queued)
 
-    def look_up(self, url_id: UrlId) -> UrlRecord | None:
-        """Return the catalog's row of a URL."""
-        return self._urls.get(url_id)
+    # -- hosts ------------------------------------------------------------------------------------
 
     def host(self, name: str) -> HostRecord | None:
-        """Return what is known of a host."""
-        return self._hosts.get(id_of_host(name))
+        """Return the record under a host's id."""
+        record: HostRecord | None = self._tables["hosts"].get(id_of_host(name))
+        return record
 
     def domain(self, name: str) -> DomainRecord | None:
         """Return what is known of a registrable domain."""
-        return self._domains.get(name)
+        record: DomainRecord | None = self._tables["domains"].get(domain_id(name))
+        return record
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
         """Return robots.txt of each origin of a host."""
-        return [record for origin, record in self._robots.items() if id_of_host(host_of(origin + "/")) == host_id]
+        return [record for key, record in self._tables["robots"].items() if key.startswith(host_id)]
 
     def put_host(self, record: HostRecord) -> None:
-        """Keep a host."""
-        self._hosts[id_of_host(record.name)] = record
+        """Store a host."""
+        self._put("hosts", id_of_host(record.name), record)
 
     def put_domain(self, record: DomainRecord) -> None:
-        """Keep a registrable domain."""
-        self._domains[record.name] = record
+        """Store a registrable domain."""
+        self._put("domains", domain_id(record.name), record)
 
     def put_robots(self, record: RobotsRecord) -> None:
-        """Keep robots.txt of an origin."""
-        self._robots[record.origin] = record
+        """Store robots.txt of an origin."""
+        self._put("robots", rows.robots_key(record.origin), record)
+
+    def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
+        """Return all hosts."""
+        return iter(self._of_shard("hosts", shard))
+
+    def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
+        """Return all registrable domains."""
+        return iter(self._of_shard("domains", shard))
 
     def swap_out(self, name: str, until: float) -> None:
-        """Let a host sleep until a time."""
-        at = bisect_left(self._swapped_out, (until, name))
-        if self._swapped_out[at : at + 1] != [(until, name)]:
-            self._swapped_out.insert(at, (until, name))
+        """Record that a host is out of memory until a time."""
+        due = rows.microseconds(until), id_of_host(name)
+        if due not in self._due:
+            insort(self._due, due)
+        self._put("swapped_out", rows.swapped_out_key(due[1], due[0]), name)
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
-        """Return up to `count` sleeping hosts whose time has come, soonest first; they sleep no more."""
-        due = [entry for entry in self._swapped_out[:count] if entry[0] <= now]
-        del self._swapped_out[: len(due)]
-        return [name for _, name in due]
+        """Remove and return up to `count` swapped-out hosts that are due, soonest first."""
+        keys = [rows.swapped_out_key(host, at) for at, host in self._due[:count] if at <= rows.microseconds(now)]
+        del self._due[: len(keys)]
+        names: list[str] = [self._tables["swapped_out"][key] for key in keys]
+        for key in keys:
+            self._remove("swapped_out", key)
+        return names
+
+    def take_shard(self, shard: int) -> None:
+        """Begin to own a shard."""
+        known = set(self._due)
+        for key in self._tables["swapped_out"]:
+            due = rows.due_us_of(key), key[10:]
+            if shard_of(key) == shard and due not in known:
+                insort(self._due, due)
+
+    def release_shard(self, shard: int) -> None:
+        """Cease to own a shard."""
+        self._due = [due for due in self._due if shard_of(due[1]) != shard]
 
     def swapped_out(self) -> tuple[int, float]:
-        """Return how many hosts sleep, and when the first is due."""
-        return len(self._swapped_out), self._swapped_out[0][0] if self._swapped_out else float("inf")
+        """Return how many hosts are swapped out, and when the first is due."""
+        return len(self._due), self._due[0][0] / 1e6 if self._due else float("inf")
+
+    # -- evidence ---------------------------------------------------------------------------------
+
+    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
+        """Return the evidence of all hosts that have any."""
+        return iter(self._of_shard("evidence", shard))
+
+    def put_evidence(self, evidence: HostEvidence) -> None:
+        """Store the evidence of a host."""
+        self._put("evidence", id_of_host(evidence.host), evidence)
+
+    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
+        """Return all quarantines, the released ones too."""
+        return (replace(each) for each in self._of_shard("quarantines", shard))
+
+    def put_quarantine(self, quarantine: Quarantine) -> None:
+        """Store a quarantine."""
+        self._put("quarantines", rows.quarantine_key(quarantine), replace(quarantine))
+
+    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
+        """Return the domains elsewhere whose robots.txt lists a sitemap."""
+        return tuple(self._tables["submitters"].get(sitemap, ()))
+
+    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
+        """Store the domains that a sitemap may speak for."""
+        self._put("submitters", sitemap, tuple(domains))
+
+    # -- contents and signatures ------------------------------------------------------------------
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page that had this content."""
-        return self._contents.get(content_hash)
+        record: ContentRecord | None = self._tables["contents"].get(content_hash)
+        return record
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
-        """Name the first page that has this content; return the one that is known already, if any."""
-        first = self._contents.get(content_hash)
+        """Store the first page with this content; return the one that is known already, if any."""
+        first = self.first_with_content(content_hash)
         if first is None:
-            self._contents[content_hash] = page
+            self._put("contents", content_hash, page)
         return first
-
-    def note_change(self, url_id: UrlId, kind: ChangeKind) -> None:
-        """Append to the change feed."""
-        self._changes.append(Change(len(self._changes) + 1, url_id, kind))
-
-    def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed beyond a number, in order."""
-        return self._changes[after : after + count]
-
-    def last_change(self) -> int:
-        """Return the number of the last entry of the change feed."""
-        return len(self._changes)
 
     def use_signatures(self, edition: str) -> None:
         """Compare by signatures of this edition."""
-        known = self._meta.get("signatures", b"").decode()
-        if known != edition or self._near is None:
-            self._meta["signatures"] = edition.encode()
+        if self._edition != edition or self._near is None:
+            self._edition = edition
             self._near, self._signatures = index_of(edition), []
 
     def most_similar(self, signature: bytes) -> Similar | None:
@@ -192,41 +262,119 @@ class MemoryLedger:
         return Similar(self._signatures[match.number][0], match.similarity) if match is not None else None
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:
-        """Keep the signature of a page that repeats no other."""
+        """Store the signature of a page that repeats no other."""
         assert self._near is not None, "use_signatures comes first"
         self._near.add(len(self._signatures), signature)
         self._signatures.append((url_id, signature))
 
+    # -- the change feed, archives, state ---------------------------------------------------------
+
+    def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed."""
+        shard = shard_of(url_id)
+        self._last_change += 1
+        state = self.shard_state(shard)
+        state.last_change = self._last_change
+        self._put("shards", shard_prefix(shard), state)
+        self._put("changes", rows.change_key(shard, self._last_change), rows.encode_change(url_id, kind))
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed behind a number, in order."""
+        entries = [rows.decode_change(key, value) for key, value in self._tables["changes"].items()]
+        return sorted((entry for entry in entries if entry.seq > after), key=lambda entry: entry.seq)[:count]
+
+    def last_change(self) -> int:
+        """Return the greatest number in the change feed."""
+        return self._last_change
+
     def put_archive_end(self, file: str, end: int) -> None:
-        """Note how far an archive file belongs to what is committed."""
-        self._archives[file] = max(end, self._archives.get(file, 0))
+        """Record how far an archive file belongs to what the next commit makes durable."""
+        self._put("archives", file.encode(), max(end, self._tables["archives"].get(file.encode(), 0)))
 
     def archive_ends(self) -> dict[str, int]:
         """Return the committed length of every archive file."""
-        return dict(self._archives)
+        return {name.decode(): end for name, end in self._tables["archives"].items()}
 
-    def get_meta(self, name: str) -> bytes | None:
-        """Return a named value."""
-        return self._meta.get(name)
+    def crawl_state(self) -> CrawlState | None:
+        """Return the crawl's state, or None if no crawl was begun here."""
+        value = self._tables["meta"].get(rows.CRAWL_KEY)
+        return None if value is None else rows.decode_crawl(value)
 
-    def put_meta(self, name: str, value: bytes) -> None:
-        """Keep a named value."""
-        self._meta[name] = value
+    def put_crawl_state(self, state: CrawlState) -> None:
+        """Store the crawl's state, as it is at this moment."""
+        self._put("meta", rows.CRAWL_KEY, rows.encode(state))
 
-    def hosts(self) -> Iterator[HostRecord]:
-        """Return all hosts."""
-        return iter(list(self._hosts.values()))
+    def shard_state(self, shard: int) -> ShardState:
+        """Return the state of a shard."""
+        state: ShardState = self._tables["shards"].get(shard_prefix(shard)) or ShardState()
+        return state
 
-    def domains(self) -> Iterator[DomainRecord]:
-        """Return all registrable domains."""
-        return iter(list(self._domains.values()))
+    def next_seq(self) -> int:
+        """Return the greatest `next_seq` of all shards."""
+        return self._next_seq
 
     def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the catalog, or a host's part of it, in order of id."""
-        return iter(sorted(item for item in self._urls.items() if item[0].startswith(host_id or b"")))
+        return iter(sorted(item for item in self._tables["urls"].items() if item[0].startswith(host_id or b"")))
+
+    # -- commit -----------------------------------------------------------------------------------
+
+    def seal(self) -> SealedMemory:
+        """Close the changes so far."""
+        changed, self._changed = self._changed, {table: set() for table in rows.TABLES}
+        return SealedMemory(
+            {table: {key: _sealed(self._tables[table].get(key)) for key in keys} for table, keys in changed.items()}
+        )
 
     def commit(self) -> None:
-        """Do nothing: memory is as durable as it gets."""
+        """Do what a commit does: the changes so far are closed."""
+        self.seal().write()
+
+    def pending_count(self) -> int:
+        """Return how many rows wait for the next commit."""
+        return sum(map(len, self._changed.values()))
 
     def close(self) -> None:
-        """Do nothing."""
+        """Commit."""
+        self.commit()
+
+
+class SealedMemory:
+    """See `gossamer.ports.SealedChanges`."""
+
+    def __init__(self, changes: dict[str, dict[bytes, Any]]) -> None:
+        self._changes = changes
+
+    def by_shard(self) -> dict[int, list[Row]]:
+        """Return the rows that belong to a shard, sorted by table and key."""
+        shards: dict[int, list[Row]] = {}
+        for row in self._rows(rows.SHARDED):
+            shards.setdefault(shard_of(row.key), []).append(row)
+        return shards
+
+    def unsharded(self) -> list[Row]:
+        """Return the rows that belong to the crawl or to this node."""
+        return self._rows(rows.UNSHARDED)
+
+    def _rows(self, tables: Sequence[str]) -> list[Row]:
+        return [
+            Row(table, key, None if value is None else _encoded(table, value))
+            for table in sorted(tables)
+            for key, value in sorted(self._changes[table].items(), key=lambda item: item[0])
+        ]
+
+    def write(self) -> None:
+        """Do nothing: memory is as durable as it gets."""
+
+
+def _sealed(value: object) -> object:
+    """Return a row's object as it is now: hosts and domains are shared with the frontier and go on changing."""
+    return replace(value) if isinstance(value, HostRecord | DomainRecord | ShardState) else value
+
+
+def _encoded(table: str, value: Any) -> bytes:  # noqa: ANN401 - a row of any table
+    if isinstance(value, bytes):
+        return value
+    if table == "archives":
+        return int(value).to_bytes(8, "big")
+    return value.encode() if table == "swapped_out" else rows.encode(value)

@@ -31,16 +31,10 @@ class Totals(Struct):
     links: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    next_seq: int = 1
     runs: int = 0
     outcomes: dict[str, int] = {}
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
-
-    def become(self, other: Totals) -> None:
-        """Take over all counts of another."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(other, name))
 
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
         """Count one request and its answer."""

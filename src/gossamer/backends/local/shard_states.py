@@ -1,0 +1,95 @@
+"""The state of every shard: the next sequence number, and the change feed.
+
+Both numbers are given from one counter over all shards that are here and recorded with the shard they
+were given in (see `ShardState`). So `changes` can return the entries of all shards in the order in
+which they happened, by merging the shards: one seek for each that has entries behind the number asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import islice
+
+from gossamer.backends.local.store import Item, Store
+from gossamer.core.identity import shard_of, shard_prefix
+from gossamer.core.rows import change_key, decode_change, decode_shard, encode, encode_change
+from gossamer.records import Change, ChangeKind, UrlId
+from gossamer.state import ShardState
+
+_CHUNK = 64  # entries of one shard that are read at a time while shards are merged
+
+
+class ShardStates:
+    """The shards' rows, live, and the change feed whose numbers they hold."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._states: dict[int, ShardState] = {}
+        self._changed: set[int] = set()
+        self.next_seq = 1
+        self.last_change = 0
+
+    def open(self) -> None:
+        """Read what is committed."""
+        for key, value in self._store.committed("shards"):
+            state = self._states[shard_of(key)] = decode_shard(value)
+            self.next_seq = max(self.next_seq, state.next_seq)
+            self.last_change = max(self.last_change, state.last_change)
+
+    def of(self, shard: int) -> ShardState:
+        """Return the live state of a shard."""
+        state = self._states.get(shard)
+        if state is None:
+            state = self._states[shard] = ShardState()
+        return state
+
+    def record_seq(self, url_id: UrlId, seq: int) -> None:
+        """Record that a number was given to a URL."""
+        shard = shard_of(url_id)
+        state = self.of(shard)
+        if seq >= state.next_seq:
+            state.next_seq = seq + 1
+            self._changed.add(shard)
+            if seq >= self.next_seq:
+                self.next_seq = seq + 1
+
+    def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed."""
+        shard = shard_of(url_id)
+        self.last_change += 1
+        self.of(shard).last_change = self.last_change
+        self._changed.add(shard)
+        self._store.put("changes", change_key(shard, self.last_change), encode_change(url_id, kind))
+
+    def seal(self) -> None:
+        """Put what has changed among the store's changes."""
+        for shard in self._changed:
+            self._store.put("shards", shard_prefix(shard), encode(self._states[shard]))
+        self._changed.clear()
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed behind a number, in order."""
+        heap: list[tuple[int, Item, Iterator[Item]]] = []
+        for shard, state in self._states.items():
+            if state.last_change > after:
+                entries = self._entries(shard, after)
+                if (entry := next(entries, None)) is not None:
+                    heap.append((int.from_bytes(entry[0][2:], "big"), entry, entries))
+        heapify(heap)
+        return [decode_change(*entry) for entry in islice(_merged(heap), count)]
+
+    def _entries(self, shard: int, after: int) -> Iterator[Item]:
+        prefix, bound = shard_prefix(shard), change_key(shard, after)
+        while entries := self._store.first("changes", prefix, bound, _CHUNK):
+            yield from entries
+            bound = entries[-1][0]
+
+
+def _merged(heap: list[tuple[int, Item, Iterator[Item]]]) -> Iterator[Item]:
+    """Yield entries in the order of their numbers, which are unique."""
+    while heap:
+        _, entry, entries = heappop(heap)
+        yield entry
+        if (following := next(entries, None)) is not None:
+            heappush(heap, (int.from_bytes(following[0][2:], "big"), following, entries))

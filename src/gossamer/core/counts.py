@@ -1,0 +1,63 @@
+"""How many URLs are queued, and how many pages are done or under way? The counts that limits are judged by.
+
+Each is changed by one method here and nowhere else: the total, and its part in the record of the host.
+Invariant: `queued` is the sum of `HostRecord.queued` over all hosts of the shards that are owned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.workbench import HostSlot
+from gossamer.records import HostRecord
+
+
+@dataclass(slots=True)
+class Counts:
+    """The counts of one frontier."""
+
+    queued: int = 0  # URLs in the ledger that wait or are in flight
+    pages: int = 0  # fetched successfully, over all runs
+    pages_in_flight: int = 0
+
+    def enqueue(self, record: HostRecord, count: int = 1) -> None:
+        """Count URLs that were queued at a host; a negative count removes them."""
+        record.queued += count
+        self.queued += count
+
+    @staticmethod
+    def enqueue_stored(record: HostRecord, count: int) -> None:
+        """Count URLs queued at a host whose shard is not owned yet: `load` counts them when it is."""
+        record.queued += count
+
+    def load(self, record: HostRecord) -> None:
+        """Count what is queued at a host of a shard that was taken."""
+        self.queued += record.queued
+
+    def unload(self, record: HostRecord) -> None:
+        """Forget what is queued at a host of a shard that was released."""
+        self.queued -= record.queued
+
+    def begin_page(self, host: HostSlot) -> None:
+        """Count an order for a page that goes out."""
+        self._change_in_flight(host, 1)
+
+    def end_page(self, host: HostSlot) -> None:
+        """Count an order for a page that ended, however it ended."""
+        self._change_in_flight(host, -1)
+
+    def _change_in_flight(self, host: HostSlot, step: int) -> None:
+        self.pages_in_flight += step
+        host.pages_in_flight += step
+        host.domain.pages_in_flight += step
+
+    def add_page(self, host: HostSlot) -> None:
+        """Count a page that was fetched successfully."""
+        self.pages += 1
+        host.record.pages += 1
+        host.domain.pages += 1
+
+    def is_page_limit_reached(self, limits: FrontierLimits) -> bool:
+        """Return whether pages and what is in flight reach the limit: what is in flight may still fail."""
+        return limits.max_pages is not None and self.pages + self.pages_in_flight >= limits.max_pages

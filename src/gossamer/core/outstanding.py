@@ -1,0 +1,59 @@
+"""Which orders are out, and which names are being looked up? Each takes one of the connections."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.core.workbench import HostSlot, RobotsRequest
+from gossamer.records import Order, QueuedUrl
+
+
+class OutstandingOrder(Struct):
+    """An order that has not ended: for a page (`url`) or for a robots.txt (`robots`)."""
+
+    order: Order
+    host: HostSlot
+    url: QueuedUrl | None
+    robots: RobotsRequest | None
+    is_sent: bool = False
+    next_at_before: float = 0.0  # of its host, when it was sent
+    next_at_held: float = 0.0  # since, as long as nobody knows when it arrived; 0: not reported as sent
+
+
+class Outstanding:
+    """The orders that are out, by number, and the look-ups."""
+
+    def __init__(self) -> None:
+        self._orders: dict[int, OutstandingOrder] = {}
+        self._lookups: set[str] = set()
+        self.next_id = 1
+
+    @property
+    def count(self) -> int:
+        """Requests out and names being looked up."""
+        return len(self._orders) + len(self._lookups)
+
+    def add(self, out: OutstandingOrder) -> None:
+        """Record an order that goes out; its id is `next_id`."""
+        self._orders[out.order.id] = out
+        self.next_id += 1
+
+    def get(self, order_id: int) -> OutstandingOrder | None:
+        """Return an order that is out."""
+        return self._orders.get(order_id)
+
+    def remove(self, order_id: int) -> OutstandingOrder:
+        """Remove and return an order that has ended."""
+        return self._orders.pop(order_id)
+
+    def orders(self) -> list[Order]:
+        """Return all orders that are out."""
+        return [out.order for out in self._orders.values()]
+
+    def begin_lookup(self, host: str) -> None:
+        """Record a name that is being looked up."""
+        self._lookups.add(host)
+
+    def end_lookup(self, host: str) -> None:
+        """Record that a look-up has ended; its host may have been released in the meantime."""
+        self._lookups.discard(host)

@@ -1,0 +1,141 @@
+"""The ledger's format: tables, keys and encodings, the same in every store.
+
+Keys are big-endian, so that the order of bytes is the order of meaning. Tables with a shard
+(everything but the last four) begin with its 12 bits, so a shard is a key range in each of them:
+
+    urls         URL id 16                                       UrlRecord: the catalog and the exact seen set
+    queue        host id 8, priority 4, seq 8, key hash 8        nothing: what waits, a host's URLs in order
+    hosts        host id 8                                       HostRecord
+    domains      domain id 8                                     DomainRecord
+    robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
+    evidence     host id 8                                       HostEvidence
+    quarantines  host id 8, xxh3_64 of the pattern 8             Quarantine
+    submitters   URL id of a sitemap 16                          domains that it may speak for
+    swapped_out  shard 2, due time in µs 8, host id 8            host name
+    changes      shard 2, number 8                               kind 1, URL id 16: the change feed
+    shards       shard 2                                         ShardState
+    contents     content hash 16                                 ContentRecord: the first page that had it
+    signatures   page number 8                                   URL id 16, signature
+    archives     file name                                       committed length 8
+    meta         name                                            `crawl`: CrawlState; format, edition of signatures
+
+Values are MessagePack. A field that is added at the end of a record, with a default, is no change of format.
+To add a table: name it here, and give the ledgers the methods that read and write it.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+
+import msgspec
+from xxhash import xxh3_64_digest
+
+from gossamer.core.identity import host_id, shard_of, shard_prefix
+from gossamer.core.novelty import Quarantine
+from gossamer.core.url import host_of
+from gossamer.records import (
+    Change,
+    ChangeKind,
+    ContentRecord,
+    DomainRecord,
+    HostId,
+    HostRecord,
+    QueuedUrl,
+    QueuePosition,
+    RobotsRecord,
+    UrlId,
+    UrlRecord,
+)
+from gossamer.state import CrawlState, HostEvidence, ShardState
+
+FORMAT = b"2"
+SHARDED = (
+    "urls",
+    "queue",
+    "hosts",
+    "domains",
+    "robots",
+    "evidence",
+    "quarantines",
+    "submitters",
+    "swapped_out",
+    "changes",
+    "shards",
+)
+UNSHARDED = ("contents", "signatures", "archives", "meta")
+TABLES = SHARDED + UNSHARDED
+CRAWL_KEY = b"crawl"
+FORMAT_KEY = b"format"
+_PRIORITY_OFFSET = 1 << 31
+_MIN_PRIORITY = -_PRIORITY_OFFSET
+_KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
+_pack_position = Layout(">IQ").pack
+
+encode = msgspec.msgpack.Encoder().encode
+decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
+decode_host = msgspec.msgpack.Decoder(HostRecord).decode
+decode_domain = msgspec.msgpack.Decoder(DomainRecord).decode
+decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
+decode_evidence = msgspec.msgpack.Decoder(HostEvidence).decode
+decode_quarantine = msgspec.msgpack.Decoder(Quarantine).decode
+decode_names = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+decode_shard = msgspec.msgpack.Decoder(ShardState).decode
+decode_content = msgspec.msgpack.Decoder(ContentRecord).decode
+decode_crawl = msgspec.msgpack.Decoder(CrawlState).decode
+
+
+def queue_key(url: QueuedUrl) -> bytes:
+    """Return the key of a queued URL."""
+    return url.id[:8] + _pack_position(url.priority + _PRIORITY_OFFSET, url.seq) + url.id[8:]
+
+
+def queue_bound(host: HostId, after: QueuePosition | None) -> bytes:
+    """Return the key behind which a host's queue is read."""
+    if after is None or after[0] < _MIN_PRIORITY:
+        return host
+    return host + _pack_position(after[0] + _PRIORITY_OFFSET, after[1]) + after[2][8:]
+
+
+def queued_id(key: bytes) -> UrlId:
+    """Return the URL that an entry of the queue stands for."""
+    return key[:8] + key[-8:]
+
+
+def robots_key(origin: str) -> bytes:
+    """Return the key of an origin's robots.txt."""
+    return host_id(host_of(origin + "/")) + xxh3_64_digest(origin.encode())
+
+
+def quarantine_key(quarantine: Quarantine) -> bytes:
+    """Return the key of a quarantine."""
+    return host_id(quarantine.host) + xxh3_64_digest(quarantine.pattern.encode())
+
+
+def microseconds(at: float) -> int:
+    """Return a time as it is stored: rounded, not cut, since a time that was read back must find its entry due."""
+    return round(at * 1e6)
+
+
+def swapped_out_key(host: HostId, until_us: int) -> bytes:
+    """Return the key of a swapped-out host."""
+    return shard_prefix(shard_of(host)) + until_us.to_bytes(8, "big") + host
+
+
+def due_us_of(key: bytes) -> int:
+    """Return when a swapped-out host is due."""
+    return int.from_bytes(key[2:10], "big")
+
+
+def change_key(shard: int, number: int) -> bytes:
+    """Return the key of an entry of the change feed."""
+    return shard_prefix(shard) + number.to_bytes(8, "big")
+
+
+def encode_change(url_id: UrlId, kind: ChangeKind) -> bytes:
+    """Return the row of an entry of the change feed."""
+    return _KINDS[kind] + url_id
+
+
+def decode_change(key: bytes, value: bytes) -> Change:
+    """Return an entry of the change feed."""
+    return Change(int.from_bytes(key[2:], "big"), value[1:], ChangeKind(value[0]))

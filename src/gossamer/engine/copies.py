@@ -1,0 +1,46 @@
+"""Is a page a copy of another, exactly or nearly? The first one is stored, later ones refer to it."""
+
+from __future__ import annotations
+
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.near_duplicates import NearDuplicates
+from gossamer.ports import Ledger
+from gossamer.records import ContentRecord, QueuedUrl, Result
+from gossamer.state import CrawlState
+
+
+class Copies:
+    """Marks pages that repeat another."""
+
+    def __init__(self, ledger: Ledger, near: NearDuplicates, emitter: EventEmitter, state: CrawlState) -> None:
+        self._ledger = ledger
+        self._near = near
+        self._events = emitter
+        self._state = state
+
+    def is_copy(self, url: QueuedUrl, result: Result) -> bool:
+        """Return whether a page repeats another; which one is written into `result`. Call before its row is written."""
+        if self._is_duplicate(url, result):
+            self._state.totals.duplicates += 1
+            return True
+        is_near = self._near.note(url, result)
+        self._state.totals.near_duplicates += is_near
+        return is_near
+
+    def _is_duplicate(self, url: QueuedUrl, result: Result) -> bool:
+        if not result.content_hash:
+            return False
+        page = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest)
+        first = self._ledger.put_content(result.content_hash, page)
+        if first is None or first.url_id == url.id:
+            return False
+        result.duplicate_of = first.url_id
+        return True
+
+    def emit(self, url: QueuedUrl, result: Result, now: float) -> None:
+        """Emit the event of a page that repeats another."""
+        if result.duplicate_of:
+            self._events.duplicate(url, result, now)
+        elif result.near_duplicate_of:
+            first = self._ledger.look_up(result.near_duplicate_of)
+            self._events.near_duplicate(url, result, first.url if first is not None else "", now)

@@ -1,0 +1,80 @@
+"""The first pass for breadth, between core and ledger: reserves are stored, a failed domain tries the next one."""
+
+from __future__ import annotations
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.first_pass import FirstPass
+from gossamer.core.intake import Intake, LinkContext
+from gossamer.engine.admission import Admission
+from gossamer.ports import HostStore
+from gossamer.records import DomainRecord, HostRecord, Source
+
+
+class FirstPassProgress:
+    """How far the first pass is. Does nothing in a crawl without one."""
+
+    def __init__(self, intake: Intake, ledger: HostStore, admission: Admission, *, continues: bool) -> None:
+        self._intake = intake
+        self._ledger = ledger
+        self._admission = admission
+        self._continues = continues  # after the target, with the normal policy
+        self.is_target_reached = False
+
+    @property
+    def _pass(self) -> FirstPass | None:
+        return self._intake.first_pass
+
+    @property
+    def is_running(self) -> bool:
+        """Whether links are refused because of the first pass."""
+        return self._pass is not None
+
+    def load(self, shard: int | None) -> None:
+        """Go on with what an earlier run reached and had in reserve."""
+        if self._pass is None:
+            return
+        for domain in self._ledger.domains(shard):
+            if domain.pages:
+                self._pass.reach(domain.name)
+            self._pass.restore(domain.name, domain.reserves)
+        self._check_target()
+
+    def load_host(self, host: HostRecord) -> None:
+        """Count what is queued at a host."""
+        if self._pass is not None and host.queued:
+            self._pass.queue(host.domain, host.queued)
+
+    def save(self) -> None:
+        """Put changed reserves among the ledger's pending changes."""
+        if self._pass is None:
+            return
+        for name, reserves in self._pass.take_changed().items():
+            record = self._ledger.domain(name) or DomainRecord(name)
+            record.reserves = reserves
+            self._ledger.put_domain(record)
+
+    def reach(self, domain: str) -> None:
+        """Record that a domain has its first page."""
+        if self._pass is not None:
+            self._pass.reach(domain)
+            self._check_target()
+
+    def _check_target(self) -> None:
+        if self._pass is not None and self._pass.is_over:
+            if self._continues:
+                self.save()
+                self._intake.first_pass = None
+            else:
+                self.is_target_reached = True
+
+    def fail(self, host: str, now: float) -> None:
+        """Record that a queued URL brought no page; queue a reserve of its domain if nothing else is queued there."""
+        first_pass = self._pass
+        if first_pass is None:
+            return
+        reserve = first_pass.fail(registrable_domain(host))
+        while reserve is not None:
+            link, depth = reserve
+            if self._admission.offer([link], LinkContext(depth=depth, source=Source.REDIRECT), now):
+                return
+            reserve = first_pass.fail(registrable_domain(host))

@@ -1,0 +1,98 @@
+"""What does a page lead to? Links, the entries of a sitemap, the target of a redirect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.intake import LinkContext, Refused
+from gossamer.core.url import link_to
+from gossamer.engine.admission import Admission
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.rules import CrawlRules
+from gossamer.engine.scope_record import ScopeRecord
+from gossamer.ports import EvidenceStore
+from gossamer.records import SITEMAP_INDEX, Link, OrderKind, Outcome, QueuedUrl, Result, Source
+from gossamer.state import CrawlState
+
+MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_REDIRECT = Outcome.REDIRECT
+_PAGE = OrderKind.PAGE
+_SITEMAP = OrderKind.SITEMAP
+
+
+class LinkFollowing:
+    """Offers what pages lead to."""
+
+    def __init__(
+        self,
+        rules: CrawlRules,
+        ledger: EvidenceStore,
+        admission: Admission,
+        scope: ScopeRecord,
+        *,
+        emitter: EventEmitter,
+        state: CrawlState,
+    ) -> None:
+        self._rules = rules
+        self._ledger = ledger
+        self._admission = admission
+        self._scope = scope
+        self._events = emitter
+        self._state = state
+
+    def probe(self, url: QueuedUrl, link: Link, now: float) -> None:
+        """Offer a URL that no site has, to learn how a host says "not found"."""
+        self._admission.offer([link], LinkContext(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
+
+    def follow(self, url: QueuedUrl, result: Result, is_copy: bool, now: float) -> int:
+        """Offer what a page leads to; return how many new URLs were queued."""
+        if result.outcome is _REDIRECT:
+            return self._follow_redirect(url, result.redirect_to, now)
+        if not result.links or (is_copy and not self._rules.follows_duplicates):
+            return 0
+        if url.kind is _SITEMAP:
+            return self._follow_sitemap(url, result, now)
+        context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url)
+        new = self._admission.offer(result.links, context, now)
+        result.links_final = self._admission.links_final
+        return len(new)
+
+    def _follow_sitemap(self, url: QueuedUrl, result: Result, now: float) -> int:
+        kind = _SITEMAP if result.content_type == SITEMAP_INDEX else _PAGE
+        if kind is _SITEMAP and url.depth >= MAX_SITEMAP_DEPTH:
+            return 0
+        found_on = url.url if kind is _PAGE else ""
+        context = LinkContext(depth=url.depth + 1, source=Source.SITEMAP, parent=url.id, kind=kind, found_on=found_on)
+        links = self._submitted(url, result.links, now)
+        return len(self._admission.offer(links, context, now, result.lastmods))
+
+    def _submitted(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
+        """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
+        domains = {registrable_domain(sitemap.host), *self._ledger.submitters(sitemap.id)}
+        foreign = [link for link in links if registrable_domain(link.host) not in domains]
+        for link in foreign:
+            self._events.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)
+        self._state.totals.excluded += len(foreign)
+        return [link for link in links if registrable_domain(link.host) in domains] if foreign else list(links)
+
+    def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
+        link = link_to(target)
+        if url.depth == 0 and url.kind is _PAGE and url.source in (Source.SEED, Source.REDIRECT):
+            self._scope.join(link)
+        if link.id == url.id:
+            # Only the spelling differs (a tracking parameter dropped, say): the same URL, asked for as told.
+            self._admission.requeue(replace(url, url=target, hops=url.hops + 1, source=Source.REDIRECT), now)
+            return 1
+        context = LinkContext(
+            depth=url.depth,
+            source=Source.REDIRECT,
+            parent=url.id,
+            hops=url.hops + 1,
+            kind=url.kind,
+            found_on=url.url,
+        )
+        return len(self._admission.offer([link], context, now))

@@ -1,0 +1,67 @@
+"""What follows from an answer to a request for a page or a sitemap: its row, copies, evidence, links, an event."""
+
+from __future__ import annotations
+
+from gossamer.core.catalog import change_of, settled_record
+from gossamer.core.commands import Effects
+from gossamer.engine.copies import Copies
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.evidence import NOTHING, Evidence
+from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.rules import CrawlRules
+from gossamer.ports import QueueStore
+from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
+
+MAX_USAGE_CHARS = 1000
+# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+
+
+class PageResults:
+    """Records what came of requests for pages and sitemaps."""
+
+    def __init__(
+        self,
+        rules: CrawlRules,
+        ledger: QueueStore,
+        *,
+        copies: Copies,
+        links: LinkFollowing,
+        evidence: Evidence,
+        emitter: EventEmitter,
+    ) -> None:
+        self._rules = rules
+        self._ledger = ledger
+        self._copies = copies
+        self._links = links
+        self._evidence = evidence
+        self._events = emitter
+
+    def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
+        """Record the end of a request for a page that is not tried again."""
+        is_page, host = effects.is_page, effects.hosts[0]
+        is_copy = self._copies.is_copy(url, result) if is_page else False
+        before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
+        if effects.usage:
+            stated = [*effects.usage, result.usage] if result.usage else effects.usage
+            result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
+        self._ledger.finish(url, settled_record(url, effects.state or UrlState.DONE, result, before))
+        shown = self._evidence.record_page(url, result, host, now) if is_page else NOTHING
+        if url.kind is _PAGE:
+            change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
+            if change is not None:
+                self._ledger.record_change(url.id, change)
+        new = 0 if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
+        self._evidence.record_novelty(url, result, host, is_copy=bool(result.duplicate_of), now=now)
+        if shown.probe is not None:
+            self._links.probe(url, shown.probe, now)
+        self._events.page(order, url, result, new, now)
+        if is_copy:
+            self._copies.emit(url, result, now)
+
+    def record_retry(self, order: Order, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
+        """Record a request that failed and is tried again."""
+        if result.outcome is not _WORKER_LOST:
+            self._ledger.requeue(retry)
+        self._events.retry(order, url, result, retry.not_before - now, now)

@@ -1,0 +1,130 @@
+"""How queued URLs leave the queue unfetched: forbidden, evicted, opted out, held, or without a host.
+
+Each leaves a row in the catalog that says why. One method changes queue, catalog and counts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nlargest
+
+from gossamer.core.catalog import record_of
+from gossamer.core.commands import Denied, KillQueue
+from gossamer.core.frontier import Frontier
+from gossamer.core.identity import host_id
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.scope_record import ScopeRecord
+from gossamer.ports import FrontierStore
+from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.state import CrawlState
+
+_BATCH = 1000
+_LONGEST_QUEUES = 16  # that are shortened at a time
+
+
+class Removal:
+    """The ways out of the queue that are no fetch."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        ledger: FrontierStore,
+        *,
+        hosts: HostDirectory,
+        scope: ScopeRecord,
+        emitter: EventEmitter,
+        state: CrawlState,
+    ) -> None:
+        self._frontier = frontier
+        self._ledger = ledger
+        self._hosts = hosts
+        self._scope = scope
+        self._events = emitter
+        self._state = state
+
+    def kill(self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = "") -> int:
+        """Move queued URLs of a host to the dead letters; return how many could be, which are not in flight."""
+        if self._frontier.knows(host):
+            gone = self._frontier.forget(host, urls, now)
+            record = self._frontier.record_of(host)
+        else:
+            gone = list(urls)
+            record = self._ledger.host(host)
+            if record is not None:
+                self._frontier.counts.enqueue(record, -len(gone))
+        for url in gone:
+            row = record_of(url)
+            row.state, row.outcome, row.error, row.fetched_at = UrlState.DEAD, outcome.value, error, now
+            self._ledger.finish(url, row)
+        self._state.totals.dead += len(gone)
+        if record is not None:
+            self._ledger.put_host(record)
+        return len(gone)
+
+    def kill_queue(self, command: KillQueue, now: float) -> int:
+        """Move all that is queued at a host without address to the dead letters; return how many."""
+        record, outcome, error = command.host, command.outcome, command.error
+        killed = self._ledger.kill_queue(host_id(record.name), outcome.value, error, now)
+        self._state.totals.dead += killed
+        self._ledger.put_host(record)
+        self._events.host_dead(record.name, outcome, error, killed, now)
+        return killed
+
+    # -- eviction ---------------------------------------------------------------------------------
+
+    def evict_excess(self, max_queued: int, now: float) -> None:
+        """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
+        over = self._frontier.counts.queued - max_queued
+        if over <= 0:
+            return
+        over += max_queued // 100
+        evicted = 1
+        while over > 0 and evicted:  # what is in flight or swapped out stays
+            evicted = 0
+            for record in nlargest(_LONGEST_QUEUES, self._frontier.view.records(), key=lambda host: host.queued):
+                count = min(over - evicted, max(1, record.queued // 2))
+                evicted += self._kill_last(record.name, count, Outcome.EVICTED, now)
+            over -= evicted
+
+    def _kill_last(self, host: str, count: int, outcome: Outcome, now: float) -> int:
+        last = self._ledger.last(host_id(host), count) if count > 0 else []
+        return self.kill(host, last, outcome, now) if last else 0
+
+    # -- robots.txt -------------------------------------------------------------------------------
+
+    def record_denied(self, denied: Denied, now: float) -> None:
+        """Finish a URL that robots.txt forbids: it is done, since the answer is known."""
+        url = denied.url
+        row = record_of(url)
+        row.state, row.outcome, row.fetched_at = UrlState.DONE, Outcome.ROBOTS_DENIED.value, now
+        row.error = f"line {denied.decision.line_number}: {denied.decision.line}"
+        self._ledger.finish(url, row)
+        host = self._frontier.record_of(url.host)
+        if host is not None:
+            self._ledger.put_host(host)
+        self._state.totals.robots_disallowed += 1
+        self._events.denied(denied, now)
+
+    # -- opting out -------------------------------------------------------------------------------
+
+    def opt_out(self, names: frozenset[str], now: float) -> None:
+        """Leave these hosts and domains alone from now on: what is queued there goes to the dead letters."""
+        for name in sorted(names ^ self._hosts.opted_out):
+            self._events.opted_out(name, name not in names, now)
+        self._hosts.set_opted_out(names)
+        self._scope.block(names)
+        for record in list(self._ledger.hosts()):
+            is_blocked = self._hosts.has_opted_out(record)
+            if record.is_blocked is not is_blocked or (is_blocked and record.queued):
+                self._block(self._frontier.record_of(record.name) or record, is_blocked, now)
+
+    def _block(self, record: HostRecord, is_blocked: bool, now: float) -> None:
+        if self._frontier.knows(record.name):
+            self._frontier.block(record.name, is_blocked, now)
+        else:
+            record.is_blocked = is_blocked
+        self._ledger.put_host(record)
+        gone = 1
+        while is_blocked and gone:
+            gone = self._kill_last(record.name, _BATCH, Outcome.OPTED_OUT, now)

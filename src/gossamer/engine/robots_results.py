@@ -1,0 +1,115 @@
+"""What follows from an answer to a request for robots.txt: rules are stored, sitemaps offered, https given up."""
+
+from __future__ import annotations
+
+from gossamer.core.catalog import record_of
+from gossamer.core.commands import Effects
+from gossamer.core.domains import registrable_domain
+from gossamer.core.identity import host_id
+from gossamer.core.intake import LinkContext
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
+from gossamer.core.url import canonical, host_of, link_to
+from gossamer.core.workbench import OriginRules
+from gossamer.engine.admission import Admission
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.rules import CrawlRules
+from gossamer.engine.scope_record import ScopeRecord
+from gossamer.ports import FrontierStore
+from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
+from gossamer.telemetry.events import EventName
+
+MAX_SITEMAPS = 100  # that one robots.txt may list
+MAX_SUBMITTERS = 100  # domains elsewhere that one sitemap may speak for
+
+
+class RobotsResults:
+    """Records what came of robots.txt requests."""
+
+    def __init__(
+        self,
+        rules: CrawlRules,
+        ledger: FrontierStore,
+        *,
+        admission: Admission,
+        first_pass: FirstPassProgress,
+        scope: ScopeRecord,
+        emitter: EventEmitter,
+    ) -> None:
+        self._rules = rules
+        self._ledger = ledger
+        self._admission = admission
+        self._first_pass = first_pass
+        self._scope = scope
+        self._events = emitter
+
+    def record(self, order: Order, result: Result, effects: Effects, now: float) -> None:
+        """Record the end of a request for robots.txt."""
+        origin, robots = effects.robots_origin, effects.robots
+        self._events.robots(order, result, origin, now)
+        if robots is not None and not robots.is_unreachable and not robots.is_stand_in:
+            self._store(origin, robots, result, now)
+        self._warn_of_absurd(order, result, robots, now)
+        for url in effects.fallbacks:
+            self._fall_back(url, result, now)
+        self._offer_sitemaps(effects.sitemaps, origin, now)
+
+    def recall(self, record: RobotsRecord, now: float) -> None:
+        """Offer the sitemaps of a robots.txt that was read back from the archive, as if it had just arrived."""
+        rules = parse_robots(record.body, self._rules.robots_token)
+        self._offer_sitemaps(list(rules.sitemaps), record.origin, now)
+
+    def _warn_of_absurd(self, order: Order, result: Result, robots: OriginRules | None, now: float) -> None:
+        """Warn of a redirect loop, which counts as no robots.txt, and of a delay over an hour, which counts as one."""
+        if robots is None:
+            return
+        reason = "robots_loop" if result.outcome is Outcome.REDIRECT else ""
+        if robots.rules is not None and robots.rules.crawl_delay_s == MAX_CRAWL_DELAY_S:
+            reason = "crawl_delay_capped"
+        if reason:
+            self._events.emit(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
+
+    def _store(self, origin: str, rules: OriginRules, result: Result, now: float) -> None:
+        record = RobotsRecord(
+            origin=origin,
+            status=result.status,
+            outcome=result.outcome.value,
+            body=result.robots if result.outcome is Outcome.OK else b"",
+            fetched_at=now,
+            expires_at=rules.expires_at,
+            etag=rules.etag,
+            last_modified=rules.last_modified,
+        )
+        if result.outcome is Outcome.NOT_MODIFIED:
+            for known in self._ledger.robots(host_id(host_of(origin + "/"))):
+                if known.origin == origin:
+                    record.status, record.outcome, record.body = known.status, known.outcome, known.body
+        self._ledger.put_robots(record)
+
+    def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
+        """Try a bare domain over http that has no https."""
+        record = record_of(url)
+        record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
+        self._ledger.finish(url, record)
+        link = link_to("http:" + url.url.removeprefix("https:"))
+        self._scope.join(link)
+        self._events.fallback(url, link, now)
+        self._admission.offer([link], LinkContext(depth=0, source=Source.SEED), now)
+        self._first_pass.fail(url.host, now)
+
+    def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
+        if not sitemaps or not self._rules.follows_sitemaps or self._first_pass.is_running:
+            return
+        urls = [url for text in sitemaps[:MAX_SITEMAPS] if (url := canonical(text, origin + "/")) is not None]
+        links = [link_to(url) for url in urls]
+        host = host_of(origin + "/")
+        for link in links:
+            if link.host != host:
+                self._add_submitter(link.id, registrable_domain(host))
+        self._admission.offer(links, LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
+
+    def _add_submitter(self, sitemap: bytes, domain: str) -> None:
+        """Store that a sitemap at another host may speak for a domain, whose robots.txt lists it."""
+        known = self._ledger.submitters(sitemap)
+        if domain not in known and len(known) < MAX_SUBMITTERS:
+            self._ledger.put_submitters(sitemap, (*known, domain))

@@ -1,0 +1,49 @@
+"""What the engine needs from the outside, as contracts. One suite per port proves every backend the same.
+
+    frontier_store   seen URLs, queues, hosts, and what was learned about them    engine
+    catalog          the read side: reports, hand-over, `why`                     inspect, handover
+    contents         "first known here": equal contents and similar texts         engine, workers
+    commit           closing the changes so far and making them durable           hub
+    page_sink        where the bytes of pages go                                  workers
+    event_sink       where events go                                              session
+
+A component asks for the smallest of these that it uses. `Ledger` is all that one ledger implements.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gossamer.ports.catalog import Catalog
+from gossamer.ports.commit import CommitLog, Row, SealedChanges
+from gossamer.ports.contents import Contents, Signatures
+from gossamer.ports.frontier_store import EvidenceStore, FrontierStore, HostStore, QueueStore, StateStore
+
+
+class Ledger(FrontierStore, Catalog, Contents, Signatures, CommitLog, Protocol):
+    """The crawl's memory: everything that one ledger implements.
+
+    Changes are visible to every later read at once, and durable after the next commit: all changes
+    up to a commit become durable together or not at all. One process writes. Lists keep the order
+    of their arguments. Nothing waits for a disk but the writing of a commit.
+    """
+
+    def close(self) -> None:
+        """Commit and release the store."""
+        ...
+
+
+__all__ = [
+    "Catalog",
+    "CommitLog",
+    "Contents",
+    "EvidenceStore",
+    "FrontierStore",
+    "HostStore",
+    "Ledger",
+    "QueueStore",
+    "Row",
+    "SealedChanges",
+    "Signatures",
+    "StateStore",
+]

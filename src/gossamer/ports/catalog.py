@@ -1,0 +1,75 @@
+"""The read side of a ledger: for reports, hand-over, `why` and the like. Readers may run in other processes.
+
+`shard` selects one shard; None means all shards that the store holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from gossamer.core.novelty import Quarantine
+from gossamer.records import (
+    Change,
+    DomainRecord,
+    HostId,
+    HostRecord,
+    QueuedUrl,
+    QueuePosition,
+    RobotsRecord,
+    UrlId,
+    UrlRecord,
+)
+from gossamer.state import CrawlState
+
+
+class Catalog(Protocol):
+    """Everything known of URLs, hosts and domains, as committed."""
+
+    def look_up(self, url_id: UrlId) -> UrlRecord | None:
+        """Return the row of a URL."""
+        ...
+
+    def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Return the committed catalog, or a host's part of it, in order of id."""
+        ...
+
+    def host(self, name: str) -> HostRecord | None:
+        """Return what is known of a host."""
+        ...
+
+    def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
+        """Return all hosts, in no particular order."""
+        ...
+
+    def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
+        """Return all registrable domains, in no particular order."""
+        ...
+
+    def robots(self, host_id: HostId) -> list[RobotsRecord]:
+        """Return robots.txt of each origin of a host."""
+        ...
+
+    def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host behind a position, in order. None: from the first."""
+        ...
+
+    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
+        """Return all quarantines, the released ones too."""
+        ...
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed behind a number, in order of their numbers."""
+        ...
+
+    def last_change(self) -> int:
+        """Return the greatest number in the change feed; 0 if it is empty."""
+        ...
+
+    def crawl_state(self) -> CrawlState | None:
+        """Return the crawl's state, or None if no crawl was begun here."""
+        ...
+
+    def archive_ends(self) -> dict[str, int]:
+        """Return the committed length of every archive file."""
+        ...

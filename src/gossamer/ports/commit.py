@@ -1,0 +1,51 @@
+"""Closing the changes so far, and making them durable.
+
+`seal` is cheap and runs in the event loop; writing waits for a disk and may run in a thread, while
+reads and further changes go on. A sealed commit is a value: another machine's engine can be given
+the same rows by shard before, or instead of, the local write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+
+class Row(NamedTuple):
+    """One change to a table: the row's bytes from now on; None removes it."""
+
+    table: str
+    key: bytes
+    value: bytes | None
+
+
+class SealedChanges(Protocol):
+    """The changes of one commit. All become durable together or not at all."""
+
+    def by_shard(self) -> Mapping[int, list[Row]]:
+        """Return the rows that belong to a shard, sorted by table and key."""
+        ...
+
+    def unsharded(self) -> list[Row]:
+        """Return the rows that belong to the crawl or to this node: contents, signatures, archives, state."""
+        ...
+
+    def write(self) -> None:
+        """Make the changes durable. Called once; the next `seal` comes after it."""
+        ...
+
+
+class CommitLog(Protocol):
+    """What the hub needs of a ledger."""
+
+    def seal(self) -> SealedChanges:
+        """Close the changes so far; one commit is under way at a time."""
+        ...
+
+    def commit(self) -> None:
+        """Make all changes so far durable: `seal` and `write` in one."""
+        ...
+
+    def pending_count(self) -> int:
+        """Return about how many rows wait for the next commit."""
+        ...

@@ -1,0 +1,175 @@
+"""Seen URLs, queues, hosts and what was learned about them: what the engine reads and changes while it crawls.
+
+`shard` selects one shard; None means all shards that the store holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from gossamer.core.novelty import Quarantine
+from gossamer.records import (
+    ChangeKind,
+    DomainRecord,
+    HostId,
+    HostRecord,
+    QueuedUrl,
+    QueuePosition,
+    RobotsRecord,
+    UrlId,
+    UrlRecord,
+)
+from gossamer.state import CrawlState, HostEvidence, ShardState
+
+
+class QueueStore(Protocol):
+    """The exact set of seen URLs, and what is queued per host."""
+
+    def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
+        """Queue the URLs whose id was never admitted before; return them. A repeat within the list counts once."""
+        ...
+
+    def is_seen(self, url_id: UrlId) -> bool:
+        """Return whether a URL was ever admitted."""
+        ...
+
+    def look_up(self, url_id: UrlId) -> UrlRecord | None:
+        """Return the catalog's row of a URL."""
+        ...
+
+    def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
+        """Put a URL (back) into its host's queue at its position, replacing what stood there."""
+        ...
+
+    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
+        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
+        ...
+
+    def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host behind a position, in order. None: from the first."""
+        ...
+
+    def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
+        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
+        ...
+
+    def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
+        """Move all that is queued at a host to the dead letters; return how many."""
+        ...
+
+    def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
+        """Append to the change feed. Numbers grow over all runs, and are never given twice."""
+        ...
+
+
+class HostStore(Protocol):
+    """Hosts, domains, robots.txt, and hosts that were swapped out of memory."""
+
+    def host(self, name: str) -> HostRecord | None:
+        """Return the record under a host's id. Compare its name: another host can have the same id."""
+        ...
+
+    def domain(self, name: str) -> DomainRecord | None:
+        """Return what is known of a registrable domain."""
+        ...
+
+    def robots(self, host_id: HostId) -> list[RobotsRecord]:
+        """Return robots.txt of each origin of a host."""
+        ...
+
+    def put_host(self, record: HostRecord) -> None:
+        """Store a host. The record is read when a commit is sealed: a later change before that counts."""
+        ...
+
+    def put_domain(self, record: DomainRecord) -> None:
+        """Store a registrable domain."""
+        ...
+
+    def put_robots(self, record: RobotsRecord) -> None:
+        """Store robots.txt of an origin."""
+        ...
+
+    def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
+        """Return all hosts, in no particular order."""
+        ...
+
+    def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
+        """Return all registrable domains, in no particular order."""
+        ...
+
+    def swap_out(self, name: str, until: float) -> None:
+        """Record that a host is out of memory until a time; it has one such time at most."""
+        ...
+
+    def swap_in_due(self, now: float, count: int) -> list[str]:
+        """Remove and return up to `count` swapped-out hosts that are due, soonest first, then in order of host id."""
+        ...
+
+    def swapped_out(self) -> tuple[int, float]:
+        """Return how many hosts are swapped out, and when the first is due (infinity if there is none)."""
+        ...
+
+
+class EvidenceStore(Protocol):
+    """What was learned about hosts, and what decisions rest on."""
+
+    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
+        """Return the evidence of all hosts that have any."""
+        ...
+
+    def put_evidence(self, evidence: HostEvidence) -> None:
+        """Store the evidence of a host."""
+        ...
+
+    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
+        """Return all quarantines, the released ones too."""
+        ...
+
+    def put_quarantine(self, quarantine: Quarantine) -> None:
+        """Store a quarantine; one per host and pattern."""
+        ...
+
+    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
+        """Return the domains elsewhere whose robots.txt lists a sitemap: those that it may speak for."""
+        ...
+
+    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
+        """Store the domains that a sitemap may speak for."""
+        ...
+
+
+class StateStore(Protocol):
+    """The state of the crawl and of its shards."""
+
+    def crawl_state(self) -> CrawlState | None:
+        """Return the crawl's state, or None if no crawl was begun here. The caller may change it."""
+        ...
+
+    def put_crawl_state(self, state: CrawlState) -> None:
+        """Store the crawl's state, as it is at this moment."""
+        ...
+
+    def shard_state(self, shard: int) -> ShardState:
+        """Return the state of a shard: the ledger keeps it, from what is admitted and what is appended to the feed."""
+        ...
+
+    def next_seq(self) -> int:
+        """Return the greatest `next_seq` of all shards: where an owner of all of them goes on counting."""
+        ...
+
+
+class FrontierStore(QueueStore, HostStore, EvidenceStore, StateStore, Protocol):
+    """All that the engine needs of a ledger, but for contents and signatures."""
+
+    def take_shard(self, shard: int) -> None:
+        """Begin to own a shard: its swapped-out hosts are due again. All shards are owned at first."""
+        ...
+
+    def release_shard(self, shard: int) -> None:
+        """Cease to own a shard: its rows stay, its swapped-out hosts are no longer due."""
+        ...
+
+    def put_archive_end(self, file: str, end: int) -> None:
+        """Record how far an archive file belongs to what the next commit makes durable."""
+        ...

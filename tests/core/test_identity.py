@@ -1,0 +1,59 @@
+"""Which bytes identify a host, a domain and a URL, and which shard do they belong to?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.identity import (
+    SHARD_COUNT,
+    domain_id,
+    host_id,
+    shard_of,
+    shard_of_domain,
+    shard_prefix,
+    shard_range,
+)
+from gossamer.core.url import url_id
+
+
+def test_the_identity_of_a_host_never_changes() -> None:
+    # Written to disk, and shared between machines: another value would orphan every row.
+    assert host_id("www.example.org").hex() == "4036d8fa63263a52"
+    assert host_id("example.org").hex() == "4037554f7ebcbf45"
+
+
+def test_hosts_of_one_domain_share_its_shard() -> None:
+    hosts = ["example.co.uk", "www.example.co.uk", "a.b.example.co.uk"]
+    assert {shard_of(host_id(host)) for host in hosts} == {shard_of_domain("example.co.uk")}
+    assert len({host_id(host) for host in hosts}) == 3
+    assert shard_of(domain_id("example.co.uk")) == shard_of_domain("example.co.uk")
+
+
+def test_a_final_dot_names_the_same_host() -> None:
+    assert host_id("example.org.") == host_id("example.org")
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/x", "http://[::1]/", "http://localhost:8080/", "https://a.b.test/?q"])
+def test_a_url_begins_with_its_host(url: str) -> None:
+    host = url.split("/")[2].rpartition(":")[0] if "localhost" in url else url.split("/")[2]
+    assert url_id(url)[:8] == host_id(host)
+
+
+@given(st.integers(0, SHARD_COUNT - 1), st.binary(min_size=6, max_size=20))
+def test_a_shard_is_a_key_range(shard: int, rest: bytes) -> None:
+    first, end = shard_range(shard)
+    key = shard_prefix(shard) + rest
+    assert shard_of(key) == shard
+    assert key >= first
+    assert end is None or key < end
+    assert end is None or shard_of(end + rest) == shard + 1
+
+
+def test_domains_spread_over_the_shards() -> None:
+    counts = Counter(shard_of_domain(f"d{n}.test") for n in range(40_960))
+    assert len(counts) > 0.99 * SHARD_COUNT
+    assert max(counts.values()) < 40
