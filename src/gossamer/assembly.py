@@ -38,6 +38,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError
+from gossamer.events import Event, EventName
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
@@ -57,7 +58,7 @@ from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.events import Event, EventLog, EventName
+from gossamer.telemetry.event_log import EventLog
 from gossamer.telemetry.last_words import last_words
 from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress

@@ -11,8 +11,8 @@ from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import read_quarantines, release
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.records import Order, Outcome, Truncation
-from gossamer.telemetry.events import EventName
 
 LIMITS = FrontierLimits(max_depth=1000)
 

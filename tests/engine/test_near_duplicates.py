@@ -11,8 +11,8 @@ from gossamer.core.dedup.minhash import minhash
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.url import link_to
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.records import Order, QueuedUrl, UrlRecord
-from gossamer.telemetry.events import EventName
 
 FIRST = text(500)
 NEAR = with_changes(FIRST, 2)

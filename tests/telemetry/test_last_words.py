@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.telemetry.folders import event, write_events
 
-from gossamer.telemetry.events import EventName
+from gossamer.events import EventName
 from gossamer.telemetry.last_words import last_words
 
 

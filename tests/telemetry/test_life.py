@@ -10,8 +10,8 @@ from tests.telemetry.folders import event, write_events
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
+from gossamer.events import EventName
 from gossamer.records import HostRecord, QueuedUrl, RobotsRecord, Source, UrlState
-from gossamer.telemetry.events import EventName
 from gossamer.telemetry.life import Life, LifeSource, life_of
 
 NOW = 1000.0

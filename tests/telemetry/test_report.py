@@ -14,8 +14,8 @@ from tests.telemetry.folders import Crawled, event, finished, small_web, stopped
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.url import link_to
+from gossamer.events import EventName
 from gossamer.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
-from gossamer.telemetry.events import EventName
 from gossamer.telemetry.report import build_report, write_report
 from gossamer.telemetry.report_html import render_html
 from gossamer.telemetry.report_record import Report

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.telemetry.folders import event, write_events
 
-from gossamer.telemetry.events import Event, EventName
+from gossamer.events import Event, EventName
 from gossamer.telemetry.report_events import EventFigures, read_runs
 
 

@@ -34,6 +34,7 @@ from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.totals import Totals
+from gossamer.events import EventName
 from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
@@ -52,7 +53,6 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.telemetry.events import EventName
 
 MAX_HOPS = 5
 MAX_CROSS_SUBMITS = 10_000

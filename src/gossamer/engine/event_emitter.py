@@ -8,8 +8,8 @@ from typing import Any
 from gossamer.core.commands import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
+from gossamer.events import Emit, Event, EventName
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
-from gossamer.telemetry.events import Emit, Event, EventName
 
 _PAGE_EVENTS = {
     Outcome.OK: EventName.FETCH_OK,

@@ -21,6 +21,7 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_he
 from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.robots_state import rules_from
 from gossamer.core.url import host_id, host_of
+from gossamer.events import PacePromise, Promises
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.ports import Ledger
@@ -29,7 +30,7 @@ from gossamer.runtime.inspection import Inspection
 from gossamer.settings.model import RobotsUnreachable, Settings
 from gossamer.telemetry.audit import Auditor, AuditReport
 from gossamer.telemetry.audit_facts import Asked, facts_in_order
-from gossamer.telemetry.events import PacePromise, Promises, read_events
+from gossamer.telemetry.event_log import read_events
 
 RULES_KEPT = 4096
 SAME_MOMENT_S = 0.002  # a date in the archive and in an event

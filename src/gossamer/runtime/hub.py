@@ -28,7 +28,7 @@ from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.channel import Channel, OpenChannel
 from gossamer.runtime.opt_out import OptOutList
-from gossamer.telemetry.events import EventLog
+from gossamer.telemetry.event_log import EventLog
 
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in lots of 500

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from gossamer.events import Event
 from gossamer.records import HostRecord
 from gossamer.runtime.inspection import Inspection
-from gossamer.telemetry.events import Event
 from gossamer.telemetry.report_tools import Leaders
 from gossamer.telemetry.text import count, duration
 

@@ -70,8 +70,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "engine.crawl:Crawl.complete",
     ),
     "events": (
-        "telemetry.events:EventLog.emit",
-        "telemetry.events:EventLog.flush",
+        "telemetry.event_log:EventLog.emit",
+        "telemetry.event_log:EventLog.flush",
         "engine.event_emitter:EventEmitter.page",
     ),
     # Rows of the ledger, sync of the archive, the transaction.

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from gossamer.core.url import origin_of
-from gossamer.telemetry.events import Event, EventName, Promises
+from gossamer.events import Event, EventName, Promises
 from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
 
 SPARE_S = 10.0  # from the end of a request to its event

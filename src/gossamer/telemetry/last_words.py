@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.telemetry.events import Event
+from gossamer.events import Event
 
 _decode = msgspec.json.Decoder(Event).decode
 

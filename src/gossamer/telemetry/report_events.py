@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.events import Event, EventName
 from gossamer.records import ANSWERED, Outcome
-from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.report_record import FetchFigures, Point
 from gossamer.telemetry.report_tools import Frequent, Spread, TimeLine
 

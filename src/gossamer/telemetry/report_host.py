@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.telemetry.events import Event, EventName
+from gossamer.events import Event, EventName
 from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
 
 
