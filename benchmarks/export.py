@@ -22,8 +22,8 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.catalog import record_of
 from gossamer.core.url import link_to
+from gossamer.inspect.reader import Inspection
 from gossamer.records import ChangeKind, Exchange, HostRecord, Outcome, QueuedUrl, UrlState
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.load import completed, merged, to_toml
 
 PAGES_A_HOST = 500

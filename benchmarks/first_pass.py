@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.web import preset
 
 

@@ -43,14 +43,18 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.inspect.life import masked
+from gossamer.inspect.report.build import write_report
+from gossamer.inspect.report.events import outcome_of
+from gossamer.inspect.robots_captures import promises_of
 from gossamer.records import Order, Result, RobotsRecord, UrlRecord
 from gossamer.runtime import opt_out, recovery, vitals
-from gossamer.runtime.audit import promises_of
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.hub import Hub, HubRules
 from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
+from gossamer.runtime.unsaved_facts import last_words
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
@@ -59,11 +63,7 @@ from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, Si
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.event_log import EventLog
-from gossamer.telemetry.last_words import last_words
-from gossamer.telemetry.life import masked
 from gossamer.telemetry.progress import Glance, Progress
-from gossamer.telemetry.report import write_report
-from gossamer.telemetry.report_events import outcome_of
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
 

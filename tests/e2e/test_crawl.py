@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
 from gossamer.archive.cdxj import sorted_lines
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
 SLACK_S = 0.003
 

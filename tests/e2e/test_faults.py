@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import GOSSAMER, crawl, crawl_options, run, start, summary_of
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.web import preset
+from tests.e2e.program import GOSSAMER, crawl, crawl_options, run, start, summary_of
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.program import GOSSAMER, crawl_options, run, start
-from tests.telemetry.folders import is_one_line
 
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import GOSSAMER, crawl_options, run, start
+from tests.inspect.folders import is_one_line
 
 PAGES = 120
 PACE_MS = 150

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.engine.test_crawl import Bench
 
 from gossamer.core.catalog import queued_from
 from gossamer.core.limits import FrontierLimits
@@ -13,6 +12,7 @@ from gossamer.engine.evidence import read_quarantines, release
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
 from gossamer.records import Order, Outcome, Truncation
+from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
 

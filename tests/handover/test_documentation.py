@@ -7,10 +7,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.telemetry.folders import Crawled, finished, small_web
 
 from gossamer.handover.export import export
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
+from tests.inspect.folders import Crawled, finished, small_web
 
 __all__ = ["finished", "small_web"]
 

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from tests.telemetry.folders import Crawled, finished, owned, small_web, stopped
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.reader import read_record
@@ -29,7 +28,8 @@ from gossamer.handover.export import export
 from gossamer.handover.links import GraphLink
 from gossamer.handover.output import write_lines
 from gossamer.handover.where import ANYTHING, selection_from
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
+from tests.inspect.folders import Crawled, finished, owned, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

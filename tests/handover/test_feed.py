@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import Crawled, crawl, finished, ledger_of, small_web
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.catalog import queued_from
@@ -17,10 +16,11 @@ from gossamer.errors import UsageError
 from gossamer.handover.documents import documents
 from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
 from gossamer.handover.stored import captures
+from gossamer.inspect.reader import Inspection
 from gossamer.records import ChangeKind
-from gossamer.runtime.inspection import Inspection
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.inspect.folders import Crawled, crawl, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.telemetry.folders import Crawled, finished, ledger_of, small_web
 
 from gossamer.core.url import link_to
 from gossamer.errors import UsageError
 from gossamer.handover.documents import PageDocument, PageFacts, Storage, documents
 from gossamer.handover.feed import Feed, FeedEntry
 from gossamer.handover.search import FILE_NAME, Hit, SearchIndex, fts_query
+from gossamer.inspect.reader import Inspection
 from gossamer.parse.article import Article
 from gossamer.records import ChangeKind
-from gossamer.runtime.inspection import Inspection
+from tests.inspect.folders import Crawled, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]
 

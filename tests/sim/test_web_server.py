@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.dns import FaultKind, NameFault
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server import encode_answer, parse_request
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.synth_log import read_log
 from gossamer.sim.synth_truth import resolve
 from gossamer.sim.web import Health, Site, WebPlan, preset

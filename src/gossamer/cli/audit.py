@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.audit import audit_crawl
-from gossamer.runtime.inspection import Inspection
-from gossamer.telemetry.audit import AuditReport
-from gossamer.telemetry.report_terminal import moment
+from gossamer.inspect.audit import AuditReport
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.report.terminal import moment
+from gossamer.inspect.robots_captures import audit_crawl
 from gossamer.telemetry.text import count, printable
 
 _SHOWN = 50

@@ -10,8 +10,8 @@ from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.web import plan_of
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import default_folder, seeds_from
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.web import PRESETS
 
 

@@ -10,7 +10,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.export import FORMATS, export, target_file
 from gossamer.handover.where import FIELDS, selection_from
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
 from gossamer.telemetry.text import count
 
 _UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}

@@ -12,7 +12,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
 from gossamer.handover.output import no_room_told
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
 
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200

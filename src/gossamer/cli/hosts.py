@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from gossamer.core.url import canonical, host_id, host_of
 from gossamer.errors import UsageError
+from gossamer.inspect.host_requests import HostRequest, host_requests
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.report.catalog import time_left
+from gossamer.inspect.report.terminal import moment, table
+from gossamer.inspect.status import place_of
 from gossamer.records import HostRecord, RobotsRecord
-from gossamer.runtime.inspection import Inspection
-from gossamer.runtime.inspection_status import place_of
-from gossamer.telemetry.report_catalog import time_left
-from gossamer.telemetry.report_host import HostRequest, host_requests
-from gossamer.telemetry.report_terminal import moment, table
 from gossamer.telemetry.text import count, duration, printable, size
 
 SHOWN = 50

@@ -12,7 +12,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import Feed
 from gossamer.handover.search import MARK, Hit, SearchIndex
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
 from gossamer.telemetry.text import count, printable
 
 _EXAMPLES = """Words are all looked for, "phrases" as they stand; -word leaves out, word* is a beginning. The index

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.inspection import Inspection
-from gossamer.runtime.inspection_status import CrawlStatus, crawl_status
-from gossamer.telemetry.report_terminal import moment
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.report.terminal import moment
+from gossamer.inspect.status import CrawlStatus, crawl_status
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import count, duration, percent, printable, size
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.agreement import Agreement, check_agreement
-from gossamer.runtime.agreement_index import mend
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.agreement import Agreement, check_agreement
+from gossamer.inspect.agreement_index import mend
+from gossamer.inspect.reader import Inspection
 from gossamer.telemetry.text import count, printable
 
 _SHOWN = 50

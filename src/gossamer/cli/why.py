@@ -12,12 +12,12 @@ from msgspec.structs import asdict
 
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
+from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.report.terminal import moment
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.life import FOUND_AS, Life, LifeSource, life_of
-from gossamer.telemetry.report_terminal import moment
 from gossamer.telemetry.text import count, duration, printable, size
 
 Lines = Iterator[tuple[str, str]]

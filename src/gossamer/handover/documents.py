@@ -16,10 +16,10 @@ from msgspec import Struct
 from gossamer.archive.warc import sha1_base32
 from gossamer.handover.stored import OpenCrawl, StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
+from gossamer.inspect.reader import Inspection
 from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
-from gossamer.runtime.inspection import Inspection
 
 FOUND_VIA = {
     Source.SEED: "seed",

@@ -19,7 +19,7 @@ from gossamer.handover.output import whole_file, write_lines, write_stream
 from gossamer.handover.parquet import require_pyarrow, write_parquet
 from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import Inspection
 
 # Format -> name of the file where a folder is given.
 FORMATS = {

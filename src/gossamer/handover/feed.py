@@ -22,8 +22,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from gossamer.errors import UsageError
 from gossamer.handover.documents import DocumentMaker, PageDocument, iso_time
 from gossamer.handover.stored import StoredPages, is_page
+from gossamer.inspect.reader import Inspection
 from gossamer.records import Change, ChangeKind, UrlRecord
-from gossamer.runtime.inspection import Inspection
 
 _BATCH = 500
 _encode = msgspec.json.Encoder().encode

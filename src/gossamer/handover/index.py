@@ -21,9 +21,9 @@ from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER, merge
 from gossamer.archive.reader import ArchiveReader
 from gossamer.core.url import url_id
 from gossamer.handover.where import ANYTHING, Selection
+from gossamer.inspect.reader import Inspection
 from gossamer.ports import Ledger
 from gossamer.records import OrderKind, Source, UrlRecord, UrlState
-from gossamer.runtime.inspection import Inspection
 
 _OPEN_AT_ONCE = 400  # files
 

@@ -83,7 +83,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "runtime.hub:Hub.save_totals",
     ),
     # Once, at the end of a crawl.
-    "report": ("archive.cdxj:fold_index", "telemetry.report:write_report"),
+    "report": ("archive.cdxj:fold_index", "inspect.report.build:write_report"),
 }
 _CALIBRATION_CALLS: Final = 20_000
 

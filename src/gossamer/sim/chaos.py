@@ -27,8 +27,8 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.url import canonical, url_id
 from gossamer.failpoints import POINTS
 from gossamer.records import UrlState
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import AuditRules
 from gossamer.sim.web import WebPlan, preset
 
 DEATHS_PER_CRAWL = 6

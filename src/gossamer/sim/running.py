@@ -21,10 +21,10 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.collector import leave_old_objects_alone
-from gossamer.sim.audit import AuditReport, AuditRules, audit
 from gossamer.sim.dns import NameFault, NameServer, Zone
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.server import WebServer
+from gossamer.sim.server_judge import AuditReport, AuditRules, audit
 from gossamer.sim.synth_log import LoggedRequest, decode_log
 from gossamer.sim.synth_truth import Scope, Truth, find_truth
 from gossamer.sim.web import PRESETS, WebPlan, preset

@@ -25,8 +25,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from gossamer.sim.audit import AuditRules, audit
 from gossamer.sim.pages import TOO_SOON, Answer, SyntheticWeb
+from gossamer.sim.server_judge import AuditRules, audit
 from gossamer.sim.synth_log import LoggedRequest, RequestLog, encode_log
 from gossamer.sim.web import Health, Site, WebPlan
 

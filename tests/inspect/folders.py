@@ -17,8 +17,8 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.main import main
 from gossamer.events import Event, EventName
+from gossamer.inspect.reader import Inspection
 from gossamer.records import UrlRecord
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
 from gossamer.sim.running import RunningWeb

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gossamer.core.url import origin_of
 from gossamer.events import Event, EventName, Promises
-from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
+from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
 
 SPARE_S = 10.0  # from the end of a request to its event
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.telemetry.report_tools import Frequent, Leaders, NamedCount, Spread, TimeLine
+from gossamer.inspect.report.aggregates import Frequent, Leaders, NamedCount, Spread, TimeLine
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.sim.audit import AuditReport, AuditRules, audit
 from gossamer.sim.pages import SyntheticWeb
+from gossamer.sim.server_judge import AuditReport, AuditRules, audit
 from gossamer.sim.synth_log import LoggedRequest, RequestLog, read_log
 from gossamer.sim.synth_truth import find_truth
 from gossamer.sim.web import Health, RobotsKind, Site, WebPlan

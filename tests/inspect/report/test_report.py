@@ -10,16 +10,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.telemetry.folders import Crawled, event, finished, small_web, stopped, write_events
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.url import link_to
 from gossamer.events import EventName
+from gossamer.inspect.report.build import build_report, write_report
+from gossamer.inspect.report.html import render_html
+from gossamer.inspect.report.record import Report
+from gossamer.inspect.report.terminal import COLUMNS, render_text, table
 from gossamer.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
-from gossamer.telemetry.report import build_report, write_report
-from gossamer.telemetry.report_html import render_html
-from gossamer.telemetry.report_record import Report
-from gossamer.telemetry.report_terminal import COLUMNS, render_text, table
+from tests.inspect.folders import Crawled, event, finished, small_web, stopped, write_events
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.report.aggregates import Leaders
 from gossamer.records import HostRecord
-from gossamer.runtime.inspection import Inspection
-from gossamer.telemetry.report_tools import Leaders
 from gossamer.telemetry.text import count, duration
 
 _TAIL_BYTES = 1 << 16

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.telemetry.folders import event, write_events
-
 from gossamer.events import EventName
-from gossamer.telemetry.last_words import last_words
+from gossamer.runtime.unsaved_facts import last_words
+from tests.inspect.folders import event, write_events
 
 
 def test_refusals_and_moved_robots_of_the_last_run_are_known(tmp_path: Path) -> None:

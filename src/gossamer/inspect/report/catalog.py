@@ -6,15 +6,15 @@ row is told by its state: queued, dead, denied, redirect. Costs: 1.2 µs a row b
 
 from __future__ import annotations
 
-from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
-from gossamer.telemetry.report_record import (
+from gossamer.inspect.report.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
+from gossamer.inspect.report.record import (
     CorpusFigures,
     DeadLetters,
     HostFigures,
     HostLeft,
     HostLine,
 )
-from gossamer.telemetry.report_tools import Frequent, Leaders, NamedCount, SizeClass, Spread
+from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
 
 _EXAMPLES = 3
 _HOSTS_SHOWN = 15

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import event, write_events
 
 from gossamer.events import Event, EventName
-from gossamer.telemetry.report_events import EventFigures, read_runs
+from gossamer.inspect.report.events import EventFigures, read_runs
+from tests.inspect.folders import event, write_events
 
 
 def _page(order: int, at: float = 1.0, url: str = "", sent_at: float = 0.5) -> Event:

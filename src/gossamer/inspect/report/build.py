@@ -16,13 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.errors import UsageError
+from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
+from gossamer.inspect.report.events import EventFigures
+from gossamer.inspect.report.html import render_html
+from gossamer.inspect.report.record import Left, Report, RobotsFigures
 from gossamer.ports import Ledger
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
-from gossamer.telemetry.report_catalog import CatalogFigures, DomainFigures, HostTables
-from gossamer.telemetry.report_events import EventFigures
-from gossamer.telemetry.report_html import render_html
-from gossamer.telemetry.report_record import Left, Report, RobotsFigures
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import percent
 

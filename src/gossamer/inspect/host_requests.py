@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.events import Event, EventName
-from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
+from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
 
 
 class HostRequest(Struct, frozen=True):

@@ -26,8 +26,8 @@ from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
+from gossamer.inspect.requests_made import Asked, Fact, OptOut, RunBegun
 from gossamer.records import Outcome
-from gossamer.telemetry.audit_facts import Asked, Fact, OptOut, RunBegun
 
 SLACK_S = 0.001  # times are kept as floating-point numbers, some of them by way of a date
 MAX_SHOWN = 1000

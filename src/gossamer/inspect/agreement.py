@@ -24,10 +24,10 @@ from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import canonical, path_of, url_id
+from gossamer.inspect.agreement_books import check_books
+from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, UrlRecord
-from gossamer.runtime.agreement_books import check_books
-from gossamer.runtime.agreement_index import IndexFiles
 
 MAX_PROBLEMS = 1000  # kept; the rest is counted
 _MAX_STRAYS = 10_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gossamer.telemetry.report_record import HostLine, Report
-from gossamer.telemetry.report_tools import NamedCount
+from gossamer.inspect.report.aggregates import NamedCount
+from gossamer.inspect.report.record import HostLine, Report
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
 COLUMNS = 96

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import event, write_events
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.events import EventName
+from gossamer.inspect.life import Life, LifeSource, life_of
 from gossamer.records import HostRecord, QueuedUrl, RobotsRecord, Source, UrlState
-from gossamer.telemetry.life import Life, LifeSource, life_of
+from tests.inspect.folders import event, write_events
 
 NOW = 1000.0
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer.events import Event, EventName
+from gossamer.inspect.report.aggregates import Frequent, Spread, TimeLine
+from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.records import ANSWERED, Outcome
-from gossamer.telemetry.report_record import FetchFigures, Point
-from gossamer.telemetry.report_tools import Frequent, Spread, TimeLine
 
 # Events that tell how a request ended; all of them carry their order's id.
 REQUEST_EVENTS = frozenset(

@@ -13,9 +13,9 @@ from itertools import groupby
 
 from gossamer.core.url import host_of
 from gossamer.errors import CorruptFolderError
+from gossamer.inspect.agreement_index import Blame
 from gossamer.ports import Ledger
 from gossamer.records import HostId, OrderKind, Outcome, UrlRecord, UrlState
-from gossamer.runtime.agreement_index import Blame
 
 _BATCH = 1000
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})

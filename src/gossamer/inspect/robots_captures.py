@@ -24,12 +24,12 @@ from gossamer.core.url import host_id, host_of
 from gossamer.events import PacePromise, Promises
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
+from gossamer.inspect.audit import Auditor, AuditReport
+from gossamer.inspect.reader import Inspection
+from gossamer.inspect.requests_made import Asked, facts_in_order
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.model import RobotsUnreachable, Settings
-from gossamer.telemetry.audit import Auditor, AuditReport
-from gossamer.telemetry.audit_facts import Asked, facts_in_order
 from gossamer.telemetry.event_log import read_events
 
 RULES_KEPT = 4096

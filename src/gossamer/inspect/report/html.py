@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from html import escape
 
 from gossamer import __version__
-from gossamer.telemetry.report_page import binary, card, counts, key, moment, ms, safe, section, short, span, table
-from gossamer.telemetry.report_record import HostLine, Report
-from gossamer.telemetry.report_style import STYLE, content_policy
-from gossamer.telemetry.report_svg import Bar, Series, bar_chart, line_chart, share_bar
-from gossamer.telemetry.report_tools import NamedCount, SizeClass
+from gossamer.inspect.report.aggregates import NamedCount, SizeClass
+from gossamer.inspect.report.page import binary, card, counts, key, moment, ms, safe, section, short, span, table
+from gossamer.inspect.report.record import HostLine, Report
+from gossamer.inspect.report.style import STYLE, content_policy
+from gossamer.inspect.report.svg import Bar, Series, bar_chart, line_chart, share_bar
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import count, duration, percent, size
 

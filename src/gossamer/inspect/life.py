@@ -19,9 +19,9 @@ from gossamer.core.scope import Scope
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_id, host_of, key_of, origin_of, path_of, url_id
 from gossamer.events import Event, EventName
+from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, RobotsRecord, Source, UrlId, UrlRecord, UrlState
-from gossamer.telemetry.report_events import REQUEST_EVENTS, outcome_of, read_runs
 
 MAX_PLACE = 100_000
 MAX_ANCESTORS = 100

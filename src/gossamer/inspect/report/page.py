@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from gossamer.telemetry.report_svg import meter
-from gossamer.telemetry.report_tools import NamedCount
+from gossamer.inspect.report.aggregates import NamedCount
+from gossamer.inspect.report.svg import meter
 from gossamer.telemetry.text import count, printable
 
 
