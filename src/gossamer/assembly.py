@@ -38,15 +38,12 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError
-from gossamer.events import Event, EventName
+from gossamer.events import Event, EventName, masked, outcome_of
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
-from gossamer.inspect.life import masked
 from gossamer.inspect.report.build import write_report
-from gossamer.inspect.report.events import outcome_of
-from gossamer.inspect.robots_captures import promises_of
 from gossamer.records import Order, Result, RobotsRecord, UrlRecord
 from gossamer.runtime import opt_out, recovery, vitals
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
@@ -54,12 +51,13 @@ from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.hub import Hub, HubRules
 from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
-from gossamer.runtime.unsaved_facts import last_words
+from gossamer.runtime.unsaved_facts import read_unsaved_facts
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.promises import promises_of
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.event_log import EventLog
@@ -199,7 +197,7 @@ class Assembly:
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
         self._first_trouble: Event | None = None
-        self._moved_robots: set[str] = set()  # where a killed run found the robots.txt of others
+        self._robots_targets: set[str] = set()  # where robots.txt redirects of a killed run led
         self._hub: Hub | None = None
         self._stop_reason = ""
         self.on_page: Callable[[Order, Result], None] | None = None
@@ -239,9 +237,9 @@ class Assembly:
             was_clean = self._ledger.get_meta("is_running") != b"1"
             self._ledger.put_meta("is_running", b"1")
             if not was_clean:
-                told = last_words(self._folder.events)
-                self._moved_robots = told.moved_to
-                self._crawl.keep_refusals(told.quiet_until)
+                unsaved = read_unsaved_facts(self._folder.events)
+                self._robots_targets = unsaved.robots_targets
+                self._crawl.keep_refusals(unsaved.quiet_until)
             tails, robots = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
@@ -301,7 +299,7 @@ class Assembly:
         if url.endswith("/robots.txt"):
             return recovery.Found.SETTLED
         if not self._ledger.is_seen(link.id):
-            return recovery.Found.SETTLED if url in self._moved_robots else recovery.Found.UNKNOWN
+            return recovery.Found.SETTLED if url in self._robots_targets else recovery.Found.UNKNOWN
         return self._crawl.adopt(link, now) or recovery.Found.SETTLED
 
     def _close_file(self, path: Path) -> None:

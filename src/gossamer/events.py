@@ -1,4 +1,4 @@
-"""What is recorded of a crawl: the names of events and their fields. Types only; no I/O.
+"""What is recorded of a crawl: the names of events and their fields. No I/O.
 
 An event is emitted when it happens, at least once, and carries the id of its order, so that
 readers count an order once. `telemetry.event_log` writes events to a file and reads them
@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from msgspec import Struct
+
+from gossamer.records import Outcome
 
 
 class EventName(StrEnum):
@@ -46,6 +48,23 @@ class EventName(StrEnum):
     SOFT_404 = "soft_404"  # "not found" with status 200
     RECOVERED = "recovered"
     STOPPED = "stopped"
+
+
+# How a request ended; all of these carry the id of their order.
+REQUEST_EVENTS = frozenset(
+    {
+        EventName.FETCH_OK,
+        EventName.REDIRECT,
+        EventName.NOT_MODIFIED,
+        EventName.TYPE_REFUSED,
+        EventName.ERROR,
+        EventName.RETRY,
+        EventName.ROBOTS_FETCHED,
+        EventName.ROBOTS_UNREACHABLE,
+        EventName.SITEMAP_READ,
+        EventName.PDF_LINKS_EXTRACTED,
+    }
+)
 
 
 class PacePromise(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +131,19 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     errors: int = 0
     unique_domains: int = 0
     frontier_size: int = 0
+
+
+def outcome_of(event: Event) -> str:
+    """Return the outcome that an event of a request records."""
+    if event.event in (EventName.FETCH_OK, EventName.SITEMAP_READ):
+        return Outcome.OK.value
+    return event.reason.partition(":")[0]
+
+
+def masked(url: str) -> str:
+    """Return a URL without the values of its query parameters, as events show it with `--mask-queries`."""
+    bare, mark, query = url.partition("?")
+    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
 
 
 Emit: TypeAlias = Callable[[Event], None]

@@ -185,5 +185,5 @@ def test_healthy_hosts_beside_the_catalogue_are_crawled_whole(tmp_path: Path) ->
         done = run("crawl", *seeds, *options, "--timeout", "0.4", "--retry-wait", "0.02", "--max-wait", "1")
         assert done.returncode == 0, done.stderr
         assert summary_of(done.stdout)["pages"] > 160
-        report = web.audit()
+        report = web.judge()
     assert report.coverage == 1.0, report.render()

@@ -17,7 +17,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.main import main
 from gossamer.events import Event, EventName
-from gossamer.inspect.reader import Inspection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlRecord
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
@@ -41,7 +41,7 @@ class Crawled(msgspec.Struct):
 
     def rows(self) -> dict[str, UrlRecord]:
         """Return the catalog by URL."""
-        with Inspection(self.path) as crawl:
+        with CrawlReader(self.path) as crawl:
             return {row.url: row for _, row in crawl.ledger.urls()}
 
 

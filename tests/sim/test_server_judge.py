@@ -1,4 +1,4 @@
-"""The audit, on logs written by hand: each rule is broken once and found once."""
+"""The judge, on logs written by hand: each rule is broken once and found once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.server_judge import AuditReport, AuditRules, audit
+from gossamer.sim.server_judge import JudgeRules, ServerVerdict, judge
 from gossamer.sim.synth_log import LoggedRequest, RequestLog, read_log
 from gossamer.sim.synth_truth import find_truth
 from gossamer.sim.web import Health, RobotsKind, Site, WebPlan
@@ -18,7 +18,7 @@ WEB = SyntheticWeb(
     WebPlan(domains=8, hosts=12, pages=60, robots_rules=0.5, crawl_delays=0.3, crawl_delay_s=2.0, robots_down=0.1), PORT
 )
 SITES = [site for index in range(12) if (site := WEB.site(WEB.plan.host_name(index)))]
-RULES = AuditRules(politeness_s=1.0)
+RULES = JudgeRules(politeness_s=1.0)
 
 
 def site_where(**wanted: object) -> Site:
@@ -32,11 +32,11 @@ def seen(at: float, target: str, site: Site = PLAIN, *, status: int = 200, takes
     return LoggedRequest(at, site.name, target, 1, 1, "test", at + takes_s, status)
 
 
-def judged(*log: LoggedRequest, rules: AuditRules = RULES) -> AuditReport:
-    return audit(WEB, log, rules)
+def judged(*log: LoggedRequest, rules: JudgeRules = RULES) -> ServerVerdict:
+    return judge(WEB, log, rules)
 
 
-def broken(report: AuditReport) -> dict[str, int]:
+def broken(report: ServerVerdict) -> dict[str, int]:
     names = ("robots_late", "disallowed", "too_soon", "too_many_at_once", "fetched_twice")
     return {name: count for name in names if (count := getattr(report, name).count)}
 
@@ -63,7 +63,7 @@ def test_a_page_before_robots_txt_is_found() -> None:
 
 
 def test_a_page_asked_while_robots_txt_is_still_being_answered_is_found() -> None:
-    report = judged(seen(0, "/robots.txt", takes_s=3), seen(1, "/"), rules=AuditRules(host_connections=2))
+    report = judged(seen(0, "/robots.txt", takes_s=3), seen(1, "/"), rules=JudgeRules(host_connections=2))
     assert broken(report) == {"robots_late": 1}
 
 
@@ -79,13 +79,13 @@ def test_pages_of_a_host_whose_robots_txt_is_down_are_forbidden_unless_the_rules
     down = site_where(health=Health.ROBOTS_DOWN)
     log = (seen(0, "/robots.txt", down, status=503), seen(1, "/", down))
     assert broken(judged(*log)) == {"disallowed": 1}
-    assert broken(judged(*log, rules=AuditRules(robots_unreachable="allow"))) == {}
+    assert broken(judged(*log, rules=JudgeRules(robots_unreachable="allow"))) == {}
 
 
 def test_a_request_too_soon_is_found_and_slack_forgives_jitter() -> None:
     log = (seen(0, "/robots.txt"), seen(0.999, "/"))
     assert broken(judged(*log)) == {"too_soon": 1}
-    assert broken(judged(*log, rules=AuditRules(slack_s=0.002))) == {}
+    assert broken(judged(*log, rules=JudgeRules(slack_s=0.002))) == {}
 
 
 def test_a_host_s_own_crawl_delay_counts_where_it_is_longer() -> None:
@@ -96,12 +96,12 @@ def test_a_host_s_own_crawl_delay_counts_where_it_is_longer() -> None:
 def test_two_requests_at_once_are_found_by_host_and_by_domain_and_address() -> None:
     log = [seen(0, "/robots.txt"), seen(1, "/", takes_s=5), seen(2, "/missing/1", status=404)]
     assert broken(judged(*log)) == {"too_many_at_once": 1}
-    assert broken(judged(*log, rules=AuditRules(host_connections=2))) == {}
+    assert broken(judged(*log, rules=JudgeRules(host_connections=2))) == {}
     one, two = next((a, b) for a in SITES for b in SITES if a is not b and a.domain == b.domain)
     pair = (seen(0, "/robots.txt", one), seen(0.05, "/robots.txt", two))
     assert broken(judged(*pair)) == {}
-    assert broken(judged(*pair, rules=AuditRules(domain_connections=1))) == {"too_many_at_once": 1}
-    assert broken(judged(*pair, rules=AuditRules(address_connections=1))) == {"too_many_at_once": 1}
+    assert broken(judged(*pair, rules=JudgeRules(domain_connections=1))) == {"too_many_at_once": 1}
+    assert broken(judged(*pair, rules=JudgeRules(address_connections=1))) == {"too_many_at_once": 1}
 
 
 def test_the_same_page_under_two_spellings_is_a_page_fetched_twice() -> None:
@@ -116,7 +116,7 @@ def test_the_same_page_under_two_spellings_is_a_page_fetched_twice() -> None:
 def test_missing_pages_and_pages_out_of_scope_are_named() -> None:
     truth = find_truth(WEB, [f"http://{PLAIN.name}:{PORT}/"], "host")
     other = next(site for site in SITES if site.is_available and site.name != PLAIN.name)
-    report = audit(WEB, [seen(0, "/robots.txt"), seen(1, "/"), seen(0, "/", other)], RULES, truth)
+    report = judge(WEB, [seen(0, "/robots.txt"), seen(1, "/"), seen(0, "/", other)], RULES, truth)
     assert report.missing == PLAIN.pages - 1
     assert report.stray_samples == (f"http://{other.name}:{PORT}/",)
     assert report.requests_by_host == {PLAIN.name: 2, other.name: 1}
@@ -149,4 +149,4 @@ def test_the_report_as_json_carries_the_verdicts() -> None:
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="politness"):
-        msgspec.convert({"politness": "1"}, AuditRules, strict=False)
+        msgspec.convert({"politness": "1"}, JudgeRules, strict=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.errors import UsageError
-from gossamer.inspect.reader import Inspection
+from gossamer.inspect.reader import CrawlReader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gossamer.inspect.report.html import render_html
     from gossamer.inspect.report.terminal import render_text
 
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         report = build_report(arguments.dir, crawl.ledger, crawl.summary(), crawl.now)
     if arguments.html is not None:
         try:

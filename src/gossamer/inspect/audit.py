@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heappop, heappush
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -26,8 +25,12 @@ from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
-from gossamer.inspect.requests_made import Asked, Fact, OptOut, RunBegun
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.requests_made import Asked, Fact, OptOut, RunBegun, facts_in_order
+from gossamer.inspect.robots_captures import RobotsCaptures
 from gossamer.records import Outcome
+from gossamer.settings.promises import promises_of
+from gossamer.telemetry.event_log import read_events
 
 SLACK_S = 0.001  # times are kept as floating-point numbers, some of them by way of a date
 MAX_SHOWN = 1000
@@ -81,18 +84,6 @@ class AuditReport(Struct, kw_only=True):
         return not self.breaches
 
 
-class Captures(Protocol):
-    """Where the texts of robots.txt are looked up."""
-
-    def rules(self, asked: Asked) -> RobotsRules | None:
-        """Return the rules that an answer held, or None where its text cannot be found."""
-        ...
-
-    def untold(self, origin: str, before: float) -> tuple[float, RobotsRules] | None:
-        """Return date and rules of an origin's robots.txt that is archived, but that no event tells of."""
-        ...
-
-
 @dataclass(slots=True)
 class _Robots:
     """robots.txt of an origin as it was known from `known_at` on."""
@@ -122,10 +113,22 @@ class _Host:
         return max(delays, default=0.0)
 
 
+def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
+    """Judge the crawl of a folder."""
+    captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
+    events = crawl.folder.events
+    captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
+    auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
+    report = auditor.take_all(facts_in_order(events))
+    if crawl.owner is not None:
+        report.notes.append("the crawl is running: what happened in the last seconds is not in it")
+    return report
+
+
 class Auditor:
     """Takes the facts in order; `report` says what they came to."""
 
-    def __init__(self, promises: Promises, captures: Captures, *, masks_queries: bool = False) -> None:
+    def __init__(self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False) -> None:
         self._captures = captures
         self._masks_queries = masks_queries
         self._promises = promises

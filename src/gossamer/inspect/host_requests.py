@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.events import Event, EventName
-from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
+from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.inspect.runs import read_runs
 
 
 class HostRequest(Struct, frozen=True):

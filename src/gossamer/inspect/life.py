@@ -18,8 +18,8 @@ from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Scope
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_id, host_of, key_of, origin_of, path_of, url_id
-from gossamer.events import Event, EventName
-from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
+from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
+from gossamer.inspect.runs import read_runs
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, RobotsRecord, Source, UrlId, UrlRecord, UrlState
 
@@ -237,12 +237,6 @@ def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSourc
 
 
 # -- events ---------------------------------------------------------------------------------------
-
-
-def masked(url: str) -> str:
-    """Return a URL as events show it where the values of query parameters are hidden."""
-    bare, mark, query = url.partition("?")
-    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
 
 
 def _read_events(life: Life, url: str, source: LifeSource) -> None:

@@ -25,7 +25,7 @@ RUNNING = "running"
 INTERRUPTED = "interrupted"
 
 
-class Inspection:
+class CrawlReader:
     """A crawl folder, open for reading; use it with `with`."""
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +36,7 @@ class Inspection:
         self.owner: int | None = None  # the process that runs the crawl now
         self.now = 0.0
 
-    def __enter__(self) -> Inspection:
+    def __enter__(self) -> CrawlReader:
         self.folder.require_crawl()
         self.now = time.time()
         path = self.folder.settings_path

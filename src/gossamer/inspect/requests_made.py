@@ -17,8 +17,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from gossamer.core.url import origin_of
-from gossamer.events import Event, EventName, Promises
-from gossamer.inspect.report.events import REQUEST_EVENTS, outcome_of, read_runs
+from gossamer.events import REQUEST_EVENTS, Event, EventName, Promises, outcome_of
+from gossamer.inspect.runs import read_runs
 
 SPARE_S = 10.0  # from the end of a request to its event
 

@@ -21,16 +21,11 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_he
 from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.robots_state import rules_from
 from gossamer.core.url import host_id, host_of
-from gossamer.events import PacePromise, Promises
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.inspect.audit import Auditor, AuditReport
-from gossamer.inspect.reader import Inspection
-from gossamer.inspect.requests_made import Asked, facts_in_order
+from gossamer.inspect.requests_made import Asked
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result
-from gossamer.settings.model import RobotsUnreachable, Settings
-from gossamer.telemetry.event_log import read_events
 
 RULES_KEPT = 4096
 SAME_MOMENT_S = 0.002  # a date in the archive and in an event
@@ -136,29 +131,3 @@ class RobotsCaptures:
             return None
         content = decode(body, named.get("content-encoding", ""), MAX_ROBOTS_BYTES).content
         return rules_from(Result(0, outcome, status=status, robots=content[:MAX_ROBOTS_BYTES]), self._token)
-
-
-def audit_crawl(crawl: Inspection, token: str) -> AuditReport:
-    """Judge the crawl of a folder."""
-    captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
-    events = crawl.folder.events
-    captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
-    auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
-    report = auditor.take_all(facts_in_order(events))
-    if crawl.owner is not None:
-        report.notes.append("the crawl is running: what happened in the last seconds is not in it")
-    return report
-
-
-def promises_of(settings: Settings) -> Promises:
-    """Return what settings promise: told by each run when it starts; the folder's stand in for runs that did not."""
-    return Promises(
-        delay_s=settings.politeness_ms / 1000,
-        host_connections=settings.host_connections,
-        domain_delay_s=settings.domain_politeness_ms / 1000,
-        address_delay_s=settings.address_politeness_ms / 1000,
-        address_connections=settings.address_connections,
-        allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
-        longest_request_s=3 * settings.timeout,
-        pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
-    )

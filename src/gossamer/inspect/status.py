@@ -1,4 +1,4 @@
-"""How far is a crawl, and what does it wait for? From what is committed, in one pass over the hosts."""
+"""How far has a crawl come, and what does it wait for? From committed state, in one pass over the hosts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
-from gossamer.inspect.reader import Inspection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.text import count, duration
 
 _TAIL_BYTES = 1 << 16
 _PARKED_SHOWN = 5
-PLACES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
+HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
 
 
 class CrawlStatus(Struct, kw_only=True):
-    """The state of a crawl at one moment. `hosts` counts them by place, each once."""
+    """The status of a crawl at one moment. `hosts` counts them by state, each once."""
 
     out: str
     is_running: bool
@@ -48,8 +48,8 @@ class CrawlStatus(Struct, kw_only=True):
     parked: list[str]
 
 
-def place_of(host: HostRecord, now: float) -> str:
-    """Return where a host stands, as far as the ledger knows."""
+def host_state_of(host: HostRecord, now: float) -> str:
+    """Return the state of a host, as far as the ledger knows."""
     if host.is_dead or host.is_blocked:
         return "dead"
     if not host.queued:
@@ -61,22 +61,22 @@ def place_of(host: HostRecord, now: float) -> str:
     return "waiting" if host.next_at > now else "ready"
 
 
-class _Roll:
-    """The hosts by place, and when the first of them can be asked."""
+class _HostCount:
+    """The hosts counted by state, and when the first of them may be asked."""
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self.places = dict.fromkeys(PLACES, 0)
+        self.states = dict.fromkeys(HOST_STATES, 0)
         self.next_at = float("inf")
         self.parked: Leaders[HostRecord] = Leaders(_PARKED_SHOWN)
 
-    def take(self, host: HostRecord) -> None:
-        """Take a host."""
-        place = place_of(host, self._now)
-        self.places[place] += 1
-        if place == "parked":
+    def add(self, host: HostRecord) -> None:
+        """Count a host."""
+        state = host_state_of(host, self._now)
+        self.states[state] += 1
+        if state == "parked":
             self.parked.offer(host.queued, host)
-        if place not in ("dead", "idle"):
+        if state not in ("dead", "idle"):
             self.next_at = min(self.next_at, max(self._now, host.next_at, host.parked_until))
 
     def parked_lines(self) -> list[str]:
@@ -88,11 +88,11 @@ class _Roll:
         ]
 
 
-def crawl_status(crawl: Inspection) -> CrawlStatus:
+def crawl_status(crawl: CrawlReader) -> CrawlStatus:
     """Return the status of a crawl."""
-    summary, roll = crawl.summary(), _Roll(crawl.now)
+    summary, hosts = crawl.summary(), _HostCount(crawl.now)
     for host in crawl.ledger.hosts():
-        roll.take(host)
+        hosts.add(host)
     last = last_event(crawl.folder.events)
     return CrawlStatus(
         out=str(crawl.folder.path),
@@ -112,32 +112,32 @@ def crawl_status(crawl: Inspection) -> CrawlStatus:
         urls_seen=summary.urls_seen,
         urls_queued=summary.urls_queued,
         urls_parked=summary.urls_parked,
-        hosts=roll.places,
-        next_request_in_s=None if roll.next_at == float("inf") else round(roll.next_at - crawl.now, 3),
+        hosts=hosts.states,
+        next_request_in_s=None if hosts.next_at == float("inf") else round(hosts.next_at - crawl.now, 3),
         last_activity_at=last.ts if last else 0.0,
         last_activity=f"{last.event} {last.url or last.host or last.reason}".strip() if last else "",
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
-        waits_for=_waits_for(crawl, summary.finished, roll),
-        parked=roll.parked_lines(),
+        waits_for=_waits_for(crawl, summary.finished, hosts),
+        parked=hosts.parked_lines(),
     )
 
 
-def _waits_for(crawl: Inspection, finished: str, roll: _Roll) -> str:
-    left = any(roll.places[place] for place in ("ready", "waiting", "parked", "swapped_out"))
+def _waits_for(crawl: CrawlReader, finished: str, hosts: _HostCount) -> str:
+    left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left:
             return "nothing: no URL is queued"
         return f"'gossamer resume {crawl.folder.path}'" + (" with a higher limit" if finished == "max_pages" else "")
-    if roll.places["ready"]:
-        return f"answers: {count(roll.places['ready'])} hosts can be asked now"
+    if hosts.states["ready"]:
+        return f"answers: {count(hosts.states['ready'])} hosts can be asked now"
     if not left:
         return "the end: no URL is queued"
-    wait = duration(max(0.0, roll.next_at - crawl.now))
+    wait = duration(max(0.0, hosts.next_at - crawl.now))
     return f"politeness: the next host may be asked in {wait}"
 
 
 def last_event(folder: Path) -> Event | None:
-    """Return the last whole event of a crawl; reads the end of its last file only."""
+    """Return the last whole event of a crawl. Reads only the end of its last file."""
     for path in sorted(folder.glob("*.jsonl"), reverse=True):
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

@@ -1,9 +1,9 @@
-"""What had a killed run told that its ledger may not know of?
+"""Which facts of a killed run are in its events but perhaps not in the ledger?
 
-Events that later requests rest on are written at once, the ledger about once a second. So
-the events of the last run know of refusals, and of places that a robots.txt was moved to,
-that a kill took from the ledger. One pass over one file; only lines that matter are decoded,
-0.3 µs a line else.
+The ledger is committed about once a second. Two kinds of facts must not be lost with the last
+window, so their events are written to the file at once (`telemetry.event_log`) and read back
+here: refusals with Retry-After, and the targets of robots.txt redirects. One pass over one
+file; only lines that matter are decoded, the others cost 0.3 µs each.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from gossamer.events import Event
 _decode = msgspec.json.Decoder(Event).decode
 
 
-class LastWords(Struct):
-    """What a run had told."""
+class UnsavedFacts(Struct):
+    """What the last run recorded in its events, whether it was committed or not."""
 
-    moved_to: set[str] = set()  # where a robots.txt is found
-    quiet_until: dict[str, float] = {}  # hosts that asked to be left alone
+    robots_targets: set[str] = set()  # URLs that a robots.txt redirected to
+    quiet_until: dict[str, float] = {}  # by host: no request before this time
 
 
-def last_words(folder: Path) -> LastWords:
-    """Return what the last run has told."""
-    told = LastWords()
-    written = [path for path in sorted(folder.glob("*.jsonl")) if path.stat().st_size]
-    if not written:
-        return told
-    with written[-1].open("rb") as file:
+def read_unsaved_facts(folder: Path) -> UnsavedFacts:
+    """Return the facts in the events of the last run."""
+    facts = UnsavedFacts()
+    paths = [path for path in sorted(folder.glob("*.jsonl")) if path.stat().st_size]
+    if not paths:
+        return facts
+    with paths[-1].open("rb") as file:
         for line in file:
             if b'"retry_after_s":' in line or (b'"kind":"robots"' in line and b'"target":' in line):
-                _take(told, line)
-    return told
+                _read_line(line, facts)
+    return facts
 
 
-def _take(told: LastWords, line: bytes) -> None:
+def _read_line(line: bytes, facts: UnsavedFacts) -> None:
     try:
         event = _decode(line)
     except msgspec.DecodeError:
         return  # torn by the kill
     if event.kind == "robots" and event.target:
-        told.moved_to.add(event.target)
+        facts.robots_targets.add(event.target)
     if event.retry_after_s and event.status in (429, 503):
         until = event.ts + event.retry_after_s
-        told.quiet_until[event.host] = max(until, told.quiet_until.get(event.host, 0.0))
+        facts.quiet_until[event.host] = max(until, facts.quiet_until.get(event.host, 0.0))

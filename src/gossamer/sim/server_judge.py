@@ -27,7 +27,7 @@ from gossamer.sim.web import Health, Site
 SAMPLES = 20
 
 
-class AuditRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the crawler was told to keep to."""
 
     politeness_s: float = 1.0
@@ -42,7 +42,7 @@ class AuditRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     robots_unreachable: str = "deny"  # "allow": pages of a host whose robots.txt fails may be asked for
 
 
-class Violation(Struct, frozen=True):
+class OffendingRequest(Struct, frozen=True):
     """One thing a crawler should not have done."""
 
     host: str
@@ -51,14 +51,14 @@ class Violation(Struct, frozen=True):
     what: str
 
 
-class Finding(Struct, frozen=True):
+class Offences(Struct, frozen=True):
     """How often a rule was broken, and the first cases."""
 
     count: int = 0
-    samples: tuple[Violation, ...] = ()
+    samples: tuple[OffendingRequest, ...] = ()
 
 
-class AuditReport(Struct, frozen=True, kw_only=True):
+class ServerVerdict(Struct, frozen=True, kw_only=True):
     """The result of an audit."""
 
     requests: int
@@ -66,11 +66,11 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     pages_fetched: int  # distinct pages of the web answered 200 or 304
     seconds: float
     statuses: dict[int, int]
-    robots_late: Finding
-    disallowed: Finding
-    too_soon: Finding
-    too_many_at_once: Finding
-    fetched_twice: Finding
+    robots_late: Offences
+    disallowed: Offences
+    too_soon: Offences
+    too_many_at_once: Offences
+    fetched_twice: Offences
     min_gap_s: float | None  # between arrivals at one host; None if no host was asked twice
     truth_pages: int
     missing: int
@@ -116,7 +116,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
         ]
         rules = ("robots_late", "disallowed", "too_soon", "too_many_at_once", "fetched_twice")
         for name in rules:
-            finding: Finding = getattr(self, name)
+            finding: Offences = getattr(self, name)
             lines.append(f"{name.replace('_', ' ')}: {finding.count}")
             lines += [f"  {v.host}{v.target}: {v.what}" for v in finding.samples]
         lines += [f"  missing {url}" for url in self.missing_samples]
@@ -125,9 +125,9 @@ class AuditReport(Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-def audit(
-    web: SyntheticWeb, log: Sequence[LoggedRequest], rules: AuditRules, truth: Truth | None = None
-) -> AuditReport:
+def judge(
+    web: SyntheticWeb, log: Sequence[LoggedRequest], rules: JudgeRules, truth: Truth | None = None
+) -> ServerVerdict:
     """Judge a crawl. The truth is worked out from the rules' seeds and scope if it is not given."""
     if truth is None:
         seeds = web.plan.seeds(web.port, rules.first_seeds)
@@ -138,7 +138,7 @@ def audit(
     known = [(site, asked) for host, asked in by_host.items() if (site := web.site(host)) is not None]
     fetched = {url for site, asked in known for url in _pages(web, site, asked)}
     missing, strays = truth.pages - fetched, fetched - truth.pages
-    return AuditReport(
+    return ServerVerdict(
         requests=len(log),
         hosts=len(by_host),
         pages_fetched=len(fetched),
@@ -147,7 +147,7 @@ def audit(
         robots_late=_collect(known, _find_late_robots),
         disallowed=_collect(known, lambda site, asked: _find_disallowed(site, asked, rules)),
         too_soon=_collect(known, lambda site, asked: _find_too_soon(site, asked, rules)),
-        too_many_at_once=_finding([*_find_crowds(known, rules)]),
+        too_many_at_once=_offences([*_find_crowds(known, rules)]),
         fetched_twice=_collect(known, lambda site, asked: _find_twice(web, site, asked)),
         min_gap_s=min((gap for _, asked in known for _, gap in _gaps(asked)), default=None),
         truth_pages=len(truth.pages),
@@ -163,17 +163,17 @@ def audit(
 _Asked = list[LoggedRequest]
 
 
-def _collect(known: list[tuple[Site, _Asked]], find: Callable[[Site, _Asked], Iterator[Violation]]) -> Finding:
-    return _finding([violation for site, asked in known for violation in find(site, asked)])
+def _collect(known: list[tuple[Site, _Asked]], find: Callable[[Site, _Asked], Iterator[OffendingRequest]]) -> Offences:
+    return _offences([request for site, asked in known for request in find(site, asked)])
 
 
-def _finding(violations: list[Violation]) -> Finding:
-    violations.sort(key=lambda violation: violation.at)
-    return Finding(len(violations), tuple(violations[:SAMPLES]))
+def _offences(found: list[OffendingRequest]) -> Offences:
+    found.sort(key=lambda request: request.at)
+    return Offences(len(found), tuple(found[:SAMPLES]))
 
 
-def _violation(request: LoggedRequest, what: str) -> Violation:
-    return Violation(request.host, request.target, request.arrived_at, what)
+def _offending(request: LoggedRequest, what: str) -> OffendingRequest:
+    return OffendingRequest(request.host, request.target, request.arrived_at, what)
 
 
 def _seconds(log: Sequence[LoggedRequest]) -> float:
@@ -201,30 +201,30 @@ def _pages(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[str]:
                 yield web.url(site, resource.number)
 
 
-def _find_late_robots(_: Site, asked: _Asked) -> Iterator[Violation]:
+def _find_late_robots(_: Site, asked: _Asked) -> Iterator[OffendingRequest]:
     known_from = min((_ended_at(r) for r in asked if r.target == "/robots.txt"), default=inf)
     for request in asked:
         if request.target != "/robots.txt" and request.arrived_at < known_from:
-            yield _violation(request, "asked before robots.txt was answered")
+            yield _offending(request, "asked before robots.txt was answered")
 
 
-def _find_disallowed(site: Site, asked: _Asked, rules: AuditRules) -> Iterator[Violation]:
+def _find_disallowed(site: Site, asked: _Asked, rules: JudgeRules) -> Iterator[OffendingRequest]:
     if site.health is not Health.WELL and rules.robots_unreachable == "allow":
         return
     why = "forbidden by robots.txt" if site.health is Health.WELL else f"robots.txt cannot be had ({site.health})"
     for request in asked:
         if site.is_disallowed(request.target):
-            yield _violation(request, why)
+            yield _offending(request, why)
 
 
-def _find_too_soon(site: Site, asked: _Asked, rules: AuditRules) -> Iterator[Violation]:
+def _find_too_soon(site: Site, asked: _Asked, rules: JudgeRules) -> Iterator[OffendingRequest]:
     least = max(rules.politeness_s, site.crawl_delay_s)
     for request, gap in _gaps(asked):
         if gap < least - rules.slack_s:
-            yield _violation(request, f"{gap * 1000:.1f} ms after the request before, {least * 1000:.0f} ms wanted")
+            yield _offending(request, f"{gap * 1000:.1f} ms after the request before, {least * 1000:.0f} ms wanted")
 
 
-def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[Violation]:
+def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[OffendingRequest]:
     seen = set()
     for request in asked:
         if request.status != 200 or request.target == "/robots.txt":
@@ -234,11 +234,11 @@ def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[Violat
         if resource.kind is Kind.PRIVATE:
             continue
         if resource in seen:
-            yield _violation(request, "had been answered 200 before")
+            yield _offending(request, "had been answered 200 before")
         seen.add(resource)
 
 
-def _find_crowds(known: list[tuple[Site, _Asked]], rules: AuditRules) -> Iterator[Violation]:
+def _find_crowds(known: list[tuple[Site, _Asked]], rules: JudgeRules) -> Iterator[OffendingRequest]:
     """Requests that came while as many as allowed were open at the host, the domain or the address."""
     limits: tuple[tuple[str, int, Callable[[Site], str]], ...] = (
         ("host", rules.host_connections, lambda site: site.name),
@@ -254,11 +254,11 @@ def _find_crowds(known: list[tuple[Site, _Asked]], rules: AuditRules) -> Iterato
                 yield from _find_crowd(f"{unit} {name}", asked, limit)
 
 
-def _find_crowd(where: str, asked: _Asked, limit: int) -> Iterator[Violation]:
+def _find_crowd(where: str, asked: _Asked, limit: int) -> Iterator[OffendingRequest]:
     ends: list[float] = []
     for request in sorted(asked, key=lambda request: request.arrived_at):
         while ends and ends[0] <= request.arrived_at:
             heappop(ends)
         heappush(ends, _ended_at(request))
         if len(ends) > limit:
-            yield _violation(request, f"{len(ends)} at once at {where}, {limit} allowed")
+            yield _offending(request, f"{len(ends)} at once at {where}, {limit} allowed")

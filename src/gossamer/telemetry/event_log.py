@@ -67,7 +67,7 @@ def _is_needed_after_a_kill(event: Event) -> bool:
     """Return whether an event is written at once.
 
     The ledger is committed about once a second, so a kill may lose what was learned since. Recovery reads two facts
-    from the events of the killed run (`telemetry.last_words`) and nothing else: the targets of robots.txt redirects,
+    from the events of the killed run (`runtime.unsaved_facts`) and nothing else: the targets of robots.txt redirects,
     since an archived answer of such a target belongs to no queued URL and would count as damage, and the refusals
     with Retry-After, which bind the next run. The other events of robots.txt and the opt-outs are written at once for
     the audit: it judges later requests by them, so the file must have them even if the process is killed.

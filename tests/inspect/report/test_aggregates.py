@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.inspect.report.aggregates import Frequent, Leaders, NamedCount, Spread, TimeLine
+from gossamer.inspect.report.aggregates import Frequent, Leaders, NamedCount, RateSeries, Spread
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))
@@ -62,7 +62,7 @@ def test_nothing_leads_with_a_score_of_zero() -> None:
 
 
 def test_a_time_line_stays_short_and_loses_nothing() -> None:
-    line = TimeLine()
+    line = RateSeries()
     for second in range(100_000):
         line.bin_at(second).pages += 1
     assert len(line.bins) <= 240

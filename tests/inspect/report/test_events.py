@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.events import Event, EventName
-from gossamer.inspect.report.events import EventFigures, read_runs
+from gossamer.inspect.report.events import EventFigures
+from gossamer.inspect.runs import read_runs
 from tests.inspect.folders import event, write_events
 
 

@@ -170,7 +170,7 @@ class Bin(Struct):
     queued: int = 0
 
 
-class TimeLine:
+class RateSeries:
     """Crawl time in at most 240 bins: when there are more, each two become one."""
 
     def __init__(self) -> None:

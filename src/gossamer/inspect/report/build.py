@@ -71,7 +71,7 @@ def build_report(out: Path, ledger: Ledger, summary: Summary, now: float) -> Rep
         last_event_at=events.last_at,
         runs=events.runs,
         recovered_files=events.recovered_files,
-        bin_s=events.line.width_s,
+        bin_s=events.rates.width_s,
         timeline=events.timeline(),
         fetches=events.fetches(),
         robots=_robots(events, catalog),

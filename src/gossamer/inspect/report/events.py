@@ -9,107 +9,21 @@ Costs: 2.5 µs an event, half of it decoding; memory: a bit an order and what `r
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
-from gossamer.events import Event, EventName
-from gossamer.inspect.report.aggregates import Frequent, Spread, TimeLine
+from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.inspect.report.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
+from gossamer.inspect.runs import read_runs
 from gossamer.records import ANSWERED, Outcome
-
-# Events that tell how a request ended; all of them carry their order's id.
-REQUEST_EVENTS = frozenset(
-    {
-        EventName.FETCH_OK,
-        EventName.REDIRECT,
-        EventName.NOT_MODIFIED,
-        EventName.TYPE_REFUSED,
-        EventName.ERROR,
-        EventName.RETRY,
-        EventName.ROBOTS_FETCHED,
-        EventName.ROBOTS_UNREACHABLE,
-        EventName.SITEMAP_READ,
-        EventName.PDF_LINKS_EXTRACTED,
-    }
-)
-_OF_THE_CONTENT = frozenset({EventName.DUPLICATE, EventName.NEAR_DUPLICATE})  # beside the event of the request
-_TOLD_LAST = 20_000  # more than any commit window holds
-_SAME_MOMENT_S = 0.001
-
-_decode = msgspec.json.Decoder(Event).decode
-
-
-class _Orders:
-    """The orders of a file that were met, a bit each."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-
-    def is_new(self, order: int) -> bool:
-        """Tell whether an order is met for the first time."""
-        byte, bit = order >> 3, 1 << (order & 7)
-        if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1 - len(self._bits) + (len(self._bits) >> 1)))
-        if self._bits[byte] & bit:
-            return False
-        self._bits[byte] |= bit
-        return True
-
-
-def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
-    """Yield the events of every run with its number, each order once; only lines that hold `needle`.
-
-    Lines that cannot be read are passed over: the last one of a killed run may be torn.
-    """
-    told: deque[tuple[str, float]] = deque(maxlen=_TOLD_LAST)
-    for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
-        told_before, told = dict(told), deque(maxlen=_TOLD_LAST)
-        for event in _once(path, needle, told_before):
-            if event.order and event.sent_at:
-                told.append((event.url, event.sent_at))
-            yield run, event
-
-
-def _once(path: Path, needle: bytes, told_before: dict[str, float]) -> Iterator[Event]:
-    requests, others = _Orders(), _Orders()
-    began_at = 0.0
-    with path.open("rb") as file:
-        for line in file:
-            if needle not in line:
-                continue
-            try:
-                event = _decode(line)
-            except msgspec.DecodeError:
-                continue
-            began_at = began_at or event.ts
-            if event.order:
-                seen = others if event.event in _OF_THE_CONTENT else requests
-                if not seen.is_new(event.order):
-                    continue
-                if 0 < event.sent_at < began_at and _is_told(event, told_before):
-                    continue
-            yield event
-
-
-def _is_told(event: Event, told_before: dict[str, float]) -> bool:
-    return abs(told_before.get(event.url, 0.0) - event.sent_at) < _SAME_MOMENT_S
-
-
-def outcome_of(event: Event) -> str:
-    """Return the outcome that a request's event tells."""
-    if event.event in (EventName.FETCH_OK, EventName.SITEMAP_READ):
-        return Outcome.OK.value
-    return event.reason.partition(":")[0]
 
 
 class EventFigures:
     """The running figures of the one pass."""
 
     def __init__(self) -> None:
-        self.line = TimeLine()
+        self.rates = RateSeries()
         self.outcomes, self.statuses, self.errors = Frequent(), Frequent(), Frequent()
         self.excluded, self.warnings = Frequent(), Frequent(200)
         self.robots_answers, self.rate_limited = Frequent(), Frequent()
@@ -157,7 +71,7 @@ class EventFigures:
             self.statuses.add(str(event.status))
             self.first_byte_ms.add(event.ttfb_ms)
         self.total_ms.add(event.total_ms)
-        part = self.line.bin_at(self._now_s)
+        part = self.rates.bin_at(self._now_s)
         part.bytes += event.bytes
         if event.status == 429:
             self.rate_limited.add(event.host)
@@ -182,7 +96,7 @@ class EventFigures:
             self.robots_unreachable += 1
 
     def _take_heartbeat(self, event: Event) -> None:
-        part = self.line.bin_at(self._now_s)
+        part = self.rates.bin_at(self._now_s)
         part.domains = event.unique_domains
         part.queued = event.frontier_size
 
@@ -198,9 +112,9 @@ class EventFigures:
         """Return the crawl over its time; what a stretch did not tell stays as it was."""
         points = [Point(0.0, 0, 0.0, 0, 0, 0)]
         pages = errors = domains = queued = 0
-        self.line.bin_at(self._now_s)
-        width_s = self.line.width_s
-        for number, part in enumerate(self.line.bins, 1):
+        self.rates.bin_at(self._now_s)
+        width_s = self.rates.width_s
+        for number, part in enumerate(self.rates.bins, 1):
             pages += part.pages
             errors += part.errors
             if part.domains:
