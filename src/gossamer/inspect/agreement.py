@@ -1,13 +1,13 @@
-"""Do archive, index and catalog say the same?
+"""Do archive, index and catalog agree?
 
 One pass over the archive files, one over the index, one over the catalog; memory for one
-record and for one file's ids, however large the crawl. The archive's captures and the
-catalog's rows are held against each other without remembering either: every capture looks
-its row up, and where as many captures are their row's own as there are rows with a capture,
-each row has its own. Only where the numbers differ are the rows read again to name them.
+record and for the ids of one file, whatever the size of the crawl. Captures and catalog rows
+are compared without storing either: each capture looks up its row, and if the number of
+captures that are their row's own equals the number of rows with a capture, every row has its
+capture. Only if the numbers differ are the rows read again to name those without.
 
-What lies beyond the committed length of a file is not judged: the next run finishes it.
-Beside a running crawl only what does not move is judged. Costs: 90 µs a record of 26 KB.
+What is beyond the committed length of a file is not judged: the next run completes it.
+Beside a running crawl only what no longer changes is judged. Costs: 90 µs per record of 26 KB.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, UrlRecord
 
-MAX_PROBLEMS = 1000  # kept; the rest is counted
+MAX_PROBLEMS = 1000  # listed; further ones are only counted
 _MAX_STRAYS = 10_000
 
 
 class Disagreement(Struct, frozen=True):
-    """Something that is not as it should be."""
+    """One thing that does not agree."""
 
     where: str
     what: str
 
 
 class Agreement(Struct, kw_only=True):
-    """What was looked at, and what was found."""
+    """What was checked, and what was found."""
 
     is_fine: bool = True
     files: int = 0
@@ -55,7 +55,7 @@ class Agreement(Struct, kw_only=True):
     notes: list[str] = []
 
     def blame(self, where: str, what: str) -> None:
-        """Take note of a problem."""
+        """Record a problem."""
         self.is_fine = False
         self.problem_count += 1
         if len(self.problems) < MAX_PROBLEMS:
@@ -64,7 +64,7 @@ class Agreement(Struct, kw_only=True):
 
 @dataclass(slots=True)
 class _Stray:
-    """A capture that no row of the catalog knows: of robots.txt elsewhere, perhaps."""
+    """A capture without a row in the catalog: perhaps the target of a robots.txt redirect."""
 
     where: str
     url: str
@@ -73,7 +73,7 @@ class _Stray:
 
 @dataclass(slots=True)
 class _Captures:
-    """What the pass over the archive has met."""
+    """What the pass over the archive has found."""
 
     own: int = 0  # captures that their row points to
     extra: int = 0  # further 200 answers of URLs visited more than once
@@ -98,7 +98,7 @@ class _Check:
         self._is_running = is_running
         self._ends = ledger.archive_ends()
         self._index = IndexFiles(folder.index)
-        self._met = _Captures()
+        self._captures = _Captures()
         self.found = Agreement()
 
     def run(self) -> None:
@@ -115,10 +115,10 @@ class _Check:
         if self._is_running:
             self.found.notes.append("the crawl is running: what moves was not compared")
             return
-        if books.archived_rows != self._met.own:
+        if books.archived_rows != self._captures.own:
             self._name_rows_without_capture()
-        if self._met.extra > books.revisits:
-            self.found.blame("archive", f"{self._met.extra - books.revisits} pages are stored twice in one visit")
+        if self._captures.extra > books.revisits:
+            self.found.blame("archive", f"{self._captures.extra - books.revisits} pages are stored twice in one visit")
 
     # -- a file -----------------------------------------------------------------------------------
 
@@ -177,28 +177,28 @@ class _Check:
         location = next((value for key, value in headers if key == "location"), "") if 300 <= status < 400 else ""
         row = self._ledger.look_up(url_id(url))
         if row is not None and row.archived == ArchiveSpan(name, record.offset, record.length):
-            self._met.own += 1
+            self._captures.own += 1
             if target_uri(row.url) != record.target:
                 self.found.blame(where, f"holds {record.target}, but the catalog says {row.url}")
         elif path_of(url) == "/robots.txt":
-            self._note_robots_target(url, location)
+            self._record_robots_target(url, location)
         elif row is None or (status == 200 and row.visits <= 1):
-            self._keep_stray(_Stray(where, url, location))
+            self._defer_stray(_Stray(where, url, location))
         elif status == 200:
-            self._met.extra += 1
+            self._captures.extra += 1
         if record.type == "revisit":
             self._check_revisit(where, record)
 
-    def _note_robots_target(self, url: str, location: str) -> None:
+    def _record_robots_target(self, url: str, location: str) -> None:
         target = canonical(location, url) if location else None
         if target is not None:
-            self._met.robots_targets.add(target)
+            self._captures.robots_targets.add(target)
 
-    def _keep_stray(self, stray: _Stray) -> None:
-        """Judge later: robots.txt may have been redirected to it."""
-        self._met.stray_count += 1
-        if len(self._met.strays) < _MAX_STRAYS:
-            self._met.strays.append(stray)
+    def _defer_stray(self, stray: _Stray) -> None:
+        """Judge it after the pass: a robots.txt may have redirected to it."""
+        self._captures.stray_count += 1
+        if len(self._captures.strays) < _MAX_STRAYS:
+            self._captures.strays.append(stray)
 
     def _check_revisit(self, where: str, record: ArchivedRecord) -> None:
         """A revisit must point to a stored record with the same payload."""
@@ -208,7 +208,7 @@ class _Check:
             self.found.blame(where, f"refers to {target}, of which nothing is stored")
             return
         if row.visits > 1:
-            return  # it may refer to an earlier visit, which the catalog no longer names
+            return  # it may refer to an earlier visit, which is no longer in the catalog
         original = self._read(row.archived)
         if original is None or original.payload_digest != record.payload_digest:
             self.found.blame(where, f"refers to {target}, whose payload is another")
@@ -223,19 +223,21 @@ class _Check:
 
     def _settle_strays(self) -> None:
         """Blame the captures that neither the catalog nor a redirect of robots.txt explains."""
-        targets, strays = self._met.robots_targets, self._met.strays
+        targets, strays = self._captures.robots_targets, self._captures.strays
         is_growing = True
         while is_growing:
             before = len(targets)
             for stray in strays:
                 if stray.url in targets:
-                    self._note_robots_target(stray.url, stray.location)
+                    self._record_robots_target(stray.url, stray.location)
             is_growing = len(targets) > before
         for stray in strays:
             if stray.url not in targets:
                 self._blame_stray(stray)
-        if self._met.stray_count > len(strays):
-            self.found.blame("archive", f"{self._met.stray_count - len(strays)} more captures that no row explains")
+        if self._captures.stray_count > len(strays):
+            self.found.blame(
+                "archive", f"{self._captures.stray_count - len(strays)} more captures that no row explains"
+            )
 
     def _blame_stray(self, stray: _Stray) -> None:
         row = self._ledger.look_up(url_id(stray.url))
@@ -250,7 +252,7 @@ class _Check:
                 self.found.blame(name, f"is missing, but {end} bytes of it were committed")
 
     def _name_rows_without_capture(self) -> None:
-        """Find the rows whose record is not where they say."""
+        """Name the rows whose record is not at the position that they give."""
         named = False
         for row in self._archived_rows():
             assert row.archived is not None

@@ -1,8 +1,8 @@
 """Do queue, hosts and catalog of a ledger agree with each other?
 
-The catalog stands in order of host, so one pass meets each host once: its rows are counted,
-its queue is read beside them, and both are held against the host's own counts. Memory: one
-host's counts and a thousand queue entries. Costs: 4 µs a row where half of them are queued.
+The catalog is in order of host, so one pass reads each host once: its rows are counted, its
+queue is read beside them, and both are compared with the host's own counts. Memory: the counts
+of one host and a thousand queue entries. Costs: 4 µs per row if half of them are queued.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, b
         return
     if host.queued != count.queued:
         blame(name, f"{count.queued} URLs wait, but the host counts {host.queued}")
-    # A page that was visited again and then failed is no page row any more, so then only the direction is known.
+    # The row of a page that failed on a later visit is no page row any more: then the host may count more pages.
     if host.pages < count.pages or (host.pages != count.pages and not count.is_revisited):
         blame(name, f"{count.pages} pages in the catalog, but the host counts {host.pages}")
     entries = _check_queue(ledger, host_id, name, blame)
@@ -109,7 +109,7 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> in
 
 
 def _check_totals(ledger: Ledger, books: Books, blame: Blame) -> None:
-    """Hold the hosts against the domains and the catalog; a host without rows must have nothing."""
+    """Compare the hosts with domains and catalog; a host without rows must have no counts."""
     queued = pages = 0
     for host in ledger.hosts():
         queued += host.queued

@@ -1,8 +1,8 @@
-"""Does the index list just what the archive files hold? And how is it made anew?
+"""Does the index list exactly what the archive files contain, and how is it rebuilt?
 
-Held as a count and a sum of line hashes a file, so memory is a few numbers a WARC file. A
-file's lines stand in `index.cdxj`, or in a part of its own until they are folded in; after a
-crash between the two, in both.
+Compared by a count and a sum of line hashes per WARC file, so memory is a few numbers per file.
+The lines of a file are in `index.cdxj`, or in a part of their own until they are folded in;
+after a crash between the two, in both.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class IndexFiles:
                 blame(path.name, "is not sorted; --mend makes it anew")
 
     def compare(self, warc_name: str, lines: int, total: int, blame: Blame) -> None:
-        """Hold what a WARC file gives against what the index says of it."""
-        said = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
-        if not said:
+        """Compare the captures of a WARC file with its lines in the index."""
+        listed = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
+        if not listed:
             blame(warc_name, f"its {lines} captures are in no index; --mend makes it anew")
-        for index, (count, found_total) in said:
+        for index, (count, found_total) in listed:
             if (count, found_total) != (lines, total):
                 blame(index, f"{count} captures of {warc_name}, which holds {lines}, or others; --mend makes it anew")
 
@@ -61,7 +61,7 @@ class IndexFiles:
 
 
 def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
-    """Cut torn tails and make the index anew; return what was done. The caller owns the folder."""
+    """Cut torn tails off and rebuild the index; return what was done. The caller owns the folder."""
     done = []
     ends = ledger.archive_ends()
     for path in sorted(folder.archive.glob("*.warc.gz*")):
@@ -78,7 +78,7 @@ def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
 
 
 def _rebuild(folder: CrawlFolder) -> int:
-    """Write the index of every closed file, then the whole from them. May be repeated after a crash."""
+    """Write the index of every closed file, then merge them. May be repeated after a crash."""
     total = 0
     parts: list[Path] = []
     for path in sorted(folder.archive.glob("*.warc.gz")):

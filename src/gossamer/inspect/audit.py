@@ -1,11 +1,11 @@
-"""Were robots.txt and the pace kept? Judged from what the crawl recorded, and nothing else.
+"""Did a crawl respect robots.txt and its pace? Judged from what it recorded, and nothing else.
 
-Every request is held against what was in force when it was made: the rules of the archived
-robots.txt of its origin, the delay that its run promised, that file's Crawl-delay, the
-windows of Retry-After, the opt-outs. What cannot be shown counts against the crawl too.
-A request belongs to the moment of its order: what was learned while it was on its way
-cannot have been known. Costs: 5 µs a request and a read for each robots.txt; memory: a few
-hundred bytes a host, and a number for each request that is on its way.
+Every request is judged by what was in force when it was made: the rules of the archived
+robots.txt of its origin, the delay that its run promised, the Crawl-delay of that file, the
+windows of Retry-After, the opt-outs. What cannot be proved counts against the crawl.
+A request belongs to the time of its order: what was learned while it was in flight could not
+be known. Costs: 5 µs per request and one read per robots.txt; memory: a few hundred bytes per
+host, and a number per request in flight.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from gossamer.records import Outcome
 from gossamer.settings.promises import promises_of
 from gossamer.telemetry.event_log import read_events
 
-SLACK_S = 0.001  # times are kept as floating-point numbers, some of them by way of a date
+SLACK_S = 0.001  # times are floating-point numbers, some of them read from a WARC date
 MAX_SHOWN = 1000
 _REFUSALS = frozenset({Outcome.RATE_LIMITED.value, Outcome.SERVER_ERROR.value})
 
 
 class Breach(StrEnum):
-    """What a crawler can do wrong."""
+    """The rules that a crawler can break."""
 
     ROBOTS_NOT_FETCHED = "robots_not_fetched"
     ROBOTS_DISALLOWED = "robots_disallowed"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     ROBOTS_EXPIRED = "robots_expired"
-    ROBOTS_NOT_SHOWN = "robots_not_shown"  # asked for, but its text is nowhere
+    ROBOTS_NOT_SHOWN = "robots_not_shown"  # requested, but its text is not stored
     TOO_SOON = "too_soon"
     CRAWL_DELAY = "crawl_delay"
     RETRY_AFTER = "retry_after"
     REPEATED = "repeated"
     TOO_MANY_AT_ONCE = "too_many_at_once"
-    ADDRESS_CROWD = "address_crowd"  # too many at once at one IP address
+    ADDRESS_CROWD = "address_crowd"  # too many requests at once to one IP address
     OPTED_OUT = "opted_out"
     DOMAIN_PACE = "domain_pace"
     ADDRESS_PACE = "address_pace"
 
 
 class Violation(Struct, frozen=True):
-    """One request that should not have been made, or not then."""
+    """A request that should not have been made, or not at that time."""
 
     breach: Breach
     at: float
@@ -75,26 +75,26 @@ class AuditReport(Struct, kw_only=True):
     runs: int = 0
     min_gap_s: float | None = None  # between two requests to one host
     breaches: dict[str, int] = {}
-    violations: list[Violation] = []  # the first ones
+    violations: list[Violation] = []  # the first 1,000
     notes: list[str] = []
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether nothing was found."""
+        """Whether no rule was broken."""
         return not self.breaches
 
 
 @dataclass(slots=True)
 class _Robots:
-    """robots.txt of an origin as it was known from `known_at` on."""
+    """robots.txt of an origin, as known from `known_at` on."""
 
     asked_at: float
     known_at: float
     expires_at: float
-    rules: RobotsRules | None  # None: unreachable, or not to be found
+    rules: RobotsRules | None  # None: unreachable, or not stored
     is_unreachable: bool = False
     good_until: float = 0.0
-    hops: int = 0  # redirects so far; the answer is still to come
+    hops: int = 0  # redirects so far; 0 once it was answered
     before: _Robots | None = None
 
 
@@ -114,19 +114,19 @@ class _Host:
 
 
 def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
-    """Judge the crawl of a folder."""
+    """Judge a crawl."""
     captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
     events = crawl.folder.events
     captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
     auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
-    report = auditor.take_all(facts_in_order(events))
+    report = auditor.judge(facts_in_order(events))
     if crawl.owner is not None:
         report.notes.append("the crawl is running: what happened in the last seconds is not in it")
     return report
 
 
 class Auditor:
-    """Takes the facts in order; `report` says what they came to."""
+    """Judges the requests of a crawl, one after the other."""
 
     def __init__(self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False) -> None:
         self._captures = captures
@@ -134,30 +134,30 @@ class Auditor:
         self._promises = promises
         self._pace = _pace_of(promises)
         self._hosts: dict[str, _Host] = {}
-        self._last_at: dict[str, float] = {}  # by domain and by address, where these have a pace
-        self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests under way end
+        self._last_at: dict[str, float] = {}  # by domain and by address, if these have a pace
+        self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests in flight end
         self._opted_out: dict[str, float] = {}
         self._breaches: Counter[str] = Counter()
         self._now = 0.0
         self._report = AuditReport()
 
-    def take_all(self, facts: Iterable[Fact]) -> AuditReport:
-        """Take every fact; return the report."""
+    def judge(self, facts: Iterable[Fact]) -> AuditReport:
+        """Judge all requests; return the report."""
         for fact in facts:
             match fact:
                 case RunBegun():
                     self._begin_run(fact)
                 case OptOut():
-                    self._note_opt_out(fact)
+                    self._record_opt_out(fact)
                 case _:
-                    self._take(fact)
+                    self._judge_request(fact)
         self._report.hosts = len(self._hosts)
         self._report.breaches = dict(self._breaches)
         return self._report
 
     def _begin_run(self, run: RunBegun) -> None:
         self._report.runs += 1
-        self._opted_out.clear()  # each run tells its own anew
+        self._opted_out.clear()  # each run records its own
         if run.promises is not None:
             self._promises = run.promises
             self._pace = _pace_of(run.promises)
@@ -169,7 +169,7 @@ class Auditor:
             self._address_ends.clear()
         self._now = run.at
 
-    def _note_opt_out(self, fact: OptOut) -> None:
+    def _record_opt_out(self, fact: OptOut) -> None:
         if fact.is_over:
             self._opted_out.pop(fact.name, None)
         else:
@@ -177,7 +177,7 @@ class Auditor:
 
     # -- one request ------------------------------------------------------------------------------
 
-    def _take(self, asked: Asked) -> None:
+    def _judge_request(self, asked: Asked) -> None:
         host = self._hosts.setdefault(asked.host, _Host())
         self._now = max(self._now, asked.sent_at)
         self._report.requests += asked.requests
@@ -192,8 +192,8 @@ class Auditor:
             self._report.robots_requests += 1
             self._learn_robots(asked)
         if asked.retry_after_s > 0 and asked.outcome in _REFUSALS:
-            host.refused_at = asked.told_at
-            host.quiet_until = asked.told_at + min(asked.retry_after_s, MAX_RETRY_AFTER_S)
+            host.refused_at = asked.ended_at
+            host.quiet_until = asked.ended_at + min(asked.retry_after_s, MAX_RETRY_AFTER_S)
 
     def _blame(self, breach: Breach, asked: Asked, detail: str) -> None:
         self._breaches[breach.value] += 1
@@ -216,7 +216,7 @@ class Auditor:
         if robots is not None and asked.ordered_at < robots.asked_at:
             robots = robots.before
         if robots is None or robots.expires_at < asked.ordered_at:
-            robots = self._untold(host, asked) or robots
+            robots = self._unrecorded(host, asked) or robots
         if robots is None:
             self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not asked for before")
         elif asked.sent_at < robots.known_at:
@@ -239,9 +239,9 @@ class Auditor:
         if not decision.is_allowed:
             self._blame(Breach.ROBOTS_DISALLOWED, asked, f"line {decision.line_number}: {decision.line}")
 
-    def _untold(self, host: _Host, asked: Asked) -> _Robots | None:
-        """Take up a robots.txt that a killed run had archived, but not told of."""
-        found = self._captures.untold(asked.origin, asked.sent_at)
+    def _unrecorded(self, host: _Host, asked: Asked) -> _Robots | None:
+        """Return a robots.txt that a killed run had archived, but not recorded in an event."""
+        found = self._captures.unrecorded(asked.origin, asked.sent_at)
         if found is None:
             return None
         date, rules = found
@@ -251,10 +251,10 @@ class Auditor:
         return robots
 
     def _learn_robots(self, asked: Asked) -> None:
-        """Take note of what an answer lays down for its origin; a redirect lays down nothing yet."""
+        """Record what an answer says for its origin; a redirect says nothing yet."""
         owner = self._hosts.setdefault(host_of(asked.origin + "/"), _Host())
         before = owner.origins.get(asked.origin)
-        now, asked_at, hops = asked.told_at, asked.sent_at, 0
+        now, asked_at, hops = asked.ended_at, asked.sent_at, 0
         if before is not None and before.hops:
             asked_at, hops, before = before.asked_at, before.hops, before.before
         robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, before=before)
@@ -283,8 +283,8 @@ class Auditor:
         floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
         if host.last_sent_at:
             gap_s = asked.sent_at - host.last_sent_at
-            least = self._report.min_gap_s
-            self._report.min_gap_s = gap_s if least is None else min(least, gap_s)
+            shortest_s = self._report.min_gap_s
+            self._report.min_gap_s = gap_s if shortest_s is None else min(shortest_s, gap_s)
             self._judge_gap(host, asked, gap_s)
         if asked.requests > 1 and max(floor_s, crawl_delay_s) > 0:
             self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times at once")
@@ -303,27 +303,27 @@ class Auditor:
 
     def _judge_crowd(self, host: _Host, asked: Asked) -> None:
         host.open_until = [end for end in host.open_until if end > asked.ordered_at + SLACK_S]
-        host.open_until.append(asked.told_at)
-        most = self._pace.connections(asked.host)
-        if len(host.open_until) > most:
-            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} at once; {most} promised")
+        host.open_until.append(asked.ended_at)
+        limit = self._pace.connections(asked.host)
+        if len(host.open_until) > limit:
+            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} at once; {limit} promised")
 
     def _judge_address_crowd(self, asked: Asked) -> None:
-        """Judge the requests at once to one IP address, whichever hosts they were for."""
-        most = self._promises.address_connections
-        if not most or not asked.address:
+        """Judge the number of requests at once to one IP address, over all hosts."""
+        limit = self._promises.address_connections
+        if not limit or not asked.address:
             return
         ends = self._address_ends.setdefault(asked.address, [])
-        # Any two that are left overlap, so all of them were on their way at one moment.
+        # Any two of the remaining ones overlap, so all of them were in flight at one moment.
         while ends and ends[0] <= asked.ordered_at + SLACK_S:
             heappop(ends)
-        heappush(ends, asked.told_at)
-        if len(ends) > most:
-            detail = f"{len(ends)} at once at address {asked.address}; {most} promised"
+        heappush(ends, asked.ended_at)
+        if len(ends) > limit:
+            detail = f"{len(ends)} at once at address {asked.address}; {limit} promised"
             self._blame(Breach.ADDRESS_CROWD, asked, detail)
 
     def _judge_neighbours(self, asked: Asked) -> None:
-        """Judge the pace of the host's domain and address, where a run has promised one."""
+        """Judge the pace of the host's domain and address, if the run promised one."""
         promised = self._promises
         for breach, name, delay_s in (
             (Breach.DOMAIN_PACE, f"domain {registrable_domain(asked.host)}", promised.domain_delay_s),

@@ -1,6 +1,6 @@
-"""What was asked of a host, when and why? The webmaster's view, from events alone.
+"""Which requests were made to a host, when and why? For the owner of the host, from events alone.
 
-One pass over the events; only lines that name the host are decoded, 0.3 µs a line else.
+One pass over the events; only lines that name the host are decoded, the others cost 0.3 µs each.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class HostRequest(Struct, frozen=True):
     bytes: int
     total_ms: int
     address: str
-    requests: int  # 2 where it had to be repeated on a new connection
-    reason: str  # what went wrong, empty where nothing did
+    requests: int  # 2 if it was repeated on a new connection
+    reason: str  # what failed, empty if nothing did
 
 
 def host_requests(events: Path, host: str) -> Iterator[HostRequest]:

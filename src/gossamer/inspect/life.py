@@ -1,9 +1,9 @@
-"""What became of a URL, from the link that led to it to the record that holds it?
+"""What happened to a URL, from the link that led to it to the record that stores it?
 
-The ledger says how things stand, the events say how they came about; where neither has heard
-of the URL, today's rules are asked: scope, traps, depth, robots.txt. Nothing is written.
-One pass over the events, in which only lines that name the host are decoded; a queue place
-costs a read of the URLs before it, up to `MAX_PLACE`.
+The ledger has its state, the events have its history; if neither knows the URL, today's rules
+are asked: scope, traps, depth, robots.txt. Nothing is written. One pass over the events, in
+which only lines that name the host are decoded; a position in the queue costs a read of the
+URLs ahead of it, up to `MAX_PLACE`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RobotsView(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A rule that kept the URL out; `at` is 0 where it was asked only now."""
+    """A rule that refused the URL; `at` is 0 if the rule was asked only now."""
 
     rule: str
     at: float = 0.0
@@ -74,7 +74,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class QueuePlace(Struct, frozen=True):
-    """Where a URL stands in the queue of its host. `ahead` is None where it is too far back to count."""
+    """The position of a URL in the queue of its host. `ahead` is None if it is too far back to count."""
 
     priority: int
     seq: int
@@ -107,16 +107,16 @@ class Life(Struct, kw_only=True):
 
     @property
     def has_trace(self) -> bool:
-        """Tell whether the crawl ever heard of the URL."""
+        """Return whether the ledger or the events know the URL."""
         return self.is_known or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
 
 
 class LifeSource(Struct, frozen=True):
-    """Where the life of a URL is read from."""
+    """What the life of a URL is read from."""
 
     ledger: Ledger
     events: Path
-    scope: Scope  # with the crawl's places joined
+    scope: Scope  # with the seeds of the crawl joined
     token: str
     is_masked: bool
     is_running: bool
@@ -217,7 +217,7 @@ def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None
 
 
 def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSource) -> list[str]:
-    """Return what must come to pass before a queued URL is fetched."""
+    """Return what a queued URL waits for."""
     if row is None or row.state is not UrlState.QUEUED:
         return []
     now, reasons = source.now, []
@@ -244,14 +244,14 @@ def _read_events(life: Life, url: str, source: LifeSource) -> None:
     if source.is_masked:
         spellings |= {masked(spelling) for spelling in spellings}
     for _, event in read_runs(source.events, life.host.encode()):
-        # The same URL may have been found in another spelling: what counts is the key.
+        # The same URL may have been found in another spelling: the key decides.
         if event.url in spellings or (event.url and event.host == life.host and key_of(event.url) == life.key):
-            _take_event(life, event)
+            _add_event(life, event)
         elif event.event is EventName.HOST_DEAD and event.host == life.host:
             life.notes.append(f"the host was given up: {event.reason}")
 
 
-def _take_event(life: Life, event: Event) -> None:
+def _add_event(life: Life, event: Event) -> None:
     if event.event is EventName.PDF_LINKS_EXTRACTED:
         life.notes.append(f"{event.links} links were found in the PDF file")
     if event.event in REQUEST_EVENTS or event.event is EventName.WORKER_LOST:
@@ -284,7 +284,7 @@ def _attempt(event: Event) -> Attempt:
 
 
 def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refusal]:
-    """Return the rules that would keep out a URL of which there is no trace."""
+    """Return the rules that would refuse a URL that was never recorded."""
     found = []
     rule = source.scope.refusal(url, host_of(url))
     if rule is not None:

@@ -1,7 +1,7 @@
-"""What can be said of a crawl folder from outside, while its crawl may be running?
+"""What does a crawl folder hold, seen from outside, while its crawl may be running?
 
 Reads only: the ledger is opened for reading and shows what is committed, at most a second
-or two old. Nothing is locked and nothing is written.
+or two old. Takes no lock, writes nothing.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ class CrawlReader:
             raise CorruptFolderError(f"{self.folder.path}: the ledger cannot be read: {error}") from error
 
     def finished(self) -> str:
-        """Return why the crawl ended; `running` where it runs, `interrupted` where it was killed."""
+        """Return why the crawl ended; `running` if it still runs, `interrupted` if it was killed."""
         if self.owner is not None:
             return RUNNING
         stored = self._stored_summary()
         return INTERRUPTED if stored is None else stored.finished
 
     def _stored_summary(self) -> Summary | None:
-        """Return the summary of the last run, where it came to its end."""
+        """Return the summary of the last run, or None if it did not reach its end."""
         if self.ledger.get_meta("is_running") == b"1":
             return None
         value = self.ledger.get_meta("summary")
         return None if value is None else msgspec.json.decode(value, type=Summary)
 
     def summary(self) -> Summary:
-        """Return the figures so far: those of the last run where it has ended, else from what is committed."""
+        """Return the figures of the last run if it has ended, else those of what is committed."""
         stored = None if self.owner is not None else self._stored_summary()
         return stored or self._summary_so_far()
 
@@ -107,7 +107,7 @@ class CrawlReader:
         )
 
     def _waiting(self) -> tuple[int, int]:
-        """Return how many URLs are queued, and how many of them at hosts parked beyond the longest wait."""
+        """Return how many URLs are queued, and how many of them at hosts parked for longer than `max_wait`."""
         queued = parked = 0
         horizon = self.now + self.settings.max_wait
         for host in self.ledger.hosts():

@@ -1,10 +1,10 @@
-"""What did a crawl do, request by request, in the order in which the requests were sent?
+"""The requests of a crawl, in the order in which they were sent, from its events.
 
-Events stand in the order in which things ended. A request is held back until nothing that
-was sent before it can still come up: its run's longest request later. What a killed run had
-archived but not told is told by the next run, before that run's own requests, and takes its
-place among the last ones of the run before.
-Costs: 4 µs an event; memory: the requests of one such span of time.
+Events are in the order in which requests ended. A request is delayed here until no request
+that was sent earlier can follow: by the longest time that a request of its run may take. Pages
+that a killed run archived but did not record are recorded by the next run, before its own
+requests, and are put among the last requests of the killed run.
+Costs: 4 µs per event; memory: the requests within that time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     url: str
     host: str
-    origin: str  # of the URL; of a robots.txt the one whose rules it holds
+    origin: str  # of the URL; for a robots.txt the origin that its rules apply to
     is_robots: bool
     sent_at: float
     ordered_at: float
-    told_at: float  # it had ended by then
+    ended_at: float  # when its event was recorded
     outcome: str
     requests: int
     retry_after_s: float
@@ -40,14 +40,14 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class RunBegun(Struct, frozen=True):
-    """A run started, and what it promised. None: a run of old, which did not say."""
+    """A run started. `promises` is None for a run that did not record them."""
 
     at: float
     promises: Promises | None
 
 
 class OptOut(Struct, frozen=True):
-    """A host or domain was taken off the list of those that may be asked, or put back."""
+    """A host or domain opted out, or its opt-out ended."""
 
     at: float
     name: str
@@ -60,8 +60,8 @@ _STEERING = frozenset({EventName.STARTED, EventName.OPTED_OUT, EventName.OPT_OUT
 
 
 def facts_in_order(folder: Path) -> Iterator[Fact]:
-    """Yield the facts of all runs in the order of time, each order once."""
-    held: list[tuple[float, int, Fact]] = []
+    """Yield the facts of all runs in order of time, each order once."""
+    pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
     number, run, began_at = 0, -1, 0.0
     for event_run, event in read_runs(folder):
@@ -74,13 +74,13 @@ def facts_in_order(folder: Path) -> Iterator[Fact]:
             span_s = max(span_s, fact.promises.longest_request_s + SPARE_S)
         number += 1
         at = fact.sent_at if isinstance(fact, Asked) else fact.at
-        heappush(held, (at, number, fact))
-        # Only a run's own requests tell that the run before has nothing more to say.
+        heappush(pending, (at, number, fact))
+        # Requests recovered from the previous run come first, so only a run's own requests end that run's facts.
         if isinstance(fact, Asked) and fact.sent_at >= began_at:
-            while held[0][0] < event.ts - span_s:
-                yield heappop(held)[2]
-    while held:
-        yield heappop(held)[2]
+            while pending[0][0] < event.ts - span_s:
+                yield heappop(pending)[2]
+    while pending:
+        yield heappop(pending)[2]
 
 
 def _fact_of(event: Event, began_at: float) -> Fact | None:
@@ -94,17 +94,17 @@ def _fact_of(event: Event, began_at: float) -> Fact | None:
 
 
 def _asked(event: Event, began_at: float) -> Asked:
-    # What was read back from the archive has no times of its own but the one of sending.
+    # A page recovered from the archive has no time but that of sending.
     is_recovered = event.sent_at < began_at
-    told_at = event.sent_at if is_recovered else event.ts
+    ended_at = event.sent_at if is_recovered else event.ts
     return Asked(
         url=event.url,
         host=event.host,
         origin=event.origin or origin_of(event.url),
         is_robots=event.kind == "robots",
         sent_at=event.sent_at,
-        ordered_at=min(event.sent_at, told_at - event.total_ms / 1000),
-        told_at=told_at,
+        ordered_at=min(event.sent_at, ended_at - event.total_ms / 1000),
+        ended_at=ended_at,
         outcome=outcome_of(event),
         requests=event.requests,
         retry_after_s=event.retry_after_s,

@@ -1,9 +1,9 @@
-"""`audit` over a crawl folder: the texts of robots.txt from its archive, the rest from its events.
+"""The texts of robots.txt that a crawl fetched, by URL and time.
 
-The index says where each robots.txt stands, so that only those records are read; a file that
-is still open, or was left by a killed process, is read as a whole. Where there is no archive
-the ledger has the last text of each origin. Costs: one pass over index and events; memory:
-some 150 bytes a robots.txt, and the rules of the origins met last.
+They are read from the archive. The index says where each robots.txt is, so only those records
+are read; a file that is still open, or was left by a killed process, is read from its start.
+Without an archive the ledger has the last text of each origin. Costs: one pass over the index;
+memory: about 150 bytes per robots.txt, and the rules of the 4,096 texts used last.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gossamer.inspect.requests_made import Asked
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result
 
-RULES_KEPT = 4096
-SAME_MOMENT_S = 0.002  # a date in the archive and in an event
+MAX_CACHED_RULES = 4096
+SAME_MOMENT_S = 0.002  # the same time, once as a WARC date and once in an event
 _ROBOTS = "/robots.txt"
 
 
 class _Line(Struct):
-    """What is needed of an index line."""
+    """The fields of an index line that are used here."""
 
     url: str
     filename: str
     offset: str
 
 
-class _Place(Struct, frozen=True, order=True):
-    """Where a capture stands."""
+class _Position(Struct, frozen=True, order=True):
+    """The position of a capture in the archive."""
 
     date: float
     file: str
@@ -49,32 +49,32 @@ class _Place(Struct, frozen=True, order=True):
 
 
 class RobotsCaptures:
-    """The texts of robots.txt that a crawl has kept."""
+    """Finds the rules of an archived robots.txt."""
 
     def __init__(self, archive: Path, index: Path, ledger: Ledger, token: str) -> None:
         self._archive = archive
         self._index = index
         self._ledger = ledger
         self._token = token
-        self._places: defaultdict[str, list[_Place]] = defaultdict(list)
+        self._positions: defaultdict[str, list[_Position]] = defaultdict(list)
         self._rules: OrderedDict[tuple[str, int], RobotsRules | None] = OrderedDict()
 
-    def open(self, moved_to: set[str]) -> None:
-        """Find all captures; `moved_to` are the places that a robots.txt was moved to."""
+    def open(self, targets: set[str]) -> None:
+        """Find all captures. `targets` are the URLs that a robots.txt redirected to."""
         indexed = set[str]()
         for line in self._lines():
             indexed.add(line.filename)
-            if line.url.endswith(_ROBOTS) or line.url in moved_to:
-                self._note(line.url, line.filename, int(line.offset))
+            if line.url.endswith(_ROBOTS) or line.url in targets:
+                self._add(line.url, line.filename, int(line.offset))
         for path in sorted(self._archive.glob("*.warc.gz*")):
             name = path.name.removesuffix(".open")
             if name not in indexed:
                 for record in ArchiveReader(path):
-                    is_robots = record.target.endswith(_ROBOTS) or record.target in moved_to
+                    is_robots = record.target.endswith(_ROBOTS) or record.target in targets
                     if is_robots and record.type in INDEXED_TYPES:
-                        self._places[record.target].append(_Place(record.date, name, record.offset))
-        for places in self._places.values():
-            places.sort()
+                        self._positions[record.target].append(_Position(record.date, name, record.offset))
+        for positions in self._positions.values():
+            positions.sort()
 
     def _lines(self) -> Iterator[_Line]:
         whole = self._index / INDEX_NAME
@@ -84,10 +84,12 @@ class RobotsCaptures:
                 for line in file:
                     yield decode_line(line.split(b" ", 2)[2])
 
-    def _note(self, url: str, file: str, offset: int) -> None:
+    def _add(self, url: str, file: str, offset: int) -> None:
         record = self._read(file, offset)
-        if record is not None and not any(place.offset == offset and place.file == file for place in self._places[url]):
-            self._places[url].append(_Place(record.date, file, offset))
+        if record is not None and not any(
+            position.offset == offset and position.file == file for position in self._positions[url]
+        ):
+            self._positions[url].append(_Position(record.date, file, offset))
 
     def _read(self, file: str, offset: int) -> ArchivedRecord | None:
         path = self._archive / file
@@ -95,34 +97,34 @@ class RobotsCaptures:
         return read_record(path, offset) if path.exists() else None
 
     def rules(self, asked: Asked) -> RobotsRules | None:
-        """Return the rules that an answer held, or None where its text cannot be found."""
-        for place in self._places.get(asked.url, ()):
-            if abs(place.date - asked.sent_at) < SAME_MOMENT_S:
-                return self._rules_at(place)
+        """Return the rules in an answer, or None if its text cannot be found."""
+        for position in self._positions.get(asked.url, ()):
+            if abs(position.date - asked.sent_at) < SAME_MOMENT_S:
+                return self._rules_at(position)
         known = self._ledger.robots(host_id(host_of(asked.origin + "/")))
-        kept = next((record for record in known if record.origin == asked.origin), None)
-        is_same = kept is not None and abs(kept.fetched_at - asked.told_at) < SAME_MOMENT_S
-        return parse_robots(kept.body, self._token) if kept is not None and is_same else None
+        last = next((record for record in known if record.origin == asked.origin), None)
+        is_same = last is not None and abs(last.fetched_at - asked.ended_at) < SAME_MOMENT_S
+        return parse_robots(last.body, self._token) if last is not None and is_same else None
 
-    def untold(self, origin: str, before: float) -> tuple[float, RobotsRules] | None:
-        """Return date and rules of the last robots.txt of an origin that is archived before a time."""
-        places = self._places.get(origin + _ROBOTS, [])
-        number = bisect_right(places, before, key=lambda place: place.date)
-        rules = self._rules_at(places[number - 1]) if number else None
-        return None if rules is None else (places[number - 1].date, rules)
+    def unrecorded(self, origin: str, before: float) -> tuple[float, RobotsRules] | None:
+        """Return date and rules of the last robots.txt of an origin archived before a time, with or without event."""
+        positions = self._positions.get(origin + _ROBOTS, [])
+        number = bisect_right(positions, before, key=lambda position: position.date)
+        rules = self._rules_at(positions[number - 1]) if number else None
+        return None if rules is None else (positions[number - 1].date, rules)
 
-    def _rules_at(self, place: _Place) -> RobotsRules | None:
-        key = place.file, place.offset
+    def _rules_at(self, position: _Position) -> RobotsRules | None:
+        key = position.file, position.offset
         if key not in self._rules:
-            record = self._read(place.file, place.offset)
+            record = self._read(position.file, position.offset)
             self._rules[key] = None if record is None else self._rules_in(record)
-            if len(self._rules) > RULES_KEPT:
+            if len(self._rules) > MAX_CACHED_RULES:
                 self._rules.popitem(last=False)
         self._rules.move_to_end(key)
         return self._rules[key]
 
     def _rules_in(self, record: ArchivedRecord) -> RobotsRules | None:
-        """Return what an archived answer lays down; None where it is a redirect, or robots.txt was not to be had."""
+        """Return the rules in an archived answer; None for a redirect or an answer without usable rules."""
         head, body = record.http_parts()
         status, headers = parse_http_head(head)
         named = dict(reversed(headers))

@@ -17,21 +17,23 @@ import msgspec
 
 from gossamer.events import Event, EventName
 
-_OF_THE_CONTENT = frozenset({EventName.DUPLICATE, EventName.NEAR_DUPLICATE})  # beside the event of the request
-_TOLD_LAST = 20_000  # more than any commit window holds
+_CONTENT_EVENTS = frozenset(
+    {EventName.DUPLICATE, EventName.NEAR_DUPLICATE}
+)  # follow the event of the request, with the same order
+_MAX_REMEMBERED = 20_000  # more than a commit window can contain
 _SAME_MOMENT_S = 0.001
 
 _decode = msgspec.json.Decoder(Event).decode
 
 
 class _Orders:
-    """The orders of a file that were met, a bit each."""
+    """The orders of a file seen so far, one bit each."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
 
     def is_new(self, order: int) -> bool:
-        """Tell whether an order is met for the first time."""
+        """Return whether an order is seen for the first time."""
         byte, bit = order >> 3, 1 << (order & 7)
         if byte >= len(self._bits):
             self._bits.extend(bytes(byte + 1 - len(self._bits) + (len(self._bits) >> 1)))
@@ -42,20 +44,20 @@ class _Orders:
 
 
 def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
-    """Yield the events of every run with its number, each order once; only lines that hold `needle`.
+    """Yield the events of every run with its number, each order once; only lines that contain `needle`.
 
-    Lines that cannot be read are passed over: the last one of a killed run may be torn.
+    Lines that cannot be decoded are skipped: the last one of a killed run may be torn.
     """
-    told: deque[tuple[str, float]] = deque(maxlen=_TOLD_LAST)
+    recorded: deque[tuple[str, float]] = deque(maxlen=_MAX_REMEMBERED)
     for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
-        told_before, told = dict(told), deque(maxlen=_TOLD_LAST)
-        for event in _once(path, needle, told_before):
+        recorded_before, recorded = dict(recorded), deque(maxlen=_MAX_REMEMBERED)
+        for event in _once(path, needle, recorded_before):
             if event.order and event.sent_at:
-                told.append((event.url, event.sent_at))
+                recorded.append((event.url, event.sent_at))
             yield run, event
 
 
-def _once(path: Path, needle: bytes, told_before: dict[str, float]) -> Iterator[Event]:
+def _once(path: Path, needle: bytes, recorded_before: dict[str, float]) -> Iterator[Event]:
     requests, others = _Orders(), _Orders()
     began_at = 0.0
     with path.open("rb") as file:
@@ -68,13 +70,13 @@ def _once(path: Path, needle: bytes, told_before: dict[str, float]) -> Iterator[
                 continue
             began_at = began_at or event.ts
             if event.order:
-                seen = others if event.event in _OF_THE_CONTENT else requests
+                seen = others if event.event in _CONTENT_EVENTS else requests
                 if not seen.is_new(event.order):
                     continue
-                if 0 < event.sent_at < began_at and _is_told(event, told_before):
+                if 0 < event.sent_at < began_at and _is_recorded(event, recorded_before):
                     continue
             yield event
 
 
-def _is_told(event: Event, told_before: dict[str, float]) -> bool:
-    return abs(told_before.get(event.url, 0.0) - event.sent_at) < _SAME_MOMENT_S
+def _is_recorded(event: Event, recorded_before: dict[str, float]) -> bool:
+    return abs(recorded_before.get(event.url, 0.0) - event.sent_at) < _SAME_MOMENT_S

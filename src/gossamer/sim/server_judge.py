@@ -4,7 +4,7 @@ Reads the request log and the plan, nothing of the crawler's. Rules: robots.txt 
 answered before anything else was asked of a host; nothing forbidden was asked; arrivals
 at a host are at least max(politeness, its Crawl-delay) apart, robots.txt and sitemaps
 included; never more requests at once than allowed; no page answered 200 twice; every page
-of the truth was fetched. Cost: about 3 µs a request, and the truth's 60 µs a page.
+of the truth was fetched. Cost: about 3 µs per request, and the truth's 60 µs per page.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SAMPLES = 20
 
 
 class JudgeRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the crawler was told to keep to."""
+    """The limits and the scope that the crawler was given."""
 
     politeness_s: float = 1.0
     host_connections: int = 1
     domain_connections: int = 0  # 0: no limit
     address_connections: int = 0  # 0: no limit
-    slack_s: float = 0.0  # arrivals may be this much closer: the jitter between a client's write and our read
+    slack_s: float = 0.0  # arrivals may be this much closer: the jitter between a client's write and the server's read
     scope: Scope = "domain"
     first_seeds: int | None = None  # the seeds are the plan's first so many; None: all its hosts
     sitemaps: bool = True
@@ -43,7 +43,7 @@ class JudgeRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OffendingRequest(Struct, frozen=True):
-    """One thing a crawler should not have done."""
+    """A request that the crawler should not have made."""
 
     host: str
     target: str
@@ -59,7 +59,7 @@ class Offences(Struct, frozen=True):
 
 
 class ServerVerdict(Struct, frozen=True, kw_only=True):
-    """The result of an audit."""
+    """What the servers' log shows."""
 
     requests: int
     hosts: int
@@ -82,7 +82,7 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def is_polite(self) -> bool:
-        """Robots, pace and limits were kept."""
+        """Whether robots.txt, pace and limits were respected."""
         return not any(f.count for f in (self.robots_late, self.disallowed, self.too_soon, self.too_many_at_once))
 
     @property
@@ -116,9 +116,9 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
         ]
         rules = ("robots_late", "disallowed", "too_soon", "too_many_at_once", "fetched_twice")
         for name in rules:
-            finding: Offences = getattr(self, name)
-            lines.append(f"{name.replace('_', ' ')}: {finding.count}")
-            lines += [f"  {v.host}{v.target}: {v.what}" for v in finding.samples]
+            offences: Offences = getattr(self, name)
+            lines.append(f"{name.replace('_', ' ')}: {offences.count}")
+            lines += [f"  {v.host}{v.target}: {v.what}" for v in offences.samples]
         lines += [f"  missing {url}" for url in self.missing_samples]
         lines += [f"  out of scope {url}" for url in self.stray_samples]
         lines.append("clean" if self.is_clean else "polite, but not clean" if self.is_polite else "NOT POLITE")
@@ -128,7 +128,7 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
 def judge(
     web: SyntheticWeb, log: Sequence[LoggedRequest], rules: JudgeRules, truth: Truth | None = None
 ) -> ServerVerdict:
-    """Judge a crawl. The truth is worked out from the rules' seeds and scope if it is not given."""
+    """Judge a crawl. The truth is computed from the rules' seeds and scope if it is not given."""
     if truth is None:
         seeds = web.plan.seeds(web.port, rules.first_seeds)
         truth = find_truth(web, seeds, rules.scope, sitemaps=rules.sitemaps, max_depth=rules.max_depth)

@@ -38,7 +38,7 @@ def test_an_empty_distribution_is_all_zero() -> None:
 
 
 def test_frequent_names_survive_a_flood_of_rare_ones() -> None:
-    names = Frequent(most=100)
+    names = Frequent(max_names=100)
     for number in range(5000):
         names.add("often")
         names.add(f"rare {number}")

@@ -1,9 +1,9 @@
-"""How are many things counted in little memory?
+"""Statistics over many values in fixed memory.
 
-Everything here keeps a fixed amount, however long the crawl was: a histogram of sizes or
-times (4 % wide classes), the most frequent names (rare ones may be forgotten once there are
-thousands), the top rows by a score, and a time line whose bins double as time goes on.
-Costs: `Spread.add` 0.4 µs, `Frequent.add` 0.2, `TimeLine.bin_at` 0.2.
+The memory of each is bounded, however long the crawl: a histogram of sizes or times (classes 4 %
+wide), the most frequent names (rare ones may be dropped once there are thousands), the top rows by
+a score, and a series over time whose bins double in width as time goes on.
+Costs: `Spread.add` 0.4 µs, `Frequent.add` 0.2, `RateSeries.bin_at` 0.2.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Row = TypeVar("Row")
 
 
 class NamedCount(Struct, frozen=True):
-    """How often something was met."""
+    """How often something was counted."""
 
     name: str
     count: int
 
 
 class Percentiles(Struct, frozen=True):
-    """A distribution in a few numbers; the percentiles are right to 2 %."""
+    """A distribution in a few numbers; the percentiles are within 2 %."""
 
     count: int = 0
     mean: float = 0.0
@@ -55,17 +55,17 @@ class Spread:
         self._classes: dict[int, int] = {}
         self._zeros = 0
         self._total = 0.0
-        self._most = 0.0
+        self._max = 0.0
         self.count = 0
 
     def add(self, number: float) -> None:
-        """Take a number."""
+        """Add a number."""
         self.count += 1
         if number <= 0:
             self._zeros += 1
             return
         self._total += number
-        self._most = max(self._most, number)
+        self._max = max(self._max, number)
         place = floor(log2(number) * _CLASSES_PER_OCTAVE)
         self._classes[place] = self._classes.get(place, 0) + 1
 
@@ -80,22 +80,22 @@ class Spread:
             p50=self._at(0.5),
             p90=self._at(0.9),
             p99=self._at(0.99),
-            most=self._most,
+            most=self._max,
         )
 
     def _at(self, share: float) -> float:
-        """Return the number that a share of all do not exceed."""
+        """Return the number that the given share of all does not exceed."""
         rest = share * self.count - self._zeros
         if rest <= 0:
             return 0.0
         for place in sorted(self._classes):
             rest -= self._classes[place]
             if rest <= 0:
-                return round(min(self._most, 2 ** ((place + 0.5) / _CLASSES_PER_OCTAVE)), 1)
-        return self._most
+                return round(min(self._max, 2 ** ((place + 0.5) / _CLASSES_PER_OCTAVE)), 1)
+        return self._max
 
     def octaves(self) -> list[SizeClass]:
-        """Return how many stand in each doubling, without gaps."""
+        """Return how many fall in each doubling, without gaps."""
         found: dict[int, int] = {}
         for place, count in self._classes.items():
             octave = place // _CLASSES_PER_OCTAVE
@@ -109,17 +109,17 @@ class Spread:
 
 
 class Frequent:
-    """The names met most often. Exact until `most` different ones were met; then the rarest half is forgotten."""
+    """The most frequent names. Exact up to `max_names` different ones; then the rarest half is dropped."""
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._most = most
+    def __init__(self, max_names: int = 10_000) -> None:
+        self._max_names = max_names
         self._counts: dict[str, int] = {}
 
     def add(self, name: str, count: int = 1) -> None:
         """Count a name."""
         self._counts[name] = self._counts.get(name, 0) + count
-        if len(self._counts) > self._most:
-            kept = heapq.nlargest(self._most // 2, self._counts.items(), key=lambda item: item[1])
+        if len(self._counts) > self._max_names:
+            kept = heapq.nlargest(self._max_names // 2, self._counts.items(), key=lambda item: item[1])
             self._counts = dict(kept)
 
     def __getitem__(self, name: str) -> int:
@@ -127,7 +127,7 @@ class Frequent:
 
     @property
     def total(self) -> int:
-        """All counts together, but for what was forgotten."""
+        """The sum of all counts, without what was dropped."""
         return sum(self._counts.values())
 
     def top(self, count: int = 1 << 30) -> list[NamedCount]:
@@ -137,20 +137,20 @@ class Frequent:
 
 
 class Leaders(Generic[Row]):
-    """The rows with the highest scores; a score of zero is no reason to be here."""
+    """The rows with the highest scores above zero."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
         self._heap: list[tuple[float, int, Row]] = []
         self._offered = 0
 
     def offer(self, score: float, row: Row) -> None:
-        """Take a row if it is among the best so far; the first of equals stays."""
+        """Add a row if it is among the best so far; of equals, the first stays."""
         self._offered += 1
         if score <= 0:
             return
         entry = (score, -self._offered, row)
-        if len(self._heap) < self._most:
+        if len(self._heap) < self._max_rows:
             heapq.heappush(self._heap, entry)
         elif score > self._heap[0][0]:
             heapq.heapreplace(self._heap, entry)
@@ -161,7 +161,7 @@ class Leaders(Generic[Row]):
 
 
 class Bin(Struct):
-    """What happened in one stretch of crawl time. Domains and queued are the last values told in it."""
+    """What happened in one bin of crawl time. Domains and queued are the last values recorded in it."""
 
     pages: int = 0
     errors: int = 0
@@ -171,7 +171,7 @@ class Bin(Struct):
 
 
 class RateSeries:
-    """Crawl time in at most 240 bins: when there are more, each two become one."""
+    """Counts over crawl time in at most 240 bins: beyond that, each two become one."""
 
     def __init__(self) -> None:
         self.width_s = _FIRST_BIN_S

@@ -1,7 +1,7 @@
-"""What do catalog and hosts come to? One pass over each, in fixed memory.
+"""The figures that a report draws from catalog, hosts and domains: one pass over each, in fixed memory.
 
-A row counts as a page where its last fetch brought one (`ok`, `not_modified`); every other
-row is told by its state: queued, dead, denied, redirect. Costs: 1.2 µs a row beyond reading it.
+A row counts as a page if its last fetch returned one (`ok`, `not_modified`); every other row
+counts by its state: queued, dead, denied, redirect. Costs: 1.2 µs per row beyond reading it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, Sourc
 
 _EXAMPLES = 3
 _HOSTS_SHOWN = 15
-_DEEPEST = 64  # what is deeper counts there
+_DEEPEST = 64  # deeper ones count here
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -36,24 +36,24 @@ class CatalogFigures:
         self._dead: dict[str, int] = {}
         self._examples: dict[str, list[str]] = {}
 
-    def take(self, row: UrlRecord) -> None:
-        """Take one row."""
+    def add(self, row: UrlRecord) -> None:
+        """Add one row."""
         if row.state is UrlState.QUEUED:
             self.queued += 1
             self._queued_depths[min(row.depth, _DEEPEST)] += 1
         elif row.state is UrlState.DEAD:
-            self._take_dead(row)
+            self._add_dead(row)
         elif row.outcome in _PAGES:
             if row.kind is OrderKind.PAGE:
-                self._take_page(row)
+                self._add_page(row)
         elif row.outcome == Outcome.ROBOTS_DENIED:
             self.disallowed += 1
-            # "line 6: Disallow: /private/": the same rule stands on other lines elsewhere.
+            # "line 6: Disallow: /private/": the same rule has other line numbers elsewhere.
             self.rules.add(row.error.partition(": ")[2] or row.error)
         elif row.outcome == Outcome.TYPE_REFUSED:
             self.types_refused += 1
 
-    def _take_page(self, row: UrlRecord) -> None:
+    def _add_page(self, row: UrlRecord) -> None:
         self.pages += 1
         self.types.add(row.content_type or "unknown")
         self.languages.add(_primary(row.language))
@@ -65,7 +65,7 @@ class CatalogFigures:
         if row.truncated:
             self.truncated.add(row.truncated)
 
-    def _take_dead(self, row: UrlRecord) -> None:
+    def _add_dead(self, row: UrlRecord) -> None:
         kind = f"{row.outcome} {row.status}" if row.status else row.outcome or "unknown"
         self._dead[kind] = self._dead.get(kind, 0) + 1
         examples = self._examples.setdefault(kind, [])
@@ -101,7 +101,7 @@ class CatalogFigures:
 
 
 def _primary(language: str) -> str:
-    """Return the primary subtag: pages say en, en-US, EN_us, and worse."""
+    """Return the primary subtag of en, en-US, EN_us and the like."""
     tag = language.replace("_", "-").partition("-")[0].strip().lower()
     if not tag:
         return "not said"
@@ -114,14 +114,14 @@ def _without_tail(counts: list[int]) -> list[int]:
 
 
 class DomainFigures:
-    """How pages are spread over registrable domains."""
+    """The distribution of pages over registrable domains."""
 
     def __init__(self) -> None:
         self._top: Leaders[DomainRecord] = Leaders(20)
         self._decades: dict[int, int] = {}
 
-    def take(self, domain: DomainRecord) -> None:
-        """Take one domain."""
+    def add(self, domain: DomainRecord) -> None:
+        """Add one domain."""
         self._top.offer(domain.pages, domain)
         if domain.pages:
             decade = len(str(domain.pages)) - 1
@@ -138,7 +138,7 @@ class DomainFigures:
 
 
 class HostTables:
-    """The running figures of the pass over all hosts. `floor_s` is the delay of a host never asked."""
+    """The running figures of the pass over all hosts. `floor_s` is the delay of a host without requests so far."""
 
     def __init__(self, now: float, floor_s: float, rate_limited: Frequent) -> None:
         self._now = now
@@ -153,8 +153,8 @@ class HostTables:
         self._longest: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
         self._left: Leaders[HostLeft] = Leaders(_HOSTS_SHOWN)
 
-    def take(self, host: HostRecord) -> None:
-        """Take one host."""
+    def add(self, host: HostRecord) -> None:
+        """Add one host."""
         self.known += 1
         self.with_pages += host.pages > 0
         self.dead += host.is_dead
@@ -167,7 +167,7 @@ class HostTables:
             self.parked_count += 1
             self._parked.offer(host.parked_until, line)
         if host.queued:
-            self._take_left(host)
+            self._add_left(host)
 
     def _line(self, host: HostRecord) -> HostLine:
         return HostLine(
@@ -184,7 +184,7 @@ class HostTables:
             park_reason=host.park_reason,
         )
 
-    def _take_left(self, host: HostRecord) -> None:
+    def _add_left(self, host: HostRecord) -> None:
         self.queued += host.queued
         left = time_left(host, self._now, self._floor_s)
         self.finish_s = max(self.finish_s, left.seconds)
@@ -210,7 +210,7 @@ class HostTables:
 
 
 def time_left(host: HostRecord, now: float, floor_s: float) -> HostLeft:
-    """Return how long what is queued at a host takes at its pace, one connection, its wait first."""
+    """Return how long the queue of a host takes at its pace over one connection, its wait first."""
     delay_s = host.delay_s or floor_s
     wait_s = max(0.0, host.next_at - now, host.parked_until - now)
     seconds = wait_s + max(0, host.queued - 1) * delay_s

@@ -1,10 +1,7 @@
-"""What do the events of a crawl come to? One pass, each order counted once.
+"""The figures that a report draws from events: one pass, each order counted once.
 
-Order ids start at 1 in every run, and a run has a file of its own, so an order is known by
-file and id: a bit each. A page that a killed run had told but not committed is told again by
-the next run, when it is recovered from the archive: it was sent before that run began, and
-its URL and time stand in the last events of the file before.
-Costs: 2.5 µs an event, half of it decoding; memory: a bit an order and what `report_tools` keep.
+Costs: 2.5 µs per event, half of it decoding; memory: one bit per order (`inspect.runs`) and what
+`aggregates` stores.
 """
 
 from __future__ import annotations
@@ -35,23 +32,23 @@ class EventFigures:
         self._run = -1
         self._run_began_s = 0.0  # in crawl time
         self._now_s = 0.0
-        self._takes: dict[EventName, Callable[[Event], None]] = {
-            **dict.fromkeys(REQUEST_EVENTS, self._take_request),
-            EventName.HEARTBEAT: self._take_heartbeat,
+        self._adders: dict[EventName, Callable[[Event], None]] = {
+            **dict.fromkeys(REQUEST_EVENTS, self._add_request),
+            EventName.HEARTBEAT: self._add_heartbeat,
             EventName.EXCLUDED_BY_RULE: lambda event: self.excluded.add(event.reason),
             EventName.HOST_DEAD: lambda event: self.errors.add(event.reason.partition(":")[0]),
             EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
-            EventName.WORKER_LOST: self._take_lost,
-            EventName.RECOVERED: self._take_recovered,
+            EventName.WORKER_LOST: self._add_lost,
+            EventName.RECOVERED: self._add_recovered,
         }
 
     def read(self, folder: Path) -> None:
-        """Take all events of a crawl."""
+        """Add all events of a crawl."""
         for run, event in read_runs(folder):
-            self.take(run, event)
+            self.add(run, event)
 
-    def take(self, run: int, event: Event) -> None:
-        """Take one event of a run."""
+    def add(self, run: int, event: Event) -> None:
+        """Add one event of a run."""
         if run != self._run:
             self._run = run
             self.runs += 1
@@ -59,11 +56,11 @@ class EventFigures:
         self.started_at = self.started_at or event.ts
         self.last_at = event.ts
         self._now_s = max(self._now_s, self._run_began_s + event.t_ms_from_start / 1000)
-        take = self._takes.get(event.event)
-        if take is not None:
-            take(event)
+        add = self._adders.get(event.event)
+        if add is not None:
+            add(event)
 
-    def _take_request(self, event: Event) -> None:
+    def _add_request(self, event: Event) -> None:
         outcome, name = outcome_of(event), event.event
         self.requests += event.requests
         self.outcomes.add(outcome)
@@ -76,7 +73,7 @@ class EventFigures:
         if event.status == 429:
             self.rate_limited.add(event.host)
         if event.kind == "robots":
-            self._take_robots(event)
+            self._add_robots(event)
         is_missing_robots = event.kind == "robots" and outcome == Outcome.CLIENT_ERROR
         if outcome not in ANSWERED and not is_missing_robots:
             self.errors.add(f"{outcome} {event.status}" if event.status else outcome)
@@ -88,28 +85,28 @@ class EventFigures:
         elif name is EventName.REDIRECT:
             self.redirects += 1
 
-    def _take_robots(self, event: Event) -> None:
+    def _add_robots(self, event: Event) -> None:
         self.robots_answers.add(str(event.status) if event.status else event.reason)
         if event.event is EventName.ROBOTS_FETCHED:
             self.robots_fetched += 1
         else:
             self.robots_unreachable += 1
 
-    def _take_heartbeat(self, event: Event) -> None:
+    def _add_heartbeat(self, event: Event) -> None:
         part = self.rates.bin_at(self._now_s)
         part.domains = event.unique_domains
         part.queued = event.frontier_size
 
-    def _take_lost(self, _event: Event) -> None:
+    def _add_lost(self, _event: Event) -> None:
         self.workers_lost += 1
 
-    def _take_recovered(self, _event: Event) -> None:
+    def _add_recovered(self, _event: Event) -> None:
         self.recovered_files += 1
 
-    # -- what it came to --------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------
 
     def timeline(self) -> list[Point]:
-        """Return the crawl over its time; what a stretch did not tell stays as it was."""
+        """Return the crawl over its time; a bin without a heartbeat repeats the domains and queue of the one before."""
         points = [Point(0.0, 0, 0.0, 0, 0, 0)]
         pages = errors = domains = queued = 0
         self.rates.bin_at(self._now_s)
@@ -121,7 +118,7 @@ class EventFigures:
                 domains, queued = part.domains, part.queued
             end_s = min(number * width_s, max(self._now_s, (number - 1) * width_s + 0.001))
             span_s = end_s - (number - 1) * width_s
-            # The last stretch may be a sliver, whose rate would say nothing.
+            # The last bin may be very short, and its rate meaningless.
             rate = part.pages / span_s if span_s > width_s / 4 else points[-1].pages_per_second
             points.append(Point(round(end_s, 3), pages, round(rate, 2), errors, domains, queued))
         return points

@@ -25,7 +25,7 @@ def moment(at: float) -> str:
 
 
 def section(title: str, cards: Sequence[str], *, flows: bool = True) -> str:
-    """Return cards under a title: in rows, or flowing down two columns where their heights differ."""
+    """Return cards under a title: in rows, or flowing down two columns if their heights differ."""
     css = "flow" if flows else "cards"
     return f'<h2>{title}</h2><div class="{css}">{"".join(one for one in cards if one)}</div>'
 
@@ -84,7 +84,7 @@ def span(seconds: float) -> str:
 
 
 def short(number: float) -> str:
-    """Return a number for an axis: short, whole where it is."""
+    """Return a number for an axis: short, without decimals if it is whole."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
             return f"{number / limit:g}{unit}"

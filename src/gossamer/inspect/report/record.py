@@ -1,4 +1,4 @@
-"""What a report says: the shape of `report.json`. Nothing here does anything.
+"""The shape of `report.json`: types only.
 
 Names of fields are fixed once released: scripts rely on them. Times are seconds since 1970,
 spans are seconds unless the name says otherwise.
@@ -17,7 +17,7 @@ class Point(Struct, frozen=True):
 
     t_s: float
     pages: int
-    pages_per_second: float  # in the stretch that ends here
+    pages_per_second: float  # in the bin that ends here
     errors: int
     domains: int
     queued: int
@@ -38,7 +38,7 @@ class FetchFigures(Struct, kw_only=True):
 
 
 class RobotsFigures(Struct, kw_only=True):
-    """What robots.txt said, and that it was heeded."""
+    """Requests for robots.txt, and the URLs that it disallowed."""
 
     fetched: int
     unreachable: int
@@ -75,14 +75,14 @@ class HostLine(Struct, kw_only=True):
     queued: int
     latency_ms: float
     delay_s: float
-    min_s: float  # that its requests take one after another: each its delay or its answer, whichever is longer
+    min_s: float  # its requests one after another, each as long as its delay or its answer, whichever is longer
     rate_limited: int = 0
     parked_until: float = 0.0
     park_reason: str = ""
 
 
 class HostLeft(Struct, frozen=True, kw_only=True):
-    """How long politeness alone makes what is left of a host take: first its wait, then a delay a URL."""
+    """How long the queue of a host takes by politeness alone: first its wait, then one delay per URL."""
 
     name: str
     queued: int
@@ -102,7 +102,7 @@ class HostFigures(Struct, kw_only=True):
     max_errors: list[HostLine]
     slowest: list[HostLine]
     max_rate_limited: list[HostLine]
-    longest: list[HostLine]  # by `min_s`: what bounds the time of the crawl
+    longest: list[HostLine]  # by `min_s`: these bound the time of the crawl
 
 
 class DeadLetters(Struct, frozen=True):
@@ -119,14 +119,14 @@ class Left(Struct, kw_only=True):
     queued: int
     queued_by_depth: list[int]
     hosts: list[HostLeft]
-    finish_s: float  # until the last of them is done, bound by politeness alone
+    finish_s: float  # until the last of them is done, by politeness alone
     dead: list[DeadLetters]
     excluded: list[NamedCount]  # links refused, by rule
     types_refused: int
 
 
 class Report(Struct, kw_only=True):
-    """Everything a report says."""
+    """A whole report."""
 
     summary: Summary
     made_at: float

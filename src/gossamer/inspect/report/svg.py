@@ -51,7 +51,7 @@ class Series(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """A bar; `note` is shown when it is pointed at."""
+    """A bar; `note` is shown while the pointer is over it."""
 
     label: str
     value: float
@@ -120,7 +120,7 @@ def round_time_step(last_s: float) -> float:
 
 
 def bar_chart(title: str, bars: Sequence[Bar], format_y: Format) -> str:
-    """Return upright bars with a label under each (every second or third where there are many)."""
+    """Return upright bars with a label under each (every second or third if there are many)."""
     ticks = _ticks(max((bar.value for bar in bars), default=0.0), is_whole=True)
     slot = (WIDTH - _LEFT - _RIGHT) / max(1, len(bars))
     width = min(48.0, slot * 0.72)
