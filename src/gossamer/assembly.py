@@ -449,9 +449,8 @@ class Assembly:
         """Take note of the memory in use, and hold the crawl to its ceiling."""
         assert self._hub is not None
         frontier, totals, now = self._crawl.frontier, self._crawl.totals, self._time_line.now()
-        use = Use(
-            in_use, frontier.in_flight, totals.fetches - totals.robots_fetches, totals.bytes + totals.content_bytes
-        )
+        answers = totals.fetches - totals.robots_fetches - totals.failed_lookups
+        use = Use(in_use, frontier.in_flight, answers, totals.bytes + totals.content_bytes)
         warning = self._guard.note(use, now)
         if frontier.limits.connections != self._guard.window.size:
             frontier.limits = msgspec.structs.replace(frontier.limits, connections=self._guard.window.size)

@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from gossamer.records import Outcome
 
+LOOKUP = "dns"  # the `kind` of events about name look-ups
+
 
 class EventName(StrEnum):
     """The kinds of events. The values are written to `events/` and fixed: scripts rely on them."""
@@ -50,7 +52,7 @@ class EventName(StrEnum):
     STOPPED = "stopped"
 
 
-# How a request ended; all of these carry the id of their order.
+# How a fetch ended. All carry the id of their order, but for a name look-up that failed (`LOOKUP`).
 REQUEST_EVENTS = frozenset(
     {
         EventName.FETCH_OK,
@@ -103,7 +105,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     t_ms_from_start: int
     reason: str
     order: int = 0
-    kind: str = ""  # robots, sitemap; empty for a page
+    kind: str = ""  # robots, sitemap, dns (a name look-up); empty for a page
     sent_at: float = 0.0
     requests: int = 1
     ttfb_ms: int = 0

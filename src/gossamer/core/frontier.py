@@ -29,6 +29,7 @@ from gossamer.core.robots import RobotsDecision
 from gossamer.core.robots_requests import RobotsRequests, first_wait_s
 from gossamer.core.url import origin_of, path_of
 from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.figures import is_error
 from gossamer.records import (
     ANSWERED,
     DomainRecord,
@@ -193,17 +194,18 @@ class Frontier:
     def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord:
         """Take the answer to `Resolve` where there is no usable address; return the host as it is now."""
         host = self._resolved(host_name)
+        record = host.record
+        record.fetches += 1
+        record.errors += 1
         if outcome is Outcome.DNS_FAILED:
-            record = host.record
             record.robots_tries += 1
-            record.errors += 1
             ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self.limits), now)
             record.parked_until, record.park_reason = ban.expires_at, error
         else:
             self._robots.give_up(host, outcome, now)
             self._kill_queue(host, outcome, error)
         self._reschedule(host, now)
-        return host.record
+        return record
 
     def _resolved(self, host_name: str) -> HostSlot:
         host = self._hosts[host_name]
@@ -271,12 +273,11 @@ class Frontier:
 
     @staticmethod
     def _count(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
-        record.fetches += 1
+        if result.outcome is not _WORKER_LOST:
+            record.fetches += 1
+            record.errors += is_error(result.outcome, is_robots=is_robots)
         record.last_fetch_at = now
         record.bytes += result.wire_bytes
-        # A robots.txt that is missing is an answer like any other.
-        if result.outcome not in ANSWERED and not (is_robots and result.outcome is Outcome.CLIENT_ERROR):
-            record.errors += 1
         if result.first_byte_at > result.sent_at > 0:
             politeness.note_latency(record, result.first_byte_at - result.sent_at)
         politeness.note_result(record, result, now)
@@ -516,7 +517,6 @@ class Frontier:
     def _kill_queue(self, host: HostSlot, outcome: Outcome, error: str) -> None:
         self.queued -= host.record.queued
         host.record.queued = 0
-        host.record.errors += 1
         host.record.is_dead = True
         host.head.clear()
         host.deferred.clear()

@@ -19,7 +19,7 @@ from gossamer.core.url import host_id
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.totals import Totals
+from gossamer.figures import Totals
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, Link, Outcome, QueuedUrl, Source, UrlId, UrlState
 

@@ -33,8 +33,8 @@ from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.totals import Totals
 from gossamer.events import EventName
+from gossamer.figures import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
@@ -260,13 +260,14 @@ class Crawl:
         self.frontier.learn_address(host, addresses, expires_at, now)
 
     def fail_address(self, host: str, outcome: Outcome, error: str, now: float) -> None:
-        """A name has no usable address."""
+        """A name has no usable address: a fetch that ended without an answer."""
         record = self.frontier.fail_address(host, outcome, error, now)
         self._ledger.put_host(record)
-        self.totals.errors += 1
+        self.totals.count_failed_lookup(outcome)
         if record.parked_until > now:
             self._events.parked(record, record.parked_until - now, now)
         self._run_commands(now)  # what is killed must not be joined by what is found next
+        self._events.lookup_failed(host, outcome, error, now)
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
         """A request is on the wire."""

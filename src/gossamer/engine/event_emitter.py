@@ -8,7 +8,7 @@ from typing import Any
 from gossamer.core.commands import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
-from gossamer.events import Emit, Event, EventName
+from gossamer.events import LOOKUP, Emit, Event, EventName
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
 
 _PAGE_EVENTS = {
@@ -105,9 +105,13 @@ class EventEmitter:
         )
 
     def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
-        """robots.txt of an origin was asked for, perhaps of another host, where it had been moved to."""
-        answered = result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED)
-        event = EventName.ROBOTS_FETCHED if answered else EventName.ROBOTS_UNREACHABLE
+        """robots.txt of an origin was requested, perhaps of another host that it redirected to."""
+        if result.outcome is Outcome.WORKER_LOST:
+            event = EventName.WORKER_LOST
+        elif result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
+            event = EventName.ROBOTS_FETCHED
+        else:
+            event = EventName.ROBOTS_UNREACHABLE
         self._fetched(
             event,
             order,
@@ -233,6 +237,11 @@ class EventEmitter:
         """A host or domain does not want to be crawled, or has changed its mind."""
         event = EventName.OPT_OUT_ENDED if is_over else EventName.OPTED_OUT
         self.emit(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
+
+    def lookup_failed(self, host: str, outcome: Outcome, error: str, now: float) -> None:
+        """A name look-up brought no usable address. No request was sent, but it counts as a fetch."""
+        reason = f"{outcome}: {error}".rstrip(": ")
+        self.emit(EventName.ERROR, now, host=host, kind=LOOKUP, requests=0, reason=reason)
 
     def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
         """Nothing at a host can be fetched."""

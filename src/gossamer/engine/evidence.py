@@ -18,7 +18,7 @@ from gossamer.core.intake import Intake
 from gossamer.core.novelty import MIN_PAGES, Quarantine, SoftNotFound, patterns_of
 from gossamer.core.url import host_id, host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.totals import Totals
+from gossamer.figures import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
     HostRecord,

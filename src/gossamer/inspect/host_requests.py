@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.inspect.runs import read_runs
 
 
@@ -56,5 +56,7 @@ def _purpose(event: Event) -> str:
     """Return what a request was made for."""
     if event.kind == "robots":
         return "robots.txt"
+    if event.kind == LOOKUP:
+        return "name look-up"
     what = "sitemap" if event.kind == "sitemap" else "seed" if event.depth == 0 else f"page, depth {event.depth}"
     return f"{what}, retry {event.attempt}" if event.attempt else what

@@ -15,8 +15,8 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.engine.totals import Totals
 from gossamer.errors import CorruptFolderError
+from gossamer.figures import Totals
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.telemetry.summary import Summary

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.figures import is_error
 from gossamer.inspect.report.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.inspect.runs import read_runs
-from gossamer.records import ANSWERED, Outcome
 
 
 class EventFigures:
@@ -33,10 +33,9 @@ class EventFigures:
         self._run_began_s = 0.0  # in crawl time
         self._now_s = 0.0
         self._adders: dict[EventName, Callable[[Event], None]] = {
-            **dict.fromkeys(REQUEST_EVENTS, self._add_request),
+            **dict.fromkeys(REQUEST_EVENTS, self._add_fetch),
             EventName.HEARTBEAT: self._add_heartbeat,
             EventName.EXCLUDED_BY_RULE: lambda event: self.excluded.add(event.reason),
-            EventName.HOST_DEAD: lambda event: self.errors.add(event.reason.partition(":")[0]),
             EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
             EventName.WORKER_LOST: self._add_lost,
             EventName.RECOVERED: self._add_recovered,
@@ -60,22 +59,22 @@ class EventFigures:
         if add is not None:
             add(event)
 
-    def _add_request(self, event: Event) -> None:
+    def _add_fetch(self, event: Event) -> None:
         outcome, name = outcome_of(event), event.event
         self.requests += event.requests
         self.outcomes.add(outcome)
         if event.status:
             self.statuses.add(str(event.status))
             self.first_byte_ms.add(event.ttfb_ms)
-        self.total_ms.add(event.total_ms)
+        if event.kind != LOOKUP:
+            self.total_ms.add(event.total_ms)
         part = self.rates.bin_at(self._now_s)
         part.bytes += event.bytes
         if event.status == 429:
             self.rate_limited.add(event.host)
         if event.kind == "robots":
             self._add_robots(event)
-        is_missing_robots = event.kind == "robots" and outcome == Outcome.CLIENT_ERROR
-        if outcome not in ANSWERED and not is_missing_robots:
+        if is_error(outcome, is_robots=event.kind == "robots"):
             self.errors.add(f"{outcome} {event.status}" if event.status else outcome)
             part.errors += 1
         if name is EventName.FETCH_OK or name is EventName.NOT_MODIFIED:

@@ -24,12 +24,12 @@ class Point(Struct, frozen=True):
 
 
 class FetchFigures(Struct, kw_only=True):
-    """How requests ended, each counted once."""
+    """How fetches ended, each counted once. `requests` are those sent, repeated ones included."""
 
     requests: int
     outcomes: list[NamedCount]
     statuses: list[NamedCount]
-    errors: list[NamedCount]  # robots.txt not among them
+    errors: list[NamedCount]  # as `figures.is_error` defines them
     retries: int
     redirects: int
     workers_lost: int
