@@ -1,11 +1,21 @@
-"""The crawl's running totals: kept in the ledger with every commit, so that they survive a restart."""
+"""The figures of a crawl: running totals, and a snapshot of everything that is shown of it.
+
+`Totals` are counted as things happen and stored with every commit, so they survive a restart.
+`Figures` are the totals and the gauges of one moment. The progress line, heartbeats, the
+summary, `status` and the report are all drawn from a `Figures` value; whatever is derived
+from several numbers (rates, shares) is a property of it, and computed nowhere else. Pure.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.records import ANSWERED, OrderKind, Outcome, Result
 
+RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
 # 3xx answers that lead nowhere: failures of their URL, but answers.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
@@ -44,8 +54,8 @@ class Totals(Struct):
     dead: int = 0
     excluded: int = 0
     links: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    seconds: float = 0.0  # of all runs, up to the last commit; so is the next
+    cpu_seconds: float = 0.0  # of the processes that schedule
     next_seq: int = 1
     runs: int = 0
     outcomes: dict[str, int] = {}
@@ -53,9 +63,13 @@ class Totals(Struct):
     types: dict[str, int] = {}
 
     def become(self, other: Totals) -> None:
-        """Take over all counts of another."""
+        """Replace all counts by those of another."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(other, name))
+
+    def copy(self) -> Totals:
+        """Return the counts of this moment, which later counting does not change."""
+        return replace(self, outcomes=dict(self.outcomes), statuses=dict(self.statuses), types=dict(self.types))
 
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
         """Count an order that ended."""
@@ -83,6 +97,72 @@ class Totals(Struct):
         self.words += result.words
         self.html_pages += result.content_type in _HTML
         _add(self.types, result.content_type or "unknown")
+
+
+class RunState(StrEnum):
+    """What the process of a crawl is doing."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """A crawl at one moment. A gauge that is not known, since the crawl is read from outside, is 0 or empty."""
+
+    totals: Totals
+    out: str  # the crawl folder
+    state: RunState = RunState.RUNNING
+    finished: str = RUNNING  # why the crawl ended
+    max_pages: int | None = None
+    run_seconds: float = 0.0  # since this run began
+    urls_queued: int = 0
+    urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    in_flight: int = 0
+    hosts: dict[str, int] = {}  # by state
+    worker_cpu_seconds: float = 0.0
+    crawl_cpu_seconds: float = 0.0  # of the process that schedules, while requests were made
+    private_bytes: int = 0
+    peak_private_bytes: int = 0
+    peak_rss_bytes: int = 0
+    memory_ceiling_bytes: int = 0
+    loop_stall_p99_ms: float = 0.0
+    core_wait_p99_ms: float = 0.0
+    commits: int = 0
+    commit_p50_ms: float = 0.0
+    commit_p99_ms: float = 0.0
+    worker_deaths: int = 0
+
+    @property
+    def error_rate(self) -> float:
+        """The share of fetches that were errors."""
+        return self.totals.errors / self.totals.fetches if self.totals.fetches else 0.0
+
+    @property
+    def html_share(self) -> float:
+        """The share of pages that are HTML."""
+        return self.totals.html_pages / self.totals.pages if self.totals.pages else 0.0
+
+    @property
+    def pages_per_second(self) -> float:
+        """The mean over all runs."""
+        return self.totals.pages / self.totals.seconds if self.totals.seconds else 0.0
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all processes."""
+        return self.totals.cpu_seconds + self.worker_cpu_seconds
+
+    @property
+    def cpu_ms_per_page(self) -> float:
+        """CPU time of all processes per page."""
+        return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
+
+    def pages_per_second_since(self, earlier: Figures) -> float:
+        """Return the rate between an earlier moment of the same run and this one."""
+        seconds = self.run_seconds - earlier.run_seconds
+        return (self.totals.pages - earlier.totals.pages) / seconds if seconds > 0 else 0.0
 
 
 def _add(counts: dict[str, int], key: str) -> None:

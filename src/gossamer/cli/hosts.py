@@ -14,10 +14,10 @@ from msgspec import Struct
 from gossamer.core.url import canonical, host_id, host_of
 from gossamer.errors import UsageError
 from gossamer.inspect.host_requests import HostRequest, host_requests
+from gossamer.inspect.host_states import host_state_of
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.catalog import time_left
 from gossamer.inspect.report.terminal import moment, table
-from gossamer.inspect.status import host_state_of
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.telemetry.text import count, duration, printable, size
 

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gossamer.inspect.report.terminal import render_text
 
     with CrawlReader(arguments.dir) as crawl:
-        report = build_report(arguments.dir, crawl.ledger, crawl.summary(), crawl.now)
+        report = build_report(arguments.dir, crawl.ledger, crawl.figures(), crawl.now)
     if arguments.html is not None:
         try:
             write_whole(arguments.html, render_html(report).encode())

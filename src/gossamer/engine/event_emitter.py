@@ -9,6 +9,7 @@ from gossamer.core.commands import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
 from gossamer.events import LOOKUP, Emit, Event, EventName
+from gossamer.figures import Figures
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
 
 _PAGE_EVENTS = {
@@ -237,6 +238,19 @@ class EventEmitter:
         """A host or domain does not want to be crawled, or has changed its mind."""
         event = EventName.OPT_OUT_ENDED if is_over else EventName.OPTED_OUT
         self.emit(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
+
+    def heartbeat(self, figures: Figures, now: float) -> None:
+        """Some pages were fetched since the last heartbeat: the figures of this moment."""
+        totals = figures.totals
+        self.emit(
+            EventName.HEARTBEAT,
+            now,
+            fetched=totals.pages,
+            enqueued=totals.urls_seen,
+            errors=totals.errors,
+            unique_domains=totals.unique_domains,
+            frontier_size=figures.urls_queued,
+        )
 
     def lookup_failed(self, host: str, outcome: Outcome, error: str, now: float) -> None:
         """A name look-up brought no usable address. No request was sent, but it counts as a fetch."""

@@ -25,12 +25,12 @@ class HostRequest(Struct, frozen=True):
     bytes: int
     total_ms: int
     address: str
-    requests: int  # 2 if it was repeated on a new connection
+    requests: int  # sent: 2 if it was repeated on a new connection, 0 for a name look-up
     reason: str  # what failed, empty if nothing did
 
 
 def host_requests(events: Path, host: str) -> Iterator[HostRequest]:
-    """Yield every request made to a host, in the order in which they ended."""
+    """Yield every request made to a host, and every failed look-up of its name, in the order in which they ended."""
     for _, event in read_runs(events, f'"host":"{host}"'.encode()):
         is_request = event.event in REQUEST_EVENTS or (event.event is EventName.WORKER_LOST and event.sent_at)
         if is_request and event.host == host:

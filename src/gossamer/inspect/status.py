@@ -9,14 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
+from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.report.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.text import count, duration
 
 _TAIL_BYTES = 1 << 16
-_PARKED_SHOWN = 5
-HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
 
 
 class CrawlStatus(Struct, kw_only=True):
@@ -48,81 +46,44 @@ class CrawlStatus(Struct, kw_only=True):
     parked: list[str]
 
 
-def host_state_of(host: HostRecord, now: float) -> str:
-    """Return the state of a host, as far as the ledger knows."""
-    if host.is_dead or host.is_blocked:
-        return "dead"
-    if not host.queued:
-        return "idle"
-    if host.parked_until > now:
-        return "parked"
-    if host.swapped_out_until > now:
-        return "swapped_out"
-    return "waiting" if host.next_at > now else "ready"
-
-
-class _HostCount:
-    """The hosts counted by state, and when the first of them may be asked."""
-
-    def __init__(self, now: float) -> None:
-        self._now = now
-        self.states = dict.fromkeys(HOST_STATES, 0)
-        self.next_at = float("inf")
-        self.parked: Leaders[HostRecord] = Leaders(_PARKED_SHOWN)
-
-    def add(self, host: HostRecord) -> None:
-        """Count a host."""
-        state = host_state_of(host, self._now)
-        self.states[state] += 1
-        if state == "parked":
-            self.parked.offer(host.queued, host)
-        if state not in ("dead", "idle"):
-            self.next_at = min(self.next_at, max(self._now, host.next_at, host.parked_until))
-
-    def parked_lines(self) -> list[str]:
-        """Return the parked hosts with the most URLs."""
-        return [
-            f"{host.name}: {count(host.queued)} queued, parked for {duration(host.parked_until - self._now)}: "
-            f"{host.park_reason or 'no reason given'}"
-            for host in self.parked.rows()
-        ]
-
-
 def crawl_status(crawl: CrawlReader) -> CrawlStatus:
     """Return the status of a crawl."""
-    summary, hosts = crawl.summary(), _HostCount(crawl.now)
-    for host in crawl.ledger.hosts():
-        hosts.add(host)
-    last = last_event(crawl.folder.events)
+    figures, hosts = crawl.figures(), crawl.hosts()
+    last, totals = last_event(crawl.folder.events), figures.totals
     return CrawlStatus(
         out=str(crawl.folder.path),
         is_running=crawl.owner is not None,
         owner=crawl.owner,
-        finished=summary.finished,
-        pages=summary.pages,
+        finished=figures.finished,
+        pages=totals.pages,
         max_pages=crawl.settings.max_pages,
-        pages_per_second=summary.pages_per_second,
-        fetches=summary.fetches,
-        errors=summary.errors,
-        error_rate=summary.error_rate,
-        bytes=summary.bytes,
-        seconds=summary.seconds,
-        runs=crawl.totals.runs,
-        unique_domains=summary.unique_domains,
-        urls_seen=summary.urls_seen,
-        urls_queued=summary.urls_queued,
-        urls_parked=summary.urls_parked,
+        pages_per_second=round(figures.pages_per_second, 2),
+        fetches=totals.fetches,
+        errors=totals.errors,
+        error_rate=round(figures.error_rate, 6),
+        bytes=totals.bytes,
+        seconds=round(totals.seconds, 3),
+        runs=totals.runs,
+        unique_domains=totals.unique_domains,
+        urls_seen=totals.urls_seen,
+        urls_queued=figures.urls_queued,
+        urls_parked=figures.urls_parked,
         hosts=hosts.states,
         next_request_in_s=None if hosts.next_at == float("inf") else round(hosts.next_at - crawl.now, 3),
         last_activity_at=last.ts if last else 0.0,
         last_activity=f"{last.event} {last.url or last.host or last.reason}".strip() if last else "",
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
-        waits_for=_waits_for(crawl, summary.finished, hosts),
-        parked=hosts.parked_lines(),
+        waits_for=_waits_for(crawl, figures.finished, hosts),
+        parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
     )
 
 
-def _waits_for(crawl: CrawlReader, finished: str, hosts: _HostCount) -> str:
+def _parked_line(host: HostRecord, now: float) -> str:
+    wait = duration(host.parked_until - now)
+    return f"{host.name}: {count(host.queued)} queued, parked for {wait}: {host.park_reason or 'no reason given'}"
+
+
+def _waits_for(crawl: CrawlReader, finished: str, hosts: HostTally) -> str:
     left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left:

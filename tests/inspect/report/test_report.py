@@ -14,6 +14,7 @@ import pytest
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.url import link_to
 from gossamer.events import EventName
+from gossamer.figures import Figures, Totals
 from gossamer.inspect.report.build import build_report, write_report
 from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.record import Report
@@ -23,6 +24,7 @@ from tests.inspect.folders import Crawled, event, finished, small_web, stopped, 
 
 __all__ = ["finished", "small_web", "stopped"]
 
+NOTHING = Figures(totals=Totals(), out="crawl")
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\x1b]0;pwn\x07\u202e"
 
 
@@ -60,8 +62,8 @@ def test_what_is_left_is_told_with_the_time_that_politeness_takes(stopped: Crawl
     assert report.left.finish_s == longest.seconds
 
 
-def test_a_report_of_nothing_can_be_made(tmp_path: Path, finished: Crawled) -> None:
-    report = build_report(tmp_path, MemoryLedger(), finished.summary, 1.0)
+def test_a_report_of_nothing_can_be_made(tmp_path: Path) -> None:
+    report = build_report(tmp_path, MemoryLedger(), NOTHING, 1.0)
     assert render_html(report)
     assert render_text(report)
 
@@ -69,7 +71,7 @@ def test_a_report_of_nothing_can_be_made(tmp_path: Path, finished: Crawled) -> N
 # -- what the web can do to a report --------------------------------------------------------------
 
 
-def _hostile_report(folder: Path, summary: Crawled) -> Report:
+def _hostile_report(folder: Path) -> Report:
     """Return a report in which every text from the web is evil."""
     ledger = MemoryLedger()
     ledger.put_host(HostRecord(EVIL, EVIL, queued=3, pages=1, fetches=9, errors=9, parked_until=2e9, park_reason=EVIL))
@@ -95,7 +97,7 @@ def _hostile_report(folder: Path, summary: Crawled) -> Report:
             event(EventName.ERROR, order=1, reason=EVIL, status=429, host=EVIL),
         ],
     )
-    return build_report(folder, ledger, summary.summary, 1.0)
+    return build_report(folder, ledger, NOTHING, 1.0)
 
 
 class _Tags(HTMLParser):
@@ -109,8 +111,8 @@ class _Tags(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-def test_nothing_from_the_web_acts_in_the_page(tmp_path: Path, finished: Crawled) -> None:
-    page = render_html(_hostile_report(tmp_path, finished))
+def test_nothing_from_the_web_acts_in_the_page(tmp_path: Path) -> None:
+    page = render_html(_hostile_report(tmp_path))
     tags = _Tags()
     tags.feed(page)
     assert EVIL[:30] not in page
@@ -122,8 +124,8 @@ def test_nothing_from_the_web_acts_in_the_page(tmp_path: Path, finished: Crawled
     assert "\u202e" not in page
 
 
-def test_nothing_from_the_web_acts_on_the_terminal(tmp_path: Path, finished: Crawled) -> None:
-    text = render_text(_hostile_report(tmp_path, finished))
+def test_nothing_from_the_web_acts_on_the_terminal(tmp_path: Path) -> None:
+    text = render_text(_hostile_report(tmp_path))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
 
 
@@ -151,17 +153,16 @@ def test_a_table_cuts_what_does_not_fit() -> None:
     assert "…" in text
 
 
-def test_writing_twice_replaces_the_report(tmp_path: Path, finished: Crawled) -> None:
+def test_writing_twice_replaces_the_report(tmp_path: Path) -> None:
     for pages in (1, 2):
-        summary = msgspec.structs.replace(finished.summary, pages=pages)
-        write_report(tmp_path, MemoryLedger(), summary)
+        write_report(tmp_path, MemoryLedger(), Figures(totals=Totals(pages=pages), out="crawl"))
     assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report).summary.pages == 2
 
 
-def test_a_parked_host_is_told_with_its_reason(tmp_path: Path, finished: Crawled) -> None:
+def test_a_parked_host_is_told_with_its_reason(tmp_path: Path) -> None:
     ledger = MemoryLedger()
     ledger.put_host(HostRecord("a.test", "a.test", queued=41, delay_s=5, parked_until=1060.0, park_reason="429"))
     ledger.commit()
-    report = build_report(tmp_path, ledger, finished.summary, 1000.0)
+    report = build_report(tmp_path, ledger, NOTHING, 1000.0)
     assert [(host.name, host.park_reason) for host in report.hosts.parked] == [("a.test", "429")]
     assert report.left.hosts[0].seconds == 60 + 40 * 5

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from gossamer.errors import UsageError
+from gossamer.figures import Figures
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.inspect.report.events import EventFigures
 from gossamer.inspect.report.html import render_html
@@ -23,22 +23,16 @@ from gossamer.inspect.report.record import Left, Report, RobotsFigures
 from gossamer.ports import Ledger
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
-from gossamer.telemetry.summary import Summary
+from gossamer.telemetry.summary import summary_of
 from gossamer.telemetry.text import percent
 
 HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50
 
 
-class _Totals(Struct):
-    """The fields of the stored totals that the report uses."""
-
-    words: int = 0
-
-
-def write_report(out: Path, ledger: Ledger, summary: Summary) -> None:
+def write_report(out: Path, ledger: Ledger, figures: Figures) -> None:
     """Write both reports into the crawl folder, each atomically."""
-    report = build_report(out, ledger, summary, time.time())
+    report = build_report(out, ledger, figures, time.time())
     write_whole(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
     write_whole(out / "report.html", render_html(report).encode())
 
@@ -53,7 +47,7 @@ def write_whole(path: Path, data: bytes) -> None:
     unfinished.replace(path)
 
 
-def build_report(out: Path, ledger: Ledger, summary: Summary, now: float) -> Report:
+def build_report(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
     """Return the report of a crawl folder."""
     events, catalog, domains = EventFigures(), CatalogFigures(), DomainFigures()
     events.read(out / "events")
@@ -65,7 +59,7 @@ def build_report(out: Path, ledger: Ledger, summary: Summary, now: float) -> Rep
     for host in ledger.hosts():
         hosts.add(host)
     return Report(
-        summary=summary,
+        summary=summary_of(figures),
         made_at=round(now, 3),
         started_at=events.started_at,
         last_event_at=events.last_at,
@@ -75,10 +69,10 @@ def build_report(out: Path, ledger: Ledger, summary: Summary, now: float) -> Rep
         timeline=events.timeline(),
         fetches=events.fetches(),
         robots=_robots(events, catalog),
-        corpus=catalog.corpus(_words(ledger), summary.near_duplicates, domains),
+        corpus=catalog.corpus(figures.totals, domains),
         hosts=hosts.figures(),
         left=_left(events, catalog, hosts),
-        warnings=_warnings(events, summary),
+        warnings=_warnings(events, figures),
     )
 
 
@@ -104,11 +98,6 @@ def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> L
     )
 
 
-def _words(ledger: Ledger) -> int:
-    value = ledger.get_meta("totals")
-    return msgspec.msgpack.decode(value, type=_Totals).words if value else 0
-
-
 def _floor_s(out: Path) -> float:
     """Return the politeness delay in the settings of the folder."""
     try:
@@ -118,13 +107,13 @@ def _floor_s(out: Path) -> float:
     return settings.politeness_ms / 1000
 
 
-def _warnings(events: EventFigures, summary: Summary) -> list[str]:
+def _warnings(events: EventFigures, figures: Figures) -> list[str]:
     found = [
         warning.name if warning.count == 1 else f"{warning.name} ({warning.count} times)"
         for warning in events.warnings.top(20)
     ]
-    if summary.fetches >= MIN_FETCHES_TO_JUDGE and summary.error_rate > HIGH_ERROR_RATE:
-        found.append(f"many errors: {percent(summary.error_rate)} of all fetches")
+    if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
+        found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
     if events.workers_lost:
         found.append(f"{events.workers_lost} orders were given back by workers that died or by a stop")
     return found

@@ -6,7 +6,8 @@ counts by its state: queued, dead, denied, redirect. Costs: 1.2 µs per row beyo
 
 from __future__ import annotations
 
-from gossamer.inspect.report.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
+from gossamer.figures import Totals
+from gossamer.inspect.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
 from gossamer.inspect.report.record import (
     CorpusFigures,
     DeadLetters,
@@ -81,7 +82,7 @@ class CatalogFigures:
         """Return how many URLs are queued at each depth."""
         return _without_tail(self._queued_depths)
 
-    def corpus(self, words: int, near_duplicates: int, domains: DomainFigures) -> CorpusFigures:
+    def corpus(self, totals: Totals, domains: DomainFigures) -> CorpusFigures:
         """Return what was collected."""
         return CorpusFigures(
             content_types=self.types.top(20),
@@ -89,10 +90,10 @@ class CatalogFigures:
             depths=_without_tail(self._depths),
             content_bytes=self.sizes.percentiles(),
             sizes=self.sizes.octaves(),
-            words=words,
-            words_per_page=round(words / self.pages, 1) if self.pages else 0.0,
+            words=totals.words,
+            words_per_page=round(totals.words / self.pages, 1) if self.pages else 0.0,
             duplicates=self.duplicates,
-            near_duplicates=near_duplicates,
+            near_duplicates=totals.near_duplicates,
             truncated=self.truncated.top(),
             sources=[NamedCount(source.name.lower(), self._sources[source]) for source in Source],
             domains=domains.top(),

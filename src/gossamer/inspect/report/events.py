@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.figures import is_error
-from gossamer.inspect.report.aggregates import Frequent, RateSeries, Spread
+from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.inspect.runs import read_runs
 

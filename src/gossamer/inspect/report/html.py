@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from gossamer import __version__
-from gossamer.inspect.report.aggregates import NamedCount, SizeClass
+from gossamer.inspect.aggregates import NamedCount, SizeClass
 from gossamer.inspect.report.page import binary, card, counts, key, moment, ms, safe, section, short, span, table
 from gossamer.inspect.report.record import HostLine, Report
 from gossamer.inspect.report.style import STYLE, content_policy

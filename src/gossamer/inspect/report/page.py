@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from gossamer.inspect.report.aggregates import NamedCount
+from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.svg import meter
 from gossamer.telemetry.text import count, printable
 

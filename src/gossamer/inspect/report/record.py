@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.inspect.report.aggregates import NamedCount, Percentiles, SizeClass
+from gossamer.inspect.aggregates import NamedCount, Percentiles, SizeClass
 from gossamer.telemetry.summary import Summary
 
 

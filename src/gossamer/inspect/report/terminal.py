@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gossamer.inspect.report.aggregates import NamedCount
+from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.record import HostLine, Report
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
