@@ -22,8 +22,8 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.catalog import record_of
 from gossamer.core.url import link_to
+from gossamer.inspect.reader import CrawlReader
 from gossamer.records import ChangeKind, Exchange, HostRecord, Outcome, QueuedUrl, UrlState
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.load import completed, merged, to_toml
 
 PAGES_A_HOST = 500
@@ -113,7 +113,7 @@ def main() -> None:
             started = time.monotonic()
             fill(path, arguments.pages)
             print(f"made {arguments.pages:,} pages in {time.monotonic() - started:.0f} s")
-        with Inspection(path) as crawl:
+        with CrawlReader(path) as crawl:
             pages = crawl.ledger.last_change()
         folder = str(path)
         for form in ("jsonl", "links", "wet", "cdxj"):

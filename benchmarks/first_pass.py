@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 
 
@@ -35,7 +35,7 @@ def main() -> None:
             text=True,
         )
         summary = json.loads(done.stdout.splitlines()[-1])
-        report = web.audit(AuditRules(politeness_s=1.0, slack_s=0.002, scope="any", first_seeds=500))
+        report = web.judge(JudgeRules(politeness_s=1.0, slack_s=0.002, scope="any", first_seeds=500))
     print(
         f"first pass: {summary['unique_domains']:,} domains in {summary['seconds']:.1f} s, "
         f"{summary['fetches']:,} requests, "

@@ -51,7 +51,7 @@ def main() -> None:
         catalogue = crawl(hostile, server.dns_address, f"{folder}/catalogue")
         web.forget()
         both = crawl([*web.seeds(), *hostile], server.dns_address, f"{folder}/both")
-        coverage = web.audit().coverage
+        coverage = web.judge().coverage
     show("healthy alone", alone)
     show("catalogue alone", catalogue)
     show("both", both)

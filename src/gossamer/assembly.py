@@ -38,32 +38,32 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError
+from gossamer.events import Event, EventName, masked, outcome_of
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.inspect.report.build import write_report
 from gossamer.records import Order, Result, RobotsRecord, UrlRecord
 from gossamer.runtime import opt_out, recovery, vitals
-from gossamer.runtime.audit import promises_of
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.hub import Hub, HubRules
 from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
+from gossamer.runtime.unsaved_facts import read_unsaved_facts
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.promises import promises_of
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.events import Event, EventLog, EventName
-from gossamer.telemetry.last_words import last_words
-from gossamer.telemetry.life import masked
-from gossamer.telemetry.progress import Glance, Progress
-from gossamer.telemetry.report import write_report
-from gossamer.telemetry.report_events import outcome_of
-from gossamer.telemetry.summary import Summary
+from gossamer.telemetry.event_log import EventLog
+from gossamer.telemetry.progress import Progress
+from gossamer.telemetry.summary import Summary, summary_of
 from gossamer.telemetry.text import printable
 
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
@@ -206,8 +206,9 @@ class Assembly:
         self._opened: tuple[str, ...] = ()
         self._heartbeat_at = 0
         self._first_trouble: Event | None = None
-        self._moved_robots: set[str] = set()  # where a killed run found the robots.txt of others
+        self._robots_targets: set[str] = set()  # where robots.txt redirects of a killed run led
         self._hub: Hub | None = None
+        self._figures: FiguresSource | None = None
         self._stop_reason = ""
         self.on_page: Callable[[Order, Result], None] | None = None
         self.retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
@@ -246,9 +247,9 @@ class Assembly:
             was_clean = self._crawl.load_state()
             self._crawl.state.is_running = True
             if not was_clean:
-                told = last_words(self._folder.events)
-                self._moved_robots = told.moved_to
-                self._crawl.restore_refusals(told.quiet_until)
+                unsaved = read_unsaved_facts(self._folder.events)
+                self._robots_targets = unsaved.robots_targets
+                self._crawl.restore_refusals(unsaved.quiet_until)
             tails, robots = self._cut_tails()
             revived = self._crawl.retry_dead(self.retries, now) if self.retries is not None else 0
             self._crawl.restore(now, was_clean=was_clean)
@@ -306,7 +307,7 @@ class Assembly:
         if url.endswith("/robots.txt"):
             return recovery.Found.SETTLED
         if not self._ledger.is_seen(link.id):
-            return recovery.Found.SETTLED if url in self._moved_robots else recovery.Found.UNKNOWN
+            return recovery.Found.SETTLED if url in self._robots_targets else recovery.Found.UNKNOWN
         return self._crawl.adopt(link, now) or recovery.Found.SETTLED
 
     def _close_file(self, path: Path) -> None:
@@ -345,6 +346,7 @@ class Assembly:
         resolver = Resolver(self._time_line.now, server=self._settings.dns or None, cache_size=self._budget.names)
         async with resolver:
             hub = self._hub = self._build_hub(resolver)
+            self._figures = FiguresSource(self._crawl, self._measures(hub), self._time_line.now)
             if self._stop_reason:
                 hub.stop(self._stop_reason)
             if not is_guest:
@@ -456,9 +458,8 @@ class Assembly:
         """Take note of the memory in use, and hold the crawl to its ceiling."""
         assert self._hub is not None
         frontier, totals, now = self._crawl.frontier, self._crawl.totals, self._time_line.now()
-        use = Use(
-            in_use, frontier.in_flight, totals.fetches - totals.robots_fetches, totals.bytes + totals.content_bytes
-        )
+        answers = totals.fetches - totals.robots_fetches - totals.failed_lookups
+        use = Use(in_use, frontier.in_flight, answers, totals.bytes + totals.content_bytes)
         warning = self._guard.note(use, now)
         if frontier.limits.connections != self._guard.window.size:
             frontier.change_limits(now, connections=self._guard.window.size)
@@ -484,7 +485,8 @@ class Assembly:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             if shows_progress:
-                group.create_task(Progress(self._glance).run())
+                assert self._figures is not None
+                group.create_task(Progress(self._figures.read).run())
 
     async def _beat(self) -> None:
         while True:
@@ -492,93 +494,42 @@ class Assembly:
             totals = self._crawl.totals
             if totals.pages >= self._heartbeat_at:
                 self._heartbeat_at = totals.pages - totals.pages % HEARTBEAT_PAGES + HEARTBEAT_PAGES
-                self._tell_heartbeat()
+                self._emit_heartbeat()
 
-    def _tell_heartbeat(self) -> None:
-        totals = self._crawl.totals
-        self._emitter.emit(
-            EventName.HEARTBEAT,
-            self._time_line.now(),
-            fetched=totals.pages,
-            enqueued=totals.urls_seen,
-            errors=totals.errors,
-            unique_domains=totals.unique_domains,
-            frontier_size=self._crawl.frontier.counts.queued,
+    def _measures(self, hub: Hub) -> RunMeasures:
+        return RunMeasures(
+            out=str(self._folder.path),
+            started_at=self._started_at,
+            max_wait_s=self._settings.max_wait,
+            memory_ceiling_bytes=self._budget.whole,
+            stats=hub.stats,
+            probe=hub.probe,
+            state=lambda: hub.state,
         )
 
-    def _glance(self) -> Glance:
-        totals, frontier = self._crawl.totals, self._crawl.frontier
-        places = frontier.view.host_states()
-        return Glance(
-            seconds=self._time_line.now() - self._started_at,
-            pages=totals.pages,
-            max_pages=self._settings.max_pages,
-            bytes=totals.bytes,
-            queued=frontier.counts.queued,
-            in_flight=frontier.in_flight,
-            errors=totals.errors,
-            domains=totals.unique_domains,
-            hosts_ready=places["ready"],
-            hosts_waiting=places["waiting"],
-        )
+    def _emit_heartbeat(self) -> None:
+        assert self._figures is not None
+        self._emitter.heartbeat(self._figures.read(), self._time_line.now())
 
     # -- end --------------------------------------------------------------------------------------
 
     def _finish(self, why: str) -> Summary:
         """Leave the folder complete: totals, index, report."""
-        self._tell_heartbeat()
+        self._emit_heartbeat()
         failpoints.reach("in_close")
-        summary = self._summary(why)
-        self._emitter.emit(EventName.STOPPED, self._time_line.now(), reason=why, fetched=summary.pages)
+        assert self._figures is not None
+        figures = self._figures.read_all(why)
+        self._emitter.emit(EventName.STOPPED, self._time_line.now(), reason=why, fetched=figures.totals.pages)
         self._events.close()
-        self._crawl.state.summary = msgspec.json.encode(summary)
+        self._crawl.state.figures = figures
         self._crawl.state.is_running = False
         self._ledger.put_crawl_state(self._crawl.state)
         self._ledger.commit()
         fold_index(self._folder.index)
-        write_report(self._folder.path, self._ledger, summary)
+        write_report(self._folder.path, self._ledger, figures)
         self._ledger.close()
         self._folder.release()
-        return summary
-
-    def _summary(self, why: str) -> Summary:
-        assert self._hub is not None
-        totals, frontier, stats = self._crawl.totals, self._crawl.frontier, self._hub.stats
-        cpu_seconds = totals.cpu_seconds + stats.worker_cpu_s
-        commits = sorted(stats.commit_s)
-        return Summary(
-            pages=totals.pages,
-            fetches=totals.fetches,
-            errors=totals.errors,
-            error_rate=round(totals.errors / totals.fetches, 6) if totals.fetches else 0.0,
-            bytes=totals.bytes,
-            seconds=round(totals.seconds, 3),
-            pages_per_second=round(totals.pages / totals.seconds, 2) if totals.seconds else 0.0,
-            cpu_seconds=round(cpu_seconds, 3),
-            cpu_ms_per_page=round(1000 * cpu_seconds / totals.pages, 3) if totals.pages else 0.0,
-            peak_rss_bytes=vitals.peak_rss_bytes(),
-            peak_private_bytes=self._hub.probe.peak_private,
-            unique_hosts=totals.unique_hosts,
-            unique_domains=totals.unique_domains,
-            urls_seen=totals.urls_seen,
-            urls_queued=frontier.counts.queued,
-            urls_parked=frontier.view.parked_urls(self._time_line.now(), self._settings.max_wait),
-            robots_disallowed=totals.robots_disallowed,
-            duplicates=totals.duplicates,
-            near_duplicates=totals.near_duplicates,
-            html_share=round(totals.html_pages / totals.pages, 4) if totals.pages else 0.0,
-            finished=why,
-            out=str(self._folder.path),
-            dead=totals.dead,
-            loop_stall_p99_ms=round(stats.stall_p99_ms, 2),
-            core_wait_p99_ms=round(stats.core_wait_p99_ms, 2),
-            commit_p50_ms=round(1000 * commits[len(commits) // 2], 1) if commits else 0.0,
-            commit_p99_ms=round(1000 * commits[int(len(commits) * 0.99)], 1) if commits else 0.0,
-            hub_cpu_seconds=round(totals.cpu_seconds, 3),
-            crawl_cpu_seconds=round(stats.crawl_cpu_s, 3),
-            worker_deaths=stats.worker_deaths,
-            memory_ceiling_bytes=self._budget.whole,
-        )
+        return summary_of(figures)
 
 
 def _is_of_ours(error: BaseException | None) -> bool:

@@ -1,10 +1,35 @@
-"""The crawl's running totals: kept in the ledger with every commit, so that they survive a restart."""
+"""The figures of a crawl: running totals, and a snapshot of everything that is shown of it.
+
+`Totals` are counted as things happen and stored with every commit, so they survive a restart.
+`Figures` are the totals and the gauges of one moment. The progress line, heartbeats, the
+summary, `status` and the report are all drawn from a `Figures` value; whatever is derived
+from several numbers (rates, shares) is a property of it, and computed nowhere else. Pure.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.records import ANSWERED, OrderKind, Outcome, Result
+
+RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
+_HTML = ("text/html", "application/xhtml+xml")
+# 3xx answers that lead nowhere: failures of their URL, but answers.
+_USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
+_NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
+
+
+def is_error(outcome: str, *, is_robots: bool) -> bool:
+    """Return whether a fetch with this outcome is an error. The one definition, for totals, hosts and reports.
+
+    A fetch is an order that ended, or a name look-up that failed; an order that was given back has not ended. It is
+    an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a robots.txt that is missing
+    (4xx but 429) allows everything, so it is an answer like any other.
+    """
+    return outcome not in _NO_ERRORS and not (is_robots and outcome == Outcome.CLIENT_ERROR)
 
 
 class Totals(Struct):
@@ -22,42 +47,116 @@ class Totals(Struct):
     unique_domains: int = 0
     robots_disallowed: int = 0
     robots_fetches: int = 0
+    failed_lookups: int = 0
     duplicates: int = 0
     near_duplicates: int = 0
-    redirects: int = 0
     retries: int = 0
     dead: int = 0
     excluded: int = 0
     links: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    seconds: float = 0.0  # of all runs, up to the last commit; so is the next
+    cpu_seconds: float = 0.0  # of the processes that schedule
     runs: int = 0
     outcomes: dict[str, int] = {}
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
 
+    def copy(self) -> Totals:
+        """Return the counts of this moment, which later counting does not change."""
+        return replace(self, outcomes=dict(self.outcomes), statuses=dict(self.statuses), types=dict(self.types))
+
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
-        """Count one request and its answer."""
+        """Count an order that ended."""
         self.fetches += 1
         self.bytes += result.wire_bytes
         self.links += result.links_found
-        if kind is OrderKind.ROBOTS:
-            self.robots_fetches += 1
-        # A robots.txt that is missing is an answer like any other.
-        is_missing_robots = kind is OrderKind.ROBOTS and result.outcome is Outcome.CLIENT_ERROR
-        if result.outcome not in ANSWERED and not is_missing_robots:
-            self.errors += 1
+        is_robots = kind is OrderKind.ROBOTS
+        self.robots_fetches += is_robots
+        self.errors += is_error(result.outcome, is_robots=is_robots)
         _add(self.outcomes, str(result.outcome))
         if result.status:
             _add(self.statuses, str(result.status))
+
+    def count_failed_lookup(self, outcome: Outcome) -> None:
+        """Count a name look-up that brought no usable address: a fetch without an answer."""
+        self.fetches += 1
+        self.errors += 1
+        self.failed_lookups += 1
+        _add(self.outcomes, str(outcome))
 
     def count_page(self, result: Result) -> None:
         """Count a page."""
         self.pages += 1
         self.content_bytes += result.content_bytes
         self.words += result.words
-        self.html_pages += result.content_type in ("text/html", "application/xhtml+xml")
+        self.html_pages += result.content_type in _HTML
         _add(self.types, result.content_type or "unknown")
+
+
+class RunState(StrEnum):
+    """What the process of a crawl is doing."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """A crawl at one moment. A gauge that is not known, since the crawl is read from outside, is 0 or empty."""
+
+    totals: Totals
+    out: str  # the crawl folder
+    state: RunState = RunState.RUNNING
+    finished: str = RUNNING  # why the crawl ended
+    max_pages: int | None = None
+    run_seconds: float = 0.0  # since this run began
+    urls_queued: int = 0
+    urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    in_flight: int = 0
+    hosts: dict[str, int] = {}  # by state
+    worker_cpu_seconds: float = 0.0
+    crawl_cpu_seconds: float = 0.0  # of the process that schedules, while requests were made
+    private_bytes: int = 0
+    peak_private_bytes: int = 0
+    peak_rss_bytes: int = 0
+    memory_ceiling_bytes: int = 0
+    loop_stall_p99_ms: float = 0.0
+    core_wait_p99_ms: float = 0.0
+    commits: int = 0
+    commit_p50_ms: float = 0.0
+    commit_p99_ms: float = 0.0
+    worker_deaths: int = 0
+
+    @property
+    def error_rate(self) -> float:
+        """The share of fetches that were errors."""
+        return self.totals.errors / self.totals.fetches if self.totals.fetches else 0.0
+
+    @property
+    def html_share(self) -> float:
+        """The share of pages that are HTML."""
+        return self.totals.html_pages / self.totals.pages if self.totals.pages else 0.0
+
+    @property
+    def pages_per_second(self) -> float:
+        """The mean over all runs."""
+        return self.totals.pages / self.totals.seconds if self.totals.seconds else 0.0
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all processes."""
+        return self.totals.cpu_seconds + self.worker_cpu_seconds
+
+    @property
+    def cpu_ms_per_page(self) -> float:
+        """CPU time of all processes per page."""
+        return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
+
+    def pages_per_second_since(self, earlier: Figures) -> float:
+        """Return the rate between an earlier moment of the same run and this one."""
+        seconds = self.run_seconds - earlier.run_seconds
+        return (self.totals.pages - earlier.totals.pages) / seconds if seconds > 0 else 0.0
 
 
 def _add(counts: dict[str, int], key: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from gossamer.figures import Totals
+from gossamer.figures import Figures, Totals
 from gossamer.records import TextHash
 
 
@@ -19,7 +19,7 @@ class CrawlState(Struct):
     is_running: bool = False  # still true when the ledger is opened: the run before was killed
     scope: list[str] = []  # URLs that opened the scope: seeds, and what they were redirected to
     opened_addresses: list[str] = []  # private addresses that a seed named, and that links may lead to
-    summary: bytes = b""  # of the last run that came to its end, as JSON
+    figures: Figures | None = None  # of the last run that came to its end
 
 
 class ShardState(Struct, array_like=True):

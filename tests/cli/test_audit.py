@@ -9,12 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.telemetry.folders import Crawled, crawl, event, ledger_of, said
 
 from gossamer.core.identity import host_id
+from gossamer.events import Event, EventName, Promises
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from gossamer.telemetry.events import Event, EventName, Promises, read_events
+from gossamer.telemetry.event_log import read_events
+from tests.inspect.folders import Crawled, crawl, event, ledger_of, said
 
 CRAWL_DELAY_S = 0.2
 CROWD = 3

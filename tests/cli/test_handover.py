@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.program import GOSSAMER, run
-from tests.telemetry.folders import Crawled, finished, is_one_line, said, small_web
 
 from gossamer.handover.search import FILE_NAME
+from tests.e2e.program import GOSSAMER, run
+from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web
 
 __all__ = ["finished", "small_web"]
 

@@ -8,10 +8,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import said
 
 from gossamer.cli.main import VERBS, Parser
 from gossamer.settings.model import Group, options
+from tests.inspect.folders import said
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 WITH_SETTINGS = ["crawl", "resume", "retry", "bench"]

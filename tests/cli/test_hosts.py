@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.telemetry.folders import Crawled, finished, is_one_line, said, small_web, stopped
+
+from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

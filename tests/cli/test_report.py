@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import Crawled, finished, is_one_line, owned, said, small_web, stopped
+
+from tests.inspect.folders import Crawled, finished, is_one_line, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import Crawled, finished, ledger_of, owned, said, small_web, stopped
+
+from tests.inspect.folders import Crawled, finished, ledger_of, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.telemetry.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
 from gossamer.records import ArchiveSpan, Exchange, Outcome, UrlRecord, UrlState
+from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

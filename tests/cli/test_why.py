@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 from gossamer.core.url import link_to
 from gossamer.records import QueuedUrl, UrlRecord, UrlState
+from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import run, summary_of
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import run, summary_of
 
 SEED = "http://localhost:9/"
 

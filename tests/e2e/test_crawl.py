@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
 from gossamer.archive.cdxj import sorted_lines
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
 SLACK_S = 0.003
 
@@ -27,15 +27,15 @@ def small_web() -> Iterator[RunningWeb]:
         yield web
 
 
-def audit_rules(pace_ms: int, **changes: object) -> AuditRules:
-    return AuditRules(politeness_s=pace_ms / 1000, slack_s=SLACK_S, **changes)  # type: ignore[arg-type]
+def judge_rules(pace_ms: int, **changes: object) -> JudgeRules:
+    return JudgeRules(politeness_s=pace_ms / 1000, slack_s=SLACK_S, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_3000_pages_on_50_hosts_are_all_fetched_once_and_politely(tmp_path: Path, workers: int) -> None:
     with RunningWeb(preset("polite50", crawl_delay_s=0.05)) as web:
         summary = crawl(web, tmp_path / "out", 30, "--workers", str(workers))
-        report = web.audit(audit_rules(30))
+        report = web.judge(judge_rules(30))
     assert report.is_clean, report.render()
     assert report.coverage == 1.0, report.render()
     assert summary["finished"] == "exhausted"
@@ -82,7 +82,7 @@ def test_the_first_pass_reaches_its_target_of_domains_fairly(tmp_path: Path) -> 
         csv.write_text("rank,domain\n" + "\n".join(rows) + "\n", "utf-8")
         options = crawl_options(web, tmp_path / "out", 100)
         done = run("crawl", "--domain-seeds-csv", str(csv), "--target-unique-domains", "1000", *options)
-        report = web.audit(audit_rules(100, scope="any"))
+        report = web.judge(judge_rules(100, scope="any"))
     summary = summary_of(done.stdout)
     assert done.returncode == 0
     assert summary["finished"] == "target_domains"
@@ -120,7 +120,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path, sma
     assert (out / "report.html").exists()
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
-    report = small_web.audit(audit_rules(60))
+    report = small_web.judge(judge_rules(60))
     assert report.is_clean, report.render()
     assert report.coverage == 1.0, report.render()
     assert summary_of(done.stdout)["pages"] >= 400
@@ -134,7 +134,7 @@ def test_a_limit_that_was_reached_can_be_raised(tmp_path: Path, small_web: Runni
     done = run("resume", str(out), "--max-pages", "120", "--json")
     assert done.returncode == 0, done.stderr
     assert summary_of(done.stdout)["pages"] == 120
-    report = small_web.audit(audit_rules(10))
+    report = small_web.judge(judge_rules(10))
     assert report.is_clean, report.render()
 
 

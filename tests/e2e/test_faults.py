@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import GOSSAMER, crawl, crawl_options, run, start, summary_of
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
+from tests.e2e.program import GOSSAMER, crawl, crawl_options, run, start, summary_of
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_full_disk_stops_the_crawl_with_status_3_and_it_goes_on_when_there_is_
     subprocess.run(["mount", "-o", "remount,size=200m", small_disk], check=True)
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
-    report = small_web.audit(AuditRules(politeness_s=0.02, slack_s=0.003, sitemaps=False))
+    report = small_web.judge(JudgeRules(politeness_s=0.02, slack_s=0.003, sitemaps=False))
     assert report.missing == 0, report.render()
     assert report.is_polite, report.render()
     stored = pages_stored(out)
@@ -81,7 +81,7 @@ def test_a_stopped_process_goes_on_as_if_nothing_had_happened(tmp_path: Path, sm
     process.send_signal(signal.SIGCONT)
     process.communicate(timeout=60)
     assert process.returncode == 0
-    report = small_web.audit(AuditRules(politeness_s=0.04, slack_s=0.003))
+    report = small_web.judge(JudgeRules(politeness_s=0.04, slack_s=0.003))
     assert report.is_clean, report.render()
     assert report.missing == 0, report.render()
 
@@ -93,7 +93,7 @@ def test_few_file_descriptors_mean_fewer_connections_not_errors(tmp_path: Path, 
     arguments = [*GOSSAMER, "crawl", *small_web.seeds(), *crawl_options(small_web, tmp_path / "out", 10)]
     done = subprocess.run(arguments, preexec_fn=limit_files, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert small_web.audit(AuditRules(politeness_s=0.01, slack_s=0.003)).missing == 0
+    assert small_web.judge(JudgeRules(politeness_s=0.01, slack_s=0.003)).missing == 0
 
 
 def test_a_second_signal_ends_at_once_and_nothing_is_lost(tmp_path: Path, small_web: RunningWeb) -> None:
@@ -110,7 +110,7 @@ def test_a_second_signal_ends_at_once_and_nothing_is_lost(tmp_path: Path, small_
     assert process.returncode in (11, 13)  # 11: it was through before the second one came
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
-    report = small_web.audit(AuditRules(politeness_s=0.04, slack_s=0.003))
+    report = small_web.judge(JudgeRules(politeness_s=0.04, slack_s=0.003))
     assert report.missing == 0, report.render()
     assert report.is_polite, report.render()
 
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_alone_is_replaced(tmp_path: Path, small_web: Running
     )
     assert done.returncode == 0, done.stderr
     assert summary_of(done.stdout)["worker_deaths"] == 2
-    report = small_web.audit(AuditRules(politeness_s=0.02, slack_s=0.003))
+    report = small_web.judge(JudgeRules(politeness_s=0.02, slack_s=0.003))
     assert report.missing == 0, report.render()
     assert report.is_polite, report.render()
     stored = pages_stored(out)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.program import GOSSAMER, crawl_options, run, start
-from tests.telemetry.folders import is_one_line
 
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import GOSSAMER, crawl_options, run, start
+from tests.inspect.folders import is_one_line
 
 PAGES = 120
 PACE_MS = 150
@@ -30,7 +30,7 @@ def wait_for_changes(out: Path, count: int) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
-            with Inspection(out) as crawl:
+            with CrawlReader(out) as crawl:
                 if crawl.ledger.last_change() >= count:
                     return
         except Exception:  # the folder is being made
@@ -41,7 +41,7 @@ def wait_for_changes(out: Path, count: int) -> None:
 
 def settled(out: Path) -> tuple[Counter[str], set[str]]:
     """Return what the catalog says should be in the feed: pages, and what is gone."""
-    with Inspection(out) as crawl:
+    with CrawlReader(out) as crawl:
         rows = [row for _, row in crawl.ledger.urls() if row.kind == 0 and row.source != 5]
         pages = Counter(row.url for row in rows if row.outcome == "ok")
         return pages, {row.url for row in rows if row.status in (404, 410)}

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import crawl_options, run, start
 
 from gossamer.sim.manners_server import ManneredServer
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl_options, run, start
 
 
 @pytest.fixture

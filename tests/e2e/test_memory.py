@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.program import crawl, crawl_options, fetched_urls, run
 
 from gossamer.settings.budget import min_bytes
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl, crawl_options, fetched_urls, run
 
 MAX_BYTES = 5_000_000
 

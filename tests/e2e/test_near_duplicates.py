@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import crawl, crawl_options, run, summary_of
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.shingles import words_of
@@ -19,6 +18,7 @@ from gossamer.records import Exchange, OrderKind, Outcome, UrlId, UrlRecord
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl, crawl_options, run, summary_of
 
 PLAN = preset("small", near_duplicates=0.3, page_bytes=20_000, slow=0.0, crawl_delays=0.0)
 

@@ -21,6 +21,8 @@ from gossamer.core.url import host_of, link_to, origin_of, path_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import REQUEST_EVENTS, Event, outcome_of
+from gossamer.figures import is_error
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlId, UrlRecord, UrlState
 
@@ -128,6 +130,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.led_to: set[str] = set()  # hosts that robots.txt of another led to
         self.pages: Counter[str] = Counter()
         self.domain_pages: Counter[str] = Counter()
+        self.recorded = [0, 0]  # fetches and errors, by the events
         self.start_crawl(was_clean=True)
         self.crawl.add_seeds([link_to(seed) for seed in seeds], self.now)
 
@@ -138,9 +141,14 @@ class CrawlModel(RuleBasedStateMachine):
         how = ordering(self.order)
         frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
         intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
-        emitter = EventEmitter(lambda _event: None, self.now)
+        emitter = EventEmitter(self.count_event, self.now)
         self.crawl = Crawl(self.crawl_rules, frontier, intake, self.ledger, emitter)
         self.crawl.restore(self.now, was_clean=was_clean)
+
+    def count_event(self, event: Event) -> None:
+        if event.event in REQUEST_EVENTS:
+            self.recorded[0] += 1
+            self.recorded[1] += is_error(outcome_of(event), is_robots=event.kind == "robots")
 
     # -- what the driver does ---------------------------------------------------------------------
 
@@ -369,6 +377,15 @@ class CrawlModel(RuleBasedStateMachine):
             live = frontier.record_of(name) or self.ledger.host(name)
             assert (live.queued if live else 0) == waiting[name], name
         assert frontier.counts.pages == self.pages.total()
+
+    @invariant()
+    def fetches_and_errors_agree(self) -> None:
+        totals, frontier = self.crawl.totals, self.crawl.frontier
+        assert totals.errors <= totals.fetches
+        assert self.recorded == [totals.fetches, totals.errors]
+        records = [frontier.record_of(name) or self.ledger.host(name) for name in ADDRESSES]
+        assert sum(record.fetches for record in records if record) == totals.fetches
+        assert sum(record.errors for record in records if record) == totals.errors
 
     def rows(self) -> list[tuple[UrlId, UrlRecord]]:
         return list(self.ledger.urls())

@@ -19,6 +19,7 @@ from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import Event, EventName
 from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
@@ -29,7 +30,6 @@ from gossamer.records import (
     Result,
     UrlState,
 )
-from gossamer.telemetry.events import Event, EventName
 
 NOW = 1_700_000_000.0
 

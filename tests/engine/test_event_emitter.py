@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import Event, EventName
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result
-from gossamer.telemetry.events import Event, EventName
 
 _ORDER = Order(
     id=1,

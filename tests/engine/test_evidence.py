@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.engine.test_crawl import Bench
 
 from gossamer.core.catalog import queued_from
 from gossamer.core.limits import FrontierLimits
@@ -11,8 +10,9 @@ from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.records import Order, Outcome, Truncation
-from gossamer.telemetry.events import EventName
+from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
 

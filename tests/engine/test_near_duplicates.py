@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.dedup.texts import text, with_changes
-from tests.engine.test_crawl import Bench
 from xxhash import xxh3_128_digest
 
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.url import link_to
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.records import Order, QueuedUrl, UrlRecord
-from gossamer.telemetry.events import EventName
+from tests.core.dedup.texts import text, with_changes
+from tests.engine.test_crawl import Bench
 
 FIRST = text(500)
 NEAR = with_changes(FIRST, 2)

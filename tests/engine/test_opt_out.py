@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.core.url import link_to
+from gossamer.events import EventName
 from gossamer.records import Outcome, UrlState
 from gossamer.runtime.opt_out import OptOutList, name_in
 from gossamer.sim.scenarios import START, Scenario, many_hosts
-from gossamer.telemetry.events import EventName
 
 
 def test_a_host_that_opts_out_is_asked_no_more() -> None:

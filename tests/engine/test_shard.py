@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.engine.test_crawl import Bench
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
@@ -18,6 +17,7 @@ from gossamer.ports import Ledger
 from gossamer.records import OrderKind, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, Scenario, many_hosts
+from tests.engine.test_crawl import Bench
 
 HOSTS, PAGES = 12, 15
 SHARD = shard_of(host_id("h3.test"))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.engine.test_crawl import Bench
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
@@ -14,10 +13,11 @@ from gossamer.core.identity import host_id
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.traps import MAX_DATED_URLS_PER_HOST
 from gossamer.core.url import host_of, link_to
+from gossamer.events import EventName
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, Order, OrderKind, Outcome
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
-from gossamer.telemetry.events import EventName
+from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
 

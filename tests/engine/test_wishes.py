@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gossamer.core.url import link_to, url_id
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
-from gossamer.telemetry.events import EventName
 
 PAGE = "http://h.test/"
 

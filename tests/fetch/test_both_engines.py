@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fuzz.test_framing import ANSWERS
 
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Exchange, Outcome
+from tests.fuzz.test_framing import ANSWERS
 
 from .servers import LOOPBACK, Stage, Visit, stage
 from .test_plain_transfer import LIKELY

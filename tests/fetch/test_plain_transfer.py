@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fuzz.test_framing import ANSWERS
 
 from gossamer.fetch.exchange import exchange_of, judged
 from gossamer.fetch.guard import AddressPolicy
@@ -18,6 +17,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
 from gossamer.records import Exchange, Outcome, Truncation
+from tests.fuzz.test_framing import ANSWERS
 
 LIMITS = FetchLimits(connect_timeout_s=8, first_byte_timeout_s=10, silence_s=10, total_timeout_s=30)
 TIGHT = FetchLimits(max_bytes=12, max_headers=3, max_header_line_bytes=60, max_header_bytes=120, max_interim_answers=2)

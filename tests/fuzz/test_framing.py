@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fetch.servers import QUICK, Visit, stage
 
 from gossamer.records import Exchange, Outcome
+from tests.fetch.servers import QUICK, Visit, stage
 
 PIECES = st.sampled_from(
     [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.telemetry.folders import Crawled, finished, small_web
 
 from gossamer.handover.export import export
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
+from tests.inspect.folders import Crawled, finished, small_web
 
 __all__ = ["finished", "small_web"]
 
@@ -26,7 +26,7 @@ COLUMNS = [
 @pytest.fixture(scope="module")
 def table(finished: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("parquet") / "pages.parquet"
-    with Inspection(finished.path) as crawl:
+    with CrawlReader(finished.path) as crawl:
         export(crawl, "parquet", path)
     return path
 

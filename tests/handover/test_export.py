@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from tests.telemetry.folders import Crawled, finished, owned, small_web, stopped
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.reader import read_record
@@ -29,13 +28,14 @@ from gossamer.handover.export import export
 from gossamer.handover.links import GraphLink
 from gossamer.handover.output import write_lines
 from gossamer.handover.where import ANYTHING, selection_from
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
+from tests.inspect.folders import Crawled, finished, owned, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 
 
 def exported(crawled: Crawled, form: str, out: Path, *conditions: str, **options: Any) -> Path:
-    with Inspection(crawled.path) as crawl:
+    with CrawlReader(crawled.path) as crawl:
         export(crawl, form, out, selection_from(conditions) if conditions else ANYTHING, **options)
     return out
 
@@ -153,7 +153,7 @@ def test_cdxj_of_a_crawl_that_runs_has_what_is_committed(finished: Crawled, tmp_
     (folder / "index" / "index.cdxj").unlink()
     for path in (folder / "archive").glob("*.warc.gz"):
         path.rename(path.with_name(path.name + ".open"))
-    with owned(folder), Inspection(folder) as crawl:
+    with owned(folder), CrawlReader(folder) as crawl:
         export(crawl, "cdxj", tmp_path / "index.cdxj")
         assert sum(1 for _ in documents(crawl)) == finished.summary.pages
     assert (tmp_path / "index.cdxj").read_bytes() == whole

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.telemetry.folders import Crawled, crawl, finished, ledger_of, small_web
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.catalog import queued_from
@@ -17,16 +16,17 @@ from gossamer.errors import UsageError
 from gossamer.handover.documents import documents
 from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
 from gossamer.handover.stored import captures
+from gossamer.inspect.reader import CrawlReader
 from gossamer.records import ChangeKind
-from gossamer.runtime.inspection import Inspection
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.inspect.folders import Crawled, crawl, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]
 
 
 def entries(path: Path, after: int = 0) -> list[FeedEntry]:
-    with Inspection(path) as inspection:
+    with CrawlReader(path) as inspection:
         return list(Feed(inspection).read(after))
 
 
@@ -93,7 +93,7 @@ def test_following_waits_while_the_crawl_runs_and_ends_with_it(finished: Crawled
         if len(waits) == 2:
             owner.release()
 
-    with Inspection(path) as inspection:
+    with CrawlReader(path) as inspection:
         feed = Feed(inspection)
         owner.take()
         assert [entry.cursor for entry in feed.follow(last - 3, wait)] == [last - 2, last - 1, last]
@@ -109,7 +109,7 @@ def test_a_page_that_did_not_change_is_unchanged_and_keeps_its_document(tmp_path
     later = entries(tmp_path / "crawl", len(first))
     assert Counter(entry.op for entry in later)["unchanged"] > 0
     assert not [entry for entry in later if entry.op == "upsert"]
-    with Inspection(tmp_path / "crawl") as inspection:
+    with CrawlReader(tmp_path / "crawl") as inspection:
         found = {document.facts.url: document for document in documents(inspection)}
         seen_again = [entry for entry in later if entry.op == "unchanged"]
         assert any(found[entry.url].facts.status == 304 for entry in seen_again)
@@ -134,5 +134,5 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 
 
 def test_a_cursor_of_another_crawl_is_refused(finished: Crawled) -> None:
-    with Inspection(finished.path) as inspection, pytest.raises(UsageError, match="beyond the last change"):
+    with CrawlReader(finished.path) as inspection, pytest.raises(UsageError, match="beyond the last change"):
         check_cursor(10_000, Feed(inspection))

@@ -9,28 +9,28 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.telemetry.folders import Crawled, finished, ledger_of, small_web
 
 from gossamer.core.url import link_to
 from gossamer.errors import UsageError
 from gossamer.handover.documents import PageDocument, PageFacts, Storage, documents
 from gossamer.handover.feed import Feed, FeedEntry
 from gossamer.handover.search import FILE_NAME, Hit, SearchIndex, fts_query
+from gossamer.inspect.reader import CrawlReader
 from gossamer.parse.article import Article
 from gossamer.records import ChangeKind
-from gossamer.runtime.inspection import Inspection
+from tests.inspect.folders import Crawled, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]
 
 
 def found(folder: Path, words: str, most: int = 10) -> list[Hit]:
-    with Inspection(folder) as crawl, SearchIndex(crawl.folder.path) as index:
+    with CrawlReader(folder) as crawl, SearchIndex(crawl.folder.path) as index:
         index.update(Feed(crawl))
         return index.search(words, most)
 
 
 def a_document(crawled: Crawled) -> PageDocument:
-    with Inspection(crawled.path) as crawl:
+    with CrawlReader(crawled.path) as crawl:
         return next(document for document in documents(crawl) if not document.facts.duplicate_of)
 
 
@@ -87,7 +87,7 @@ def test_a_page_is_found_by_its_words(finished: Crawled) -> None:
 
 
 def test_duplicates_are_left_out(finished: Crawled) -> None:
-    with Inspection(finished.path) as crawl:
+    with CrawlReader(finished.path) as crawl:
         copies = {d.facts.url: d for d in documents(crawl) if d.facts.duplicate_of}
     for url, document in copies.items():
         words = " ".join(re.findall(r"\w{5,}", document.article.title))
@@ -99,7 +99,7 @@ def test_duplicates_are_left_out(finished: Crawled) -> None:
 def test_a_second_search_reads_only_what_is_new(finished: Crawled, tmp_path: Path) -> None:
     folder = finished.copied(tmp_path / "copy")
     (folder / FILE_NAME).unlink(missing_ok=True)
-    with Inspection(folder) as crawl, SearchIndex(folder) as index:
+    with CrawlReader(folder) as crawl, SearchIndex(folder) as index:
         feed = Feed(crawl)
         assert index.update(feed) == feed.last()
         assert index.update(feed) == 0

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gossamer.archive.reader import ArchivedRecord, ArchiveReader
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.url import canonical, link_to
+from gossamer.records import HostRecord, UrlRecord
 from tests.e2e.program import run, summary_of
 from tests.hostile.catalogue_network import NETWORK
 from tests.hostile.catalogue_pages import PAGES
 from tests.hostile.catalogue_rules import NAMES, RULES
 from tests.hostile.serving import Catalogue, HostileServer
-
-from gossamer.archive.reader import ArchivedRecord, ArchiveReader
-from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import canonical, link_to
-from gossamer.records import HostRecord, UrlRecord
 
 WHOLE = Catalogue()
 for part in (NETWORK, PAGES, RULES):

@@ -6,11 +6,11 @@ import importlib
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import crawl_options, run, summary_of
-from tests.hostile.crawling import NOT_SEEDS, WHOLE, Aftermath, whole_server
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import crawl_options, run, summary_of
+from tests.hostile.crawling import NOT_SEEDS, WHOLE, Aftermath, whole_server
 
 SIZES = {"N": 22, "Z": 7, "R": 12, "H": 16, "T": 7, "B": 10, "S": 6, "C": 3, "W": 9, "D": 3, "L": 3}
 GROWTH_BYTES = 200_000_000
@@ -185,5 +185,5 @@ def test_healthy_hosts_beside_the_catalogue_are_crawled_whole(tmp_path: Path) ->
         done = run("crawl", *seeds, *options, "--timeout", "0.4", "--retry-wait", "0.02", "--max-wait", "1")
         assert done.returncode == 0, done.stderr
         assert summary_of(done.stdout)["pages"] > 160
-        report = web.audit()
+        report = web.judge()
     assert report.coverage == 1.0, report.render()

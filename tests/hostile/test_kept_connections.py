@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+
+from gossamer.records import UrlState
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath, crawl_catalogue
 from tests.hostile.serving import ROBOTS, Call, Catalogue, HostileServer, Seen
-
-from gossamer.records import UrlState
 
 DELAY_S = 0.2
 SLACK_S = 0.02  # the server takes its times in a thread; on a busy machine the first of two may be late

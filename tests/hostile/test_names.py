@@ -6,13 +6,12 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.e2e.program import run, summary_of
-from tests.fetch.servers import answer, says, stage
-from tests.hostile.crawling import Aftermath, whole_server
-
 from gossamer.fetch.dns import MAX_ADDRESSES, Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import Outcome
+from tests.e2e.program import run, summary_of
+from tests.fetch.servers import answer, says, stage
+from tests.hostile.crawling import Aftermath, whole_server
 
 
 def test_d01_a_name_is_resolved_once_and_that_address_is_asked(after: Aftermath) -> None:

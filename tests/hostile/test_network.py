@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.hostile.crawling import Aftermath
 
 from gossamer.records import UrlState
+from tests.hostile.crawling import Aftermath
 
 CAP = 5_000_000
 

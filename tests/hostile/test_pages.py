@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
+from gossamer.records import UrlState
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath
-
-from gossamer.records import UrlState
 
 
 def found(after: Aftermath, name: str) -> set[str]:

@@ -6,12 +6,12 @@ import asyncio
 import time
 
 import pytest
-from tests.hostile.catalogue_network import LOCATIONS
-from tests.hostile.crawling import Aftermath
 
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import UrlState
+from tests.hostile.catalogue_network import LOCATIONS
+from tests.hostile.crawling import Aftermath
 
 
 def test_r01_a_redirect_to_itself(after: Aftermath) -> None:

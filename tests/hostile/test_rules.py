@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.hostile.crawling import Aftermath
 
 from gossamer.core.robots import parse_robots
 from gossamer.records import UrlState
+from tests.hostile.crawling import Aftermath
 
 
 def paths(after: Aftermath, name: str) -> set[str]:

@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.e2e.program import run, summary_of
-from tests.fetch.servers import IDENTITY, LOOPBACK, Visit, answer, says, stage
-from tests.hostile.crawling import whole_server
 
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Exchange, Outcome, Truncation
+from tests.e2e.program import run, summary_of
+from tests.fetch.servers import IDENTITY, LOOPBACK, Visit, answer, says, stage
+from tests.hostile.crawling import whole_server
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make certificates")
 LIMITS = FetchLimits(connect_timeout_s=1, first_byte_timeout_s=1, silence_s=1, total_timeout_s=2, max_bytes=100_000)

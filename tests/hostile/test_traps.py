@@ -6,11 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.e2e.program import run
-from tests.hostile.crawling import Aftermath, crawl_catalogue, whole_server
-
 from gossamer.core.domains import registrable_domain
 from gossamer.records import UrlState
+from tests.e2e.program import run
+from tests.hostile.crawling import Aftermath, crawl_catalogue, whole_server
 
 
 def reasons(after: Aftermath, name: str) -> set[str]:

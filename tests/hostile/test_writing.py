@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from tests.e2e.program import run
-from tests.hostile.catalogue_pages import INJECTIONS, TITLES
-from tests.hostile.crawling import Aftermath
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.core.url import canonical
 from gossamer.records import Exchange, Order, OrderKind, Outcome
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.worker import WorkerRules, read_answer
+from tests.e2e.program import run
+from tests.hostile.catalogue_pages import INJECTIONS, TITLES
+from tests.hostile.crawling import Aftermath
 
 
 def test_w01_file_names_come_from_hashes(after: Aftermath) -> None:

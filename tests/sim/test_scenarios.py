@@ -19,11 +19,11 @@ from gossamer.core.scope import Reach
 from gossamer.core.url import host_of, link_to
 from gossamer.core.workbench import HostState
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.sim.driver import Answer, Request, VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
-from gossamer.telemetry.events import EventName
 
 
 def pages_of(driver: VirtualDriver) -> list[str]:

@@ -13,15 +13,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.dns import FaultKind, NameFault
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server import encode_answer, parse_request
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.synth_log import read_log
 from gossamer.sim.synth_truth import resolve
 from gossamer.sim.web import Health, Site, WebPlan, preset
 
-NO_PACE = AuditRules(politeness_s=0.0)
+NO_PACE = JudgeRules(politeness_s=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def crawl(web: RunningWeb) -> None:
 
 def test_a_good_crawler_is_found_clean_and_complete_by_what_the_server_saw(fresh: RunningWeb) -> None:
     crawl(fresh)
-    report = fresh.audit(NO_PACE)
+    report = fresh.judge(NO_PACE)
     strict_pages = sum(site.pages for site in sites_of(fresh) if site.strict_pace_s)
     assert report.is_clean, report.render()
     assert report.missing == strict_pages
@@ -167,7 +167,7 @@ def test_a_slow_host_answers_late_and_two_requests_to_it_overlap(fresh: RunningW
     # A loop's timer counts from the start of its turn, so it may fire a little early.
     assert first.finished_at - first.arrived_at >= slow.answer_delay_s - 0.005
     assert (first.in_flight, second.in_flight) == (1, 2)
-    assert fresh.audit(NO_PACE).too_many_at_once.count == 1
+    assert fresh.judge(NO_PACE).too_many_at_once.count == 1
 
 
 def test_two_requests_in_one_packet_are_answered_in_order(fresh: RunningWeb) -> None:
@@ -253,4 +253,4 @@ def test_requests_by_host_are_counted(fresh: RunningWeb) -> None:
             client.get(host, f"/missing/{number}")
             wanted[host] += 1
     client.close()
-    assert fresh.audit(NO_PACE).requests_by_host == wanted
+    assert fresh.judge(NO_PACE).requests_by_host == wanted

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.audit import audit_crawl
-from gossamer.runtime.inspection import Inspection
-from gossamer.telemetry.audit import AuditReport
-from gossamer.telemetry.report_terminal import moment
+from gossamer.inspect.audit import AuditReport, audit_crawl
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.report.terminal import moment
 from gossamer.telemetry.text import count, printable
 
 _SHOWN = 50
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: they were not kept, or it cannot be shown."""
     from gossamer.assembly import ROBOTS_TOKEN
 
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         report = audit_crawl(crawl, ROBOTS_TOKEN)
     if arguments.json:
         print(msgspec.json.encode({"kept": report.is_kept, **msgspec.to_builtins(report)}).decode())

@@ -16,11 +16,11 @@ from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.collector import leave_old_objects_alone
 from gossamer.errors import UsageError
+from gossamer.events import Event, EventName
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
-from gossamer.telemetry.events import Event, EventName
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
 

@@ -10,8 +10,8 @@ from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.web import plan_of
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import default_folder, seeds_from
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import PRESETS
 
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         }
         settings = completed(merged(("demo", values)), has_domain_list=False)
         status = start(settings, folder, seeds_from(web.seeds()), arguments)
-        report = web.audit(AuditRules(politeness_s=arguments.politeness_ms / 1000, slack_s=0.002))
+        report = web.judge(JudgeRules(politeness_s=arguments.politeness_ms / 1000, slack_s=0.002))
     if not arguments.json:
         print(f"What the servers saw: {report.render()}")
     return status or (0 if report.is_polite else 1)

@@ -10,7 +10,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.export import FORMATS, export, target_file
 from gossamer.handover.where import FIELDS, selection_from
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count
 
 _UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     selection = selection_from(arguments.where)
     if arguments.with_text and arguments.format != "parquet":
         raise UsageError(f"--with-text is for --format parquet; {arguments.format} has {_TEXT_IN[arguments.format]}")
-    with quiet_pipe(), Inspection(arguments.dir) as crawl:
+    with quiet_pipe(), CrawlReader(arguments.dir) as crawl:
         written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)

@@ -14,12 +14,12 @@ from msgspec import Struct
 from gossamer.core.identity import host_id
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
+from gossamer.inspect.host_requests import HostRequest, host_requests
+from gossamer.inspect.host_states import host_state_of
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.report.catalog import time_left
+from gossamer.inspect.report.terminal import moment, table
 from gossamer.records import HostRecord, RobotsRecord
-from gossamer.runtime.inspection import Inspection
-from gossamer.runtime.inspection_status import place_of
-from gossamer.telemetry.report_catalog import time_left
-from gossamer.telemetry.report_host import HostRequest, host_requests
-from gossamer.telemetry.report_terminal import moment, table
 from gossamer.telemetry.text import count, duration, printable, size
 
 SHOWN = 50
@@ -36,7 +36,7 @@ class HostView(Struct, kw_only=True):
 
     name: str
     domain: str
-    place: str
+    state: str = msgspec.field(name="place")
     pages: int
     queued: int
     fetches: int
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the crawl does not know that host."""
     if arguments.top is not None and arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: not a number of hosts; right would be 0 or more")
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         if arguments.name is not None:
             return _show_one(crawl, _host_named(arguments.name), as_json=arguments.json)
         _show_all(crawl, arguments)
@@ -106,7 +106,7 @@ def _host_named(text: str) -> str:
 # -- all hosts ------------------------------------------------------------------------------------
 
 
-def _show_all(crawl: Inspection, arguments: argparse.Namespace) -> None:
+def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
     most = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
     hosts, known = _best(crawl, SORT_KEYS[arguments.sort], most)
     views = [_view(crawl, host) for host in hosts]
@@ -118,7 +118,7 @@ def _show_all(crawl: Inspection, arguments: argparse.Namespace) -> None:
         print(f"  and {count(known - len(views))} more; --top 0 shows all")
 
 
-def _best(crawl: Inspection, score: Callable[[HostRecord], float], most: int) -> tuple[list[HostRecord], int]:
+def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], most: int) -> tuple[list[HostRecord], int]:
     """Return the hosts with the highest score (0: all of them), ties by name, and how many there are."""
     known = 0
 
@@ -151,10 +151,10 @@ def _table(views: Sequence[HostView]) -> str:
 
 def _next(view: HostView) -> str:
     """Return when a host may be asked next, or why it will not be."""
-    if view.place == "parked":
+    if view.state == "parked":
         return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
-    if view.place in ("idle", "dead"):
-        return view.place
+    if view.state in ("idle", "dead"):
+        return view.state
     return f"in {duration(view.next_in_s)}" if view.next_in_s else "now"
 
 
@@ -166,13 +166,13 @@ def _robots_cell(view: HostView) -> str:
     return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
 
 
-def _view(crawl: Inspection, host: HostRecord) -> HostView:
+def _view(crawl: CrawlReader, host: HostRecord) -> HostView:
     now = crawl.now
     left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
     return HostView(
         name=host.name,
         domain=host.domain,
-        place=place_of(host, now),
+        state=host_state_of(host, now),
         pages=host.pages,
         queued=host.queued,
         fetches=host.fetches,
@@ -208,7 +208,7 @@ def _robots_view(record: RobotsRecord, now: float) -> RobotsView:
 # -- one host -------------------------------------------------------------------------------------
 
 
-def _show_one(crawl: Inspection, name: str, *, as_json: bool) -> int:
+def _show_one(crawl: CrawlReader, name: str, *, as_json: bool) -> int:
     host = crawl.ledger.host(name)
     if host is None:
         print(f"gossamer hosts: {printable(name)}: not a host of this crawl", file=sys.stderr)
@@ -229,7 +229,7 @@ def _show_one(crawl: Inspection, name: str, *, as_json: bool) -> int:
 
 def _described(view: HostView) -> str:
     rows = [
-        ("host", f"{printable(view.name)} (domain {printable(view.domain)}), {view.place}"),
+        ("host", f"{printable(view.name)} (domain {printable(view.domain)}), {view.state}"),
         ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
         ("requests", f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms"),
         (

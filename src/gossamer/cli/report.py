@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.errors import UsageError
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,12 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    from gossamer.telemetry.report import build_report, write_whole
-    from gossamer.telemetry.report_html import render_html
-    from gossamer.telemetry.report_terminal import render_text
+    from gossamer.inspect.report.build import build_report, write_whole
+    from gossamer.inspect.report.html import render_html
+    from gossamer.inspect.report.terminal import render_text
 
-    with Inspection(arguments.dir) as crawl:
-        report = build_report(arguments.dir, crawl.ledger, crawl.summary(), crawl.now)
+    with CrawlReader(arguments.dir) as crawl:
+        report = build_report(arguments.dir, crawl.ledger, crawl.figures(), crawl.now)
     if arguments.html is not None:
         try:
             write_whole(arguments.html, render_html(report).encode())

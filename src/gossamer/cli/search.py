@@ -12,7 +12,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import Feed
 from gossamer.handover.search import MARK, Hit, SearchIndex
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
 _EXAMPLES = """Words are all looked for, "phrases" as they stand; -word leaves out, word* is a beginning. The index
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.most < 1:
         raise UsageError(f"-n {arguments.most}: at least 1")
     words = " ".join(arguments.words)
-    with quiet_pipe(), Inspection(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
+    with quiet_pipe(), CrawlReader(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
         _bring_up_to_date(index, Feed(crawl))
         hits = index.search(words, arguments.most)
         for number, hit in enumerate(hits, 1):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.inspection import Inspection
-from gossamer.runtime.inspection_status import CrawlStatus, crawl_status
-from gossamer.telemetry.report_terminal import moment
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.report.terminal import moment
+from gossamer.inspect.status import CrawlStatus, crawl_status
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         status = crawl_status(crawl)
     print(msgspec.json.encode(status).decode() if arguments.json else render(status))
     return 0
@@ -32,13 +32,13 @@ def render(status: CrawlStatus) -> str:
     """Return the status for people."""
     limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
     ago = f", {duration(status.quiet_s)} ago" if status.last_activity_at else ""
-    places = ", ".join(f"{count(number)} {name}" for name, number in status.hosts.items() if number)
+    states = ", ".join(f"{count(number)} {name}" for name, number in status.hosts.items() if number)
     rows = [
         ("state", _state(status)),
         ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s"),
         ("queued", f"{count(status.urls_queued)} URLs, {count(status.urls_parked)} of them parked"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({percent(status.error_rate)})"),
-        ("hosts", places or "none"),
+        ("hosts", states or "none"),
         ("domains", f"{count(status.unique_domains)} with pages"),
         ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {status.runs} run(s)"),
         ("last event", f"{moment(status.last_activity_at)} UTC{ago}: {printable(status.last_activity, 60)}"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.runtime.agreement import Agreement, check_agreement
-from gossamer.runtime.agreement_index import mend
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.agreement import Agreement, check_agreement
+from gossamer.inspect.agreement_index import mend
+from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
 _SHOWN = 50
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: something is wrong."""
     done: list[str] = []
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         if arguments.mend:
             crawl.folder.take()
             try:

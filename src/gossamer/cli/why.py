@@ -12,12 +12,12 @@ from msgspec.structs import asdict
 
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
+from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.report.terminal import moment
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
-from gossamer.runtime.inspection import Inspection
 from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.life import FOUND_AS, Life, LifeSource, life_of
-from gossamer.telemetry.report_terminal import moment
 from gossamer.telemetry.text import count, duration, printable, size
 
 Lines = Iterator[tuple[str, str]]
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the crawl never heard of the URL."""
-    with Inspection(arguments.dir) as crawl:
+    with CrawlReader(arguments.dir) as crawl:
         url = _url_of(arguments.url, crawl)
         life = life_of(arguments.url, url, _source(crawl))
         archive = crawl.folder.archive
@@ -56,7 +56,7 @@ def _as_json(life: Life) -> dict[str, Any]:
     return cast("dict[str, Any]", shown)
 
 
-def _url_of(text: str, crawl: Inspection) -> str:
+def _url_of(text: str, crawl: CrawlReader) -> str:
     """Return the canonical URL that is meant; of a bare domain the one that the crawl knows."""
     url = seed_from(text, "why").link.url
     if "://" in text:
@@ -66,11 +66,11 @@ def _url_of(text: str, crawl: Inspection) -> str:
     return known[0] if known else url
 
 
-def _is_known(url: str, crawl: Inspection) -> bool:
+def _is_known(url: str, crawl: CrawlReader) -> bool:
     return crawl.ledger.look_up(url_id(url)) is not None
 
 
-def _source(crawl: Inspection) -> LifeSource:
+def _source(crawl: CrawlReader) -> LifeSource:
     from gossamer.assembly import ROBOTS_TOKEN, scope_of
 
     return LifeSource(
@@ -84,7 +84,7 @@ def _source(crawl: Inspection) -> LifeSource:
     )
 
 
-def _joined(scope: Scope, crawl: Inspection) -> Scope:
+def _joined(scope: Scope, crawl: CrawlReader) -> Scope:
     """Return the scope with what seeds and their redirects have opened."""
     for url in crawl.state.scope:
         scope.join(url, host_of(url))
@@ -94,7 +94,7 @@ def _joined(scope: Scope, crawl: Inspection) -> Scope:
 # -- telling --------------------------------------------------------------------------------------
 
 
-def _told(life: Life, crawl: Inspection, archive: Path) -> Lines:
+def _told(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
     yield "url", life.url
     if life.key != life.url:
         yield "compared as", life.key
@@ -135,7 +135,7 @@ def _origin(life: Life) -> Lines:
         yield "", f"  {ancestor.url}: depth {ancestor.depth}, {FOUND_AS[ancestor.source]} {above}".rstrip()
 
 
-def _refused(life: Life, crawl: Inspection) -> Lines:
+def _refused(life: Life, crawl: CrawlReader) -> Lines:
     for refusal in life.refusals:
         when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the folder's settings"
         yield "refused", f"{refusal.rule} ({refusal.detail}){when}"
@@ -167,7 +167,7 @@ def _attempts(life: Life) -> Lines:
         yield "fetched", f"{moment(attempt.at)} UTC, {what}{reason}{target}, {attempt.total_ms} ms{again}"
 
 
-def _advice(life: Life, crawl: Inspection) -> Lines:
+def _advice(life: Life, crawl: CrawlReader) -> Lines:
     row = life.row
     advice = advice_on(row.outcome) if row is not None and row.state is UrlState.DEAD else ""
     if row is not None and advice:

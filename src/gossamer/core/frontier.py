@@ -32,7 +32,8 @@ from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
 from gossamer.core.robots_requests import RobotsRequests, first_wait_s
 from gossamer.core.workbench import HostSlot, HostState, OriginRules
-from gossamer.records import ANSWERED, DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
+from gossamer.figures import is_error
+from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
 MAX_SWAPPED_IN = 1000  # hosts at a time
 # Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
@@ -182,6 +183,7 @@ class Frontier:
         if host is None:
             return None
         record = host.record
+        record.fetches += 1
         record.errors += 1
         if outcome is Outcome.DNS_FAILED:
             record.robots_tries += 1
@@ -370,12 +372,11 @@ class Frontier:
 
 
 def _count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
-    record.fetches += 1
+    if result.outcome is not _WORKER_LOST:  # an order that was given back has not ended
+        record.fetches += 1
+        record.errors += is_error(result.outcome, is_robots=is_robots)
     record.last_fetch_at = now
     record.bytes += result.wire_bytes
-    # A robots.txt that is missing is an answer like any other.
-    if result.outcome not in ANSWERED and not (is_robots and result.outcome is Outcome.CLIENT_ERROR):
-        record.errors += 1
     if result.first_byte_at > result.sent_at > 0:
         politeness.note_latency(record, result.first_byte_at - result.sent_at)
     politeness.note_result(record, result, now)

@@ -8,8 +8,9 @@ from typing import Any
 from gossamer.core.commands import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
+from gossamer.events import LOOKUP, Emit, Event, EventName
+from gossamer.figures import Figures
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
-from gossamer.telemetry.events import Emit, Event, EventName
 
 _PAGE_EVENTS = {
     Outcome.OK: EventName.FETCH_OK,
@@ -105,9 +106,13 @@ class EventEmitter:
         )
 
     def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
-        """robots.txt of an origin was asked for, perhaps of another host, where it had been moved to."""
-        answered = result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED)
-        event = EventName.ROBOTS_FETCHED if answered else EventName.ROBOTS_UNREACHABLE
+        """robots.txt of an origin was requested, perhaps of another host that it redirected to."""
+        if result.outcome is Outcome.WORKER_LOST:
+            event = EventName.WORKER_LOST
+        elif result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
+            event = EventName.ROBOTS_FETCHED
+        else:
+            event = EventName.ROBOTS_UNREACHABLE
         self._fetched(
             event,
             order,
@@ -233,6 +238,24 @@ class EventEmitter:
         """A host or domain does not want to be crawled, or has changed its mind."""
         event = EventName.OPT_OUT_ENDED if is_over else EventName.OPTED_OUT
         self.emit(event, now, host=name, reason="on the list of those who opted out" if not is_over else "off the list")
+
+    def heartbeat(self, figures: Figures, now: float) -> None:
+        """Some pages were fetched since the last heartbeat: the figures of this moment."""
+        totals = figures.totals
+        self.emit(
+            EventName.HEARTBEAT,
+            now,
+            fetched=totals.pages,
+            enqueued=totals.urls_seen,
+            errors=totals.errors,
+            unique_domains=totals.unique_domains,
+            frontier_size=figures.urls_queued,
+        )
+
+    def lookup_failed(self, host: str, outcome: Outcome, error: str, now: float) -> None:
+        """A name look-up brought no usable address. No request was sent, but it counts as a fetch."""
+        reason = f"{outcome}: {error}".rstrip(": ")
+        self.emit(EventName.ERROR, now, host=host, kind=LOOKUP, requests=0, reason=reason)
 
     def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
         """Nothing at a host can be fetched."""

@@ -15,9 +15,9 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
+from gossamer.events import EventName
 from gossamer.ports import FrontierStore
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
-from gossamer.telemetry.events import EventName
 
 MAX_SITEMAPS = 100  # that one robots.txt may list
 MAX_SUBMITTERS = 100  # domains elsewhere that one sitemap may speak for

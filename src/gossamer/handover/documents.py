@@ -16,10 +16,10 @@ from msgspec import Struct
 from gossamer.archive.warc import sha1_base32
 from gossamer.handover.stored import OpenCrawl, StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
-from gossamer.runtime.inspection import Inspection
 
 FOUND_VIA = {
     Source.SEED: "seed",
@@ -142,7 +142,7 @@ class DocumentMaker:
         return row.url if row is not None else ""
 
 
-def documents(crawl: Inspection, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
+def documents(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
     """Yield the documents of a crawl that is open for reading, in archive order."""
     pages = StoredPages(crawl)
     maker = DocumentMaker(crawl, pages)

@@ -19,7 +19,7 @@ from gossamer.handover.output import whole_file, write_lines, write_stream
 from gossamer.handover.parquet import require_pyarrow, write_parquet
 from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.runtime.inspection import Inspection
+from gossamer.inspect.reader import CrawlReader
 
 # Format -> name of the file where a folder is given.
 FORMATS = {
@@ -33,7 +33,7 @@ _BINARY = frozenset({"parquet", "wet"})
 
 
 def export(
-    crawl: Inspection, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
+    crawl: CrawlReader, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
 ) -> int:
     """Write a crawl that is open for reading in one of `FORMATS` to a file, into a folder, or to stdout (None).
 

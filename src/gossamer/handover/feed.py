@@ -22,8 +22,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from gossamer.errors import UsageError
 from gossamer.handover.documents import DocumentMaker, PageDocument, iso_time
 from gossamer.handover.stored import StoredPages, is_page
+from gossamer.inspect.reader import CrawlReader
 from gossamer.records import Change, ChangeKind, UrlRecord
-from gossamer.runtime.inspection import Inspection
 
 _BATCH = 500
 _encode = msgspec.json.Encoder().encode
@@ -69,7 +69,7 @@ class _Line(Struct, kw_only=True):
 class Feed:
     """The changes of a crawl that is open for reading."""
 
-    def __init__(self, crawl: Inspection) -> None:
+    def __init__(self, crawl: CrawlReader) -> None:
         self._crawl = crawl
         self._pages = StoredPages(crawl)
         self._maker = DocumentMaker(crawl, self._pages)

@@ -21,14 +21,14 @@ from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER, merge
 from gossamer.archive.reader import ArchiveReader
 from gossamer.core.url import url_id
 from gossamer.handover.where import ANYTHING, Selection
+from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
 from gossamer.records import OrderKind, Source, UrlRecord, UrlState
-from gossamer.runtime.inspection import Inspection
 
 _OPEN_AT_ONCE = 400  # files
 
 
-def index_lines(crawl: Inspection, selection: Selection = ANYTHING) -> Iterator[bytes]:
+def index_lines(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator[bytes]:
     """Yield the lines of the index in its order, with their newlines."""
     is_filtered = selection is not ANYTHING and bool(selection.tests or selection.languages)
     for line in _merged(crawl):
@@ -36,7 +36,7 @@ def index_lines(crawl: Inspection, selection: Selection = ANYTHING) -> Iterator[
             yield line
 
 
-def _merged(crawl: Inspection) -> Iterator[bytes]:
+def _merged(crawl: CrawlReader) -> Iterator[bytes]:
     """Yield all lines in order, equal ones once."""
     with ExitStack() as stack:
         paths = [path for path in [crawl.folder.index / INDEX_NAME, *_parts(crawl)] if path.exists()]
@@ -55,11 +55,11 @@ def _merged(crawl: Inspection) -> Iterator[bytes]:
             previous = line
 
 
-def _parts(crawl: Inspection) -> list[Path]:
+def _parts(crawl: CrawlReader) -> list[Path]:
     return sorted((crawl.folder.index / PARTS_FOLDER).glob("*.cdxj"))
 
 
-def _unfinished(crawl: Inspection) -> list[list[bytes]]:
+def _unfinished(crawl: CrawlReader) -> list[list[bytes]]:
     """Return the sorted lines of each file that is being written, as far as it is committed."""
     ends = crawl.ledger.archive_ends()
     found = []

@@ -23,12 +23,13 @@ from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.dns import Resolution, Resolver
 from gossamer.fetch.guard import AddressPolicy
+from gossamer.figures import RunState
 from gossamer.ports import CommitLog
 from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.channel import Channel, OpenChannel
 from gossamer.runtime.opt_out import OptOutList
-from gossamer.telemetry.events import EventLog
+from gossamer.telemetry.event_log import EventLog
 
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in lots of 500
@@ -108,6 +109,13 @@ class Hub:
         self.opt_outs: OptOutList | None = None
         self.watch: Callable[[Order, Result], None] | None = None  # sees every result when it is in the books
         self._is_held = False
+
+    @property
+    def state(self) -> RunState:
+        """What the crawl is doing."""
+        if self._is_closing or self._stop_reason:
+            return RunState.STOPPING
+        return RunState.PAUSED if self._is_held else RunState.RUNNING
 
     # -- the run ----------------------------------------------------------------------------------
 

@@ -70,8 +70,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "engine.crawl:Crawl.complete",
     ),
     "events": (
-        "telemetry.events:EventLog.emit",
-        "telemetry.events:EventLog.flush",
+        "telemetry.event_log:EventLog.emit",
+        "telemetry.event_log:EventLog.flush",
         "engine.event_emitter:EventEmitter.page",
     ),
     # Rows of the ledger, sync of the archive, the transaction.
@@ -83,7 +83,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "runtime.hub:Hub.save_state",
     ),
     # Once, at the end of a crawl.
-    "report": ("archive.cdxj:fold_index", "telemetry.report:write_report"),
+    "report": ("archive.cdxj:fold_index", "inspect.report.build:write_report"),
 }
 _CALIBRATION_CALLS: Final = 20_000
 

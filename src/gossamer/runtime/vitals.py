@@ -128,6 +128,7 @@ class StallProbe:
         self._wait_at_look_s = 0.0
         self._wait_at_probe_s = 0.0
         self._is_crowded = False
+        self.private_bytes = 0  # of this process and its workers, when it was last measured
         self.peak_private = 0
         self._on_memory: Callable[[int], None] | None = None
         self._worker_pids: Callable[[], Sequence[int]] = tuple
@@ -170,6 +171,7 @@ class StallProbe:
     def note_memory(self) -> None:
         """Take note of the memory in use now, with what the workers had when they were last looked at."""
         in_use = private_bytes() + self._of_workers()
+        self.private_bytes = in_use
         self.peak_private = max(self.peak_private, in_use)
         if self._on_memory is not None:
             self._on_memory(in_use)

@@ -27,8 +27,8 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.url import canonical, url_id
 from gossamer.failpoints import POINTS
 from gossamer.records import UrlState
-from gossamer.sim.audit import AuditRules
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import WebPlan, preset
 
 DEATHS_PER_CRAWL = 6
@@ -163,13 +163,13 @@ def _cut_power(out: Path, rng: random.Random) -> None:
 def _check(web: RunningWeb, out: Path, max_refetches: int, report: ChaosReport) -> None:
     """Compare what the servers saw with ledger, archive and index."""
     problems = [*_ledger_problems(web, out), *_archive_problems(out), *_verify_problems(out)]
-    audit = web.audit(AuditRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002))
-    report.pages += audit.pages_fetched
-    if not audit.is_polite:
-        problems.append("not polite: " + audit.render().replace("\n", "; ")[:500])
-    if audit.missing:
-        problems.append(f"{audit.missing} pages lost: {', '.join(audit.missing_samples[:3])}")
-    refetched = audit.fetched_twice.count
+    verdict = web.judge(JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002))
+    report.pages += verdict.pages_fetched
+    if not verdict.is_polite:
+        problems.append("not polite: " + verdict.render().replace("\n", "; ")[:500])
+    if verdict.missing:
+        problems.append(f"{verdict.missing} pages lost: {', '.join(verdict.missing_samples[:3])}")
+    refetched = verdict.fetched_twice.count
     report.refetched += refetched
     report.max_refetched = max(report.max_refetched, refetched)
     if refetched > max_refetches:

@@ -21,10 +21,10 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.collector import leave_old_objects_alone
-from gossamer.sim.audit import AuditReport, AuditRules, audit
 from gossamer.sim.dns import NameFault, NameServer, Zone
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.server import WebServer
+from gossamer.sim.server_judge import JudgeRules, ServerVerdict, judge
 from gossamer.sim.synth_log import LoggedRequest, decode_log
 from gossamer.sim.synth_truth import Scope, Truth, find_truth
 from gossamer.sim.web import PRESETS, WebPlan, preset
@@ -197,9 +197,9 @@ class RunningWeb:
         """Let the changing pages change: each epoch has its own text."""
         self._ask(f"/_epoch?{epoch}")
 
-    def audit(self, rules: AuditRules | None = None, truth: Truth | None = None) -> AuditReport:
+    def judge(self, rules: JudgeRules | None = None, truth: Truth | None = None) -> ServerVerdict:
         """Judge what the server has seen so far. Worked out here, so that the server is not held up."""
-        return audit(self.web, self.log(), rules or AuditRules(), truth)
+        return judge(self.web, self.log(), rules or JudgeRules(), truth)
 
     def _ask(self, target: str) -> bytes:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)

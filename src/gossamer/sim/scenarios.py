@@ -19,10 +19,10 @@ from gossamer.core.url import host_of, link_to, links_from
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
+from gossamer.events import Event
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Answer, VirtualDriver
-from gossamer.telemetry.events import Event
 
 TOKEN = "gossamer"  # noqa: S105 - the robots token
 START = 1_700_000_000.0

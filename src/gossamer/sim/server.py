@@ -25,8 +25,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from gossamer.sim.audit import AuditRules, audit
 from gossamer.sim.pages import TOO_SOON, Answer, SyntheticWeb
+from gossamer.sim.server_judge import JudgeRules, judge
 from gossamer.sim.synth_log import LoggedRequest, RequestLog, encode_log
 from gossamer.sim.web import Health, Site, WebPlan
 
@@ -136,7 +136,7 @@ class WebServer:
         """Answer when it is its turn: one answer a turn of the loop, and between two the sockets are read.
 
         Rendering 256 answers in one turn would stamp the requests that wait meanwhile 10 ms late, and the
-        audit would see gaps that nobody made.
+        judge would see gaps that nobody made.
         """
         self._postponed.append(respond)
         if len(self._postponed) == 1:
@@ -184,10 +184,10 @@ class WebServer:
         if path != "/_audit":
             return Answer(404, body=b"there are /_audit, /_log, /_plan, /_epoch, /_reset\n")
         try:
-            rules = msgspec.convert(dict(parse_qsl(query)), AuditRules, strict=False)
+            rules = msgspec.convert(dict(parse_qsl(query)), JudgeRules, strict=False)
         except msgspec.ValidationError as error:
             return Answer(400, body=f"{error}\n".encode())
-        return Answer(200, "application/json", audit(self.web, self.log.requests, rules).as_json())
+        return Answer(200, "application/json", judge(self.web, self.log.requests, rules).as_json())
 
 
 class _Connection(asyncio.Protocol):

@@ -1,1 +1,1 @@
-"""What happens, written down and read back: events, progress, reports, audit."""
+"""What a crawl shows of itself while it runs and at its end: the event file, progress, the summary."""

@@ -1,4 +1,4 @@
-"""What the crawl is doing, while it runs: one line that is rewritten on a terminal, plain lines elsewhere."""
+"""What a crawl is doing while it runs: one line that is rewritten on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from msgspec import Struct
-
+from gossamer.figures import Figures
 from gossamer.telemetry.text import count, duration, size
 
 TERMINAL_INTERVAL_S = 0.2
@@ -18,43 +17,28 @@ PLAIN_INTERVAL_S = 5.0
 RATE_WINDOW_S = 5.0
 
 
-class Glance(Struct, frozen=True):
-    """The state of a crawl at one moment."""
-
-    seconds: float
-    pages: int
-    max_pages: int | None
-    bytes: int
-    queued: int
-    in_flight: int
-    errors: int
-    domains: int
-    hosts_ready: int
-    hosts_waiting: int
-
-
 class Progress:
-    """Prints glances until it is stopped."""
+    """Prints the figures of a crawl until it is cancelled."""
 
-    def __init__(self, look: Callable[[], Glance], out: TextIO = sys.stderr) -> None:
-        self._look = look
+    def __init__(self, read: Callable[[], Figures], out: TextIO = sys.stderr) -> None:
+        self._read = read
         self._out = out
         self._is_terminal = out.isatty()
-        self._recent: deque[tuple[float, int]] = deque()
+        self._recent: deque[Figures] = deque()  # of the last seconds, oldest first
 
     async def run(self) -> None:
         """Print until cancelled."""
         try:
             while True:
                 await asyncio.sleep(TERMINAL_INTERVAL_S if self._is_terminal else PLAIN_INTERVAL_S)
-                self._print(self._look())
+                self._print(self._read())
         finally:
             if self._is_terminal:
                 self._out.write("\r\x1b[K")
                 self._out.flush()
 
-    def _print(self, glance: Glance) -> None:
-        line = self.line(glance)
+    def _print(self, figures: Figures) -> None:
+        line = self.line(figures)
         self._out.write(f"\r\x1b[K{line[: self._width()]}" if self._is_terminal else line + "\n")
         self._out.flush()
 
@@ -65,34 +49,36 @@ class Progress:
         except OSError:
             return 79
 
-    def line(self, glance: Glance) -> str:
-        """Return a glance in one line."""
-        goal = f"/{count(glance.max_pages)}" if glance.max_pages else ""
-        parts = [
-            f"{count(glance.pages)}{goal} pages",
-            f"{self._rate(glance):.0f}/s",
-            f"{count(glance.queued)} queued",
-            f"{glance.in_flight} in flight",
-            f"{count(glance.domains)} domains",
-            f"{count(glance.errors)} errors",
-            size(glance.bytes),
-            duration(glance.seconds),
-            self._bound_by(glance),
-        ]
-        return " · ".join(parts)
-
-    def _rate(self, glance: Glance) -> float:
-        self._recent.append((glance.seconds, glance.pages))
-        while len(self._recent) > 2 and glance.seconds - self._recent[0][0] > RATE_WINDOW_S:
+    def line(self, figures: Figures) -> str:
+        """Return figures in one line; the rate is that of the last five seconds."""
+        self._recent.append(figures)
+        while len(self._recent) > 2 and figures.run_seconds - self._recent[0].run_seconds > RATE_WINDOW_S:
             self._recent.popleft()
-        since, pages = self._recent[0]
-        return (glance.pages - pages) / (glance.seconds - since) if glance.seconds > since else 0.0
+        return progress_line(figures, figures.pages_per_second_since(self._recent[0]))
 
-    @staticmethod
-    def _bound_by(glance: Glance) -> str:
-        """Say what the crawl waits for."""
-        if glance.hosts_ready:
-            return "busy"
-        if glance.in_flight:
-            return "waiting for answers"
-        return f"waiting politely for {count(glance.hosts_waiting)} hosts"
+
+def progress_line(figures: Figures, pages_per_second: float) -> str:
+    """Return figures in one line."""
+    totals = figures.totals
+    goal = f"/{count(figures.max_pages)}" if figures.max_pages else ""
+    parts = [
+        f"{count(totals.pages)}{goal} pages",
+        f"{pages_per_second:.0f}/s",
+        f"{count(figures.urls_queued)} queued",
+        f"{figures.in_flight} in flight",
+        f"{count(totals.unique_domains)} domains",
+        f"{count(totals.errors)} errors",
+        size(totals.bytes),
+        duration(figures.run_seconds),
+        _bound_by(figures),
+    ]
+    return " · ".join(parts)
+
+
+def _bound_by(figures: Figures) -> str:
+    """Return what the crawl waits for."""
+    if figures.hosts.get("ready"):
+        return "busy"
+    if figures.in_flight:
+        return "waiting for answers"
+    return f"waiting politely for {count(figures.hosts.get('waiting', 0))} hosts"

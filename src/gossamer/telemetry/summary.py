@@ -1,14 +1,15 @@
-"""What a crawl came to, as one object: the last line of `crawl --json`, and the head of every report."""
+"""The result of a crawl as one object: the last line of `crawl --json`, and the head of every report."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from gossamer.figures import Figures
 from gossamer.telemetry.text import count, duration, percent, size
 
 
 class Summary(Struct, kw_only=True):
-    """The figures of a crawl over all its runs. Names are fixed: scripts rely on them."""
+    """The figures of a crawl over all its runs. The names of the fields are fixed: scripts rely on them."""
 
     pages: int
     fetches: int
@@ -33,12 +34,12 @@ class Summary(Struct, kw_only=True):
     finished: str
     out: str
     dead: int = 0
-    loop_stall_p99_ms: float = 0.0  # the program held an event loop, in the process where it was longest
-    core_wait_p99_ms: float = 0.0  # an event loop waited for a core; 0 where the kernel does not tell
+    loop_stall_p99_ms: float = 0.0  # the program blocked an event loop; of the process with the longest stalls
+    core_wait_p99_ms: float = 0.0  # an event loop waited for a core; 0 if the kernel does not report it
     commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
-    hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, what the process spent that schedules
-    crawl_cpu_seconds: float = 0.0  # of that, while requests were made: without start, index and report
+    hub_cpu_seconds: float = 0.0  # of `cpu_seconds`, the part of the process that schedules
+    crawl_cpu_seconds: float = 0.0  # the part of that while requests were made: without start, index and report
     worker_deaths: int = 0
     memory_ceiling_bytes: int = 0  # 0: not known
 
@@ -67,6 +68,44 @@ class Summary(Struct, kw_only=True):
 
     def _ceiling(self) -> str:
         return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
+
+
+def summary_of(figures: Figures) -> Summary:
+    """Return the summary of a crawl."""
+    totals = figures.totals
+    return Summary(
+        pages=totals.pages,
+        fetches=totals.fetches,
+        errors=totals.errors,
+        error_rate=round(figures.error_rate, 6),
+        bytes=totals.bytes,
+        seconds=round(totals.seconds, 3),
+        pages_per_second=round(figures.pages_per_second, 2),
+        cpu_seconds=round(figures.cpu_seconds, 3),
+        cpu_ms_per_page=round(figures.cpu_ms_per_page, 3),
+        peak_rss_bytes=figures.peak_rss_bytes,
+        peak_private_bytes=figures.peak_private_bytes,
+        unique_hosts=totals.unique_hosts,
+        unique_domains=totals.unique_domains,
+        urls_seen=totals.urls_seen,
+        urls_queued=figures.urls_queued,
+        urls_parked=figures.urls_parked,
+        robots_disallowed=totals.robots_disallowed,
+        duplicates=totals.duplicates,
+        near_duplicates=totals.near_duplicates,
+        html_share=round(figures.html_share, 4),
+        finished=figures.finished,
+        out=figures.out,
+        dead=totals.dead,
+        loop_stall_p99_ms=round(figures.loop_stall_p99_ms, 2),
+        core_wait_p99_ms=round(figures.core_wait_p99_ms, 2),
+        commit_p50_ms=round(figures.commit_p50_ms, 1),
+        commit_p99_ms=round(figures.commit_p99_ms, 1),
+        hub_cpu_seconds=round(totals.cpu_seconds, 3),
+        crawl_cpu_seconds=round(figures.crawl_cpu_seconds, 3),
+        worker_deaths=figures.worker_deaths,
+        memory_ceiling_bytes=figures.memory_ceiling_bytes,
+    )
 
 
 REASONS = {

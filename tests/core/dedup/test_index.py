@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.dedup.texts import text, with_changes
 
 from gossamer.core.dedup.index import Match, MinHashIndex, NearIndex, NewestIndex, SimHashIndex, index_of
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
+from tests.core.dedup.texts import text, with_changes
 
 
 def kept(index: NearIndex, signatures: list[bytes]) -> NearIndex:

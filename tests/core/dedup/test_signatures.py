@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.core.dedup.texts import text, with_changes
 from xxhash import xxh32_intdigest
 
 from gossamer.core.dedup import minhash, simhash
@@ -13,6 +12,7 @@ from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.dedup.shingles import MAX_CHARS, shingle_hashes, words_of
 from gossamer.kernel import Kernel
 from gossamer.kernel import kernel as compiled
+from tests.core.dedup.texts import text, with_changes
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300) | st.text(
     "aB \t\n\u00a0é\ud800\x1f", max_size=200

@@ -1,0 +1,151 @@
+"""What is recorded of a crawl: the names of events and their fields. No I/O.
+
+An event is emitted when it happens, at least once, and carries the id of its order, so that
+readers count an order once. `telemetry.event_log` writes events to a file and reads them
+back. Reports, the audit and `why` are read from events and the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from gossamer.records import Outcome
+
+LOOKUP = "dns"  # the `kind` of events about name look-ups
+
+
+class EventName(StrEnum):
+    """The kinds of events. The values are written to `events/` and fixed: scripts rely on them."""
+
+    STARTED = "started"
+    FETCH_OK = "fetch_ok"
+    REDIRECT = "redirect"
+    NOT_MODIFIED = "not_modified"
+    TYPE_REFUSED = "type_refused"
+    ERROR = "error"
+    RETRY = "retry"
+    ROBOTS_FETCHED = "robots_fetched"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
+    ROBOTS_DISALLOW = "robots_disallow"
+    EXCLUDED_BY_RULE = "excluded_by_rule"
+    COOLDOWN_SKIP = "cooldown_skip"
+    LINKS_CAPPED = "links_capped"
+    PDF_LINKS_EXTRACTED = "pdf_links_extracted"
+    SITEMAP_READ = "sitemap_read"
+    HOST_PARKED = "host_parked"
+    HOST_DEAD = "host_dead"
+    HTTP_FALLBACK = "http_fallback"
+    DUPLICATE = "duplicate"
+    NEAR_DUPLICATE = "near_duplicate"
+    HEARTBEAT = "heartbeat"
+    WARNING = "warning"
+    WORKER_LOST = "worker_lost"
+    OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's wish
+    OPT_OUT_ENDED = "opt_out_ended"
+    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs brings nothing new: its URLs wait for a release
+    SOFT_404 = "soft_404"  # "not found" with status 200
+    RECOVERED = "recovered"
+    STOPPED = "stopped"
+
+
+# How a fetch ended. All carry the id of their order, but for a name look-up that failed (`LOOKUP`).
+REQUEST_EVENTS = frozenset(
+    {
+        EventName.FETCH_OK,
+        EventName.REDIRECT,
+        EventName.NOT_MODIFIED,
+        EventName.TYPE_REFUSED,
+        EventName.ERROR,
+        EventName.RETRY,
+        EventName.ROBOTS_FETCHED,
+        EventName.ROBOTS_UNREACHABLE,
+        EventName.SITEMAP_READ,
+        EventName.PDF_LINKS_EXTRACTED,
+    }
+)
+
+
+class PacePromise(Struct, frozen=True, omit_defaults=True):
+    """Delay and connections that a run promises to the hosts that match a pattern."""
+
+    host: str
+    delay_s: float | None = None
+    connections: int | None = None
+
+
+class Promises(Struct, frozen=True, omit_defaults=True):
+    """The politeness that a run promises. Recorded when it starts, so that an audit can judge the run by it."""
+
+    delay_s: float = 1.0
+    host_connections: int = 1
+    domain_delay_s: float = 0.0
+    address_delay_s: float = 0.0
+    address_connections: int = 0  # 0: no limit, or a run that did not record it
+    allows_unreachable_robots: bool = False
+    longest_request_s: float = 30.0
+    pace: tuple[PacePromise, ...] = ()
+
+
+class Event(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One event. The fields without a default are in every line; the others only if they differ from the default."""
+
+    ts: float
+    event: EventName
+    url: str
+    host: str
+    depth: int
+    status: int
+    bytes: int
+    content_type: str
+    worker: int
+    t_ms_from_start: int
+    reason: str
+    order: int = 0
+    kind: str = ""  # robots, sitemap, dns (a name look-up); empty for a page
+    sent_at: float = 0.0
+    requests: int = 1
+    ttfb_ms: int = 0
+    total_ms: int = 0
+    address: str = ""
+    attempt: int = 0
+    target: str = ""
+    title: str = ""
+    links: int = 0
+    new_links: int = 0
+    directives: str = ""  # noindex, nofollow, noarchive, if the page says so
+    usage: str = ""  # preferences for the use of the content, as written
+    # The fields above are given by position for a page: see `engine/event_emitter`.
+    wait_s: float = 0.0
+    parent: str = ""
+    rule: str = ""
+    line: int = 0
+    origin: str = ""  # whose robots.txt this is, if a redirect led to another host
+    retry_after_s: float = 0.0  # of the answer's Retry-After header
+    promises: Promises | None = None  # of the run that starts
+    similarity: float = 0.0  # of a near duplicate to the page it repeats
+    # heartbeat
+    fetched: int = 0
+    enqueued: int = 0
+    errors: int = 0
+    unique_domains: int = 0
+    frontier_size: int = 0
+
+
+def outcome_of(event: Event) -> str:
+    """Return the outcome that an event of a request records."""
+    if event.event in (EventName.FETCH_OK, EventName.SITEMAP_READ):
+        return Outcome.OK.value
+    return event.reason.partition(":")[0]
+
+
+def masked(url: str) -> str:
+    """Return a URL without the values of its query parameters, as events show it with `--mask-queries`."""
+    bare, mark, query = url.partition("?")
+    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
+
+
+Emit: TypeAlias = Callable[[Event], None]

@@ -1,0 +1,268 @@
+"""Do archive, index and catalog agree?
+
+One pass over the archive files, one over the index, one over the catalog; memory for one
+record and for the ids of one file, whatever the size of the crawl. Captures and catalog rows
+are compared without storing either: each capture looks up its row, and if the number of
+captures that are their row's own equals the number of rows with a capture, every row has its
+capture. Only if the numbers differ are the rows read again to name those without.
+
+What is beyond the committed length of a file is not judged: the next run completes it.
+Beside a running crawl only what no longer changes is judged. Costs: 90 µs per record of 26 KB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.archive.cdxj import INDEXED_TYPES, final_name, record_line
+from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head, read_record
+from gossamer.archive.verify import line_hash, record_problems
+from gossamer.archive.warc import target_uri
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.url import canonical, path_of, url_id
+from gossamer.inspect.agreement_books import check_books
+from gossamer.inspect.agreement_index import IndexFiles
+from gossamer.ports import Ledger
+from gossamer.records import ArchiveSpan, UrlRecord
+
+MAX_PROBLEMS = 1000  # listed; further ones are only counted
+_MAX_STRAYS = 10_000
+
+
+class Disagreement(Struct, frozen=True):
+    """One thing that does not agree."""
+
+    where: str
+    what: str
+
+
+class Agreement(Struct, kw_only=True):
+    """What was checked, and what was found."""
+
+    is_fine: bool = True
+    files: int = 0
+    records: int = 0
+    captures: int = 0
+    rows: int = 0
+    queued: int = 0
+    hosts: int = 0
+    problem_count: int = 0
+    problems: list[Disagreement] = []
+    notes: list[str] = []
+
+    def blame(self, where: str, what: str) -> None:
+        """Record a problem."""
+        self.is_fine = False
+        self.problem_count += 1
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Disagreement(where, what))
+
+
+@dataclass(slots=True)
+class _Stray:
+    """A capture without a row in the catalog: perhaps the target of a robots.txt redirect."""
+
+    where: str
+    url: str
+    location: str
+
+
+@dataclass(slots=True)
+class _Captures:
+    """What the pass over the archive has found."""
+
+    own: int = 0  # captures that their row points to
+    extra: int = 0  # further 200 answers of URLs visited more than once
+    strays: list[_Stray] = field(default_factory=list)
+    stray_count: int = 0
+    robots_targets: set[str] = field(default_factory=set)  # where robots.txt redirects to
+
+
+def check_agreement(folder: CrawlFolder, ledger: Ledger, *, is_running: bool) -> Agreement:
+    """Return what is wrong with a crawl folder."""
+    check = _Check(folder, ledger, is_running)
+    check.run()
+    return check.found
+
+
+class _Check:
+    """One verification, from start to end."""
+
+    def __init__(self, folder: CrawlFolder, ledger: Ledger, is_running: bool) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._is_running = is_running
+        self._ends = ledger.archive_ends()
+        self._index = IndexFiles(folder.index)
+        self._captures = _Captures()
+        self.found = Agreement()
+
+    def run(self) -> None:
+        """Check everything."""
+        self._index.read(self.found.blame)
+        paths = sorted(self._folder.archive.glob("*.warc.gz*"))
+        for path in paths:
+            self._check_file(path)
+        self._check_missing_files({final_name(path) for path in paths})
+        self._index.blame_strangers(self.found.blame)
+        self._settle_strays()
+        books = check_books(self._ledger, self.found.blame, is_running=self._is_running)
+        self.found.rows, self.found.queued, self.found.hosts = books.rows, books.queued, books.hosts
+        if self._is_running:
+            self.found.notes.append("the crawl is running: what moves was not compared")
+            return
+        if books.archived_rows != self._captures.own:
+            self._name_rows_without_capture()
+        if self._captures.extra > books.revisits:
+            self.found.blame("archive", f"{self._captures.extra - books.revisits} pages are stored twice in one visit")
+
+    # -- a file -----------------------------------------------------------------------------------
+
+    def _check_file(self, path: Path) -> None:
+        name, end = final_name(path), self._ends.get(final_name(path), 0)
+        size = path.stat().st_size
+        self.found.files += 1
+        if size < end:
+            self.found.blame(path.name, f"{size} bytes, but {end} were committed")
+        reader = ArchiveReader(path)
+        ids: set[str] = set()
+        lines = total = unfinished = 0
+        for record in reader:
+            is_committed = record.offset + record.length <= end
+            if not is_committed and self._is_running:
+                break
+            self._check_record(path.name, record, ids)
+            if record.type not in INDEXED_TYPES:
+                continue
+            lines, total = lines + 1, total + line_hash(record_line(record, name))
+            if is_committed:
+                self._check_capture(path.name, name, record)
+            else:
+                unfinished += 1
+        self._blame_end(path, reader, end)
+        if unfinished:
+            self.found.notes.append(f"{path.name}: {unfinished} captures are not in the catalog yet; resume adds them")
+        if path.suffix != ".open":
+            self._index.compare(name, lines, total, self.found.blame)
+
+    def _blame_end(self, path: Path, reader: ArchiveReader, end: int) -> None:
+        if reader.problem and not (self._is_running and reader.end >= end):
+            cure = "; --mend or resume cuts it off" if reader.end >= end else ""
+            self.found.blame(path.name, f"at {reader.end}: {reader.problem}{cure}")
+
+    def _check_record(self, file: str, record: ArchivedRecord, ids: set[str]) -> None:
+        self.found.records += 1
+        for what in record_problems(record):
+            self.found.blame(file, f"at {record.offset}: {what}")
+        if record.offset == 0 and record.type != "warcinfo":
+            self.found.blame(file, "the first record is not a warcinfo")
+        if record.id in ids:
+            self.found.blame(file, f"at {record.offset}: record id {record.id} is used twice")
+        ids.add(record.id)
+
+    # -- a capture --------------------------------------------------------------------------------
+
+    def _check_capture(self, file: str, name: str, record: ArchivedRecord) -> None:
+        self.found.captures += 1
+        where = f"{file} at {record.offset}"
+        url = canonical(record.target)
+        if url is None:
+            self.found.blame(where, f"target {record.target[:200]!r} is not a URL")
+            return
+        status, headers = parse_http_head(record.http_parts()[0])
+        location = next((value for key, value in headers if key == "location"), "") if 300 <= status < 400 else ""
+        row = self._ledger.look_up(url_id(url))
+        if row is not None and row.archived == ArchiveSpan(name, record.offset, record.length):
+            self._captures.own += 1
+            if target_uri(row.url) != record.target:
+                self.found.blame(where, f"holds {record.target}, but the catalog says {row.url}")
+        elif path_of(url) == "/robots.txt":
+            self._record_robots_target(url, location)
+        elif row is None or (status == 200 and row.visits <= 1):
+            self._defer_stray(_Stray(where, url, location))
+        elif status == 200:
+            self._captures.extra += 1
+        if record.type == "revisit":
+            self._check_revisit(where, record)
+
+    def _record_robots_target(self, url: str, location: str) -> None:
+        target = canonical(location, url) if location else None
+        if target is not None:
+            self._captures.robots_targets.add(target)
+
+    def _defer_stray(self, stray: _Stray) -> None:
+        """Judge it after the pass: a robots.txt may have redirected to it."""
+        self._captures.stray_count += 1
+        if len(self._captures.strays) < _MAX_STRAYS:
+            self._captures.strays.append(stray)
+
+    def _check_revisit(self, where: str, record: ArchivedRecord) -> None:
+        """A revisit must point to a stored record with the same payload."""
+        target = canonical(record.fields.get("warc-refers-to-target-uri", ""))
+        row = self._ledger.look_up(url_id(target)) if target is not None else None
+        if row is None or row.archived is None:
+            self.found.blame(where, f"refers to {target}, of which nothing is stored")
+            return
+        if row.visits > 1:
+            return  # it may refer to an earlier visit, which is no longer in the catalog
+        original = self._read(row.archived)
+        if original is None or original.payload_digest != record.payload_digest:
+            self.found.blame(where, f"refers to {target}, whose payload is another")
+
+    def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
+        for path in (self._folder.archive / span.file, self._folder.archive / f"{span.file}.open"):
+            if path.is_file():
+                return read_record(path, span.offset)
+        return None
+
+    # -- afterwards -------------------------------------------------------------------------------
+
+    def _settle_strays(self) -> None:
+        """Blame the captures that neither the catalog nor a redirect of robots.txt explains."""
+        targets, strays = self._captures.robots_targets, self._captures.strays
+        is_growing = True
+        while is_growing:
+            before = len(targets)
+            for stray in strays:
+                if stray.url in targets:
+                    self._record_robots_target(stray.url, stray.location)
+            is_growing = len(targets) > before
+        for stray in strays:
+            if stray.url not in targets:
+                self._blame_stray(stray)
+        if self._captures.stray_count > len(strays):
+            self.found.blame(
+                "archive", f"{self._captures.stray_count - len(strays)} more captures that no row explains"
+            )
+
+    def _blame_stray(self, stray: _Stray) -> None:
+        row = self._ledger.look_up(url_id(stray.url))
+        if row is None:
+            self.found.blame(stray.where, f"{stray.url} is not in the catalog")
+        elif not self._is_running:
+            self.found.blame(stray.where, f"{stray.url} is stored twice in one visit, or the catalog points elsewhere")
+
+    def _check_missing_files(self, present: set[str]) -> None:
+        for name, end in sorted(self._ends.items()):
+            if end and name not in present:
+                self.found.blame(name, f"is missing, but {end} bytes of it were committed")
+
+    def _name_rows_without_capture(self) -> None:
+        """Name the rows whose record is not at the position that they give."""
+        named = False
+        for row in self._archived_rows():
+            assert row.archived is not None
+            record = self._read(row.archived)
+            if record is None or record.length != row.archived.length or record.target != target_uri(row.url):
+                named = True
+                span = row.archived
+                self.found.blame("catalog", f"{row.url}: no record of it in {span.file} at {span.offset}")
+        if not named:
+            self.found.blame("catalog", "rows and captures do not match: one record belongs to several rows")
+
+    def _archived_rows(self) -> Iterator[UrlRecord]:
+        return (row for _, row in self._ledger.urls() if row.archived is not None)

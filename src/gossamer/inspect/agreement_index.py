@@ -1,0 +1,94 @@
+"""Does the index list exactly what the archive files contain, and how is it rebuilt?
+
+Compared by a count and a sum of line hashes per WARC file, so memory is a few numbers per file.
+The lines of a file are in `index.cdxj`, or in a part of their own until they are folded in;
+after a crash between the two, in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gossamer.archive.cdxj import (
+    INDEX_NAME,
+    PARTS_FOLDER,
+    fold_index,
+    index_file,
+    merge_index,
+    part_path,
+    write_index,
+)
+from gossamer.archive.recovery import recover
+from gossamer.archive.verify import index_fingerprints
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.ports import Ledger
+
+Blame = Callable[[str, str], None]
+
+
+class IndexFiles:
+    """The index of a crawl folder, whole and in parts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: list[tuple[str, dict[str, tuple[int, int]]]] = []
+
+    def read(self, blame: Blame) -> None:
+        """Read every index file once."""
+        whole = self._folder / INDEX_NAME
+        parts = sorted((self._folder / PARTS_FOLDER).glob("*.cdxj"))
+        for path in ([whole] if whole.exists() else []) + parts:
+            fingerprints, is_sorted = index_fingerprints(path)
+            self._found.append((path.name, fingerprints))
+            if not is_sorted:
+                blame(path.name, "is not sorted; --mend makes it anew")
+
+    def compare(self, warc_name: str, lines: int, total: int, blame: Blame) -> None:
+        """Compare the captures of a WARC file with its lines in the index."""
+        listed = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
+        if not listed:
+            blame(warc_name, f"its {lines} captures are in no index; --mend makes it anew")
+        for index, (count, found_total) in listed:
+            if (count, found_total) != (lines, total):
+                blame(index, f"{count} captures of {warc_name}, which holds {lines}, or others; --mend makes it anew")
+
+    def blame_strangers(self, blame: Blame) -> None:
+        """Blame lines of files that were not compared."""
+        for index, prints in self._found:
+            for warc_name, (count, _) in prints.items():
+                blame(index, f"{count} captures of {warc_name}, which is not there; --mend makes it anew")
+
+
+def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
+    """Cut torn tails off and rebuild the index; return what was done. The caller owns the folder."""
+    done = []
+    ends = ledger.archive_ends()
+    for path in sorted(folder.archive.glob("*.warc.gz*")):
+        committed = ends.get(path.name.removesuffix(".open"), 0)
+        if path.stat().st_size < committed:
+            done.append(f"{path.name}: shorter than what was committed; left as it is")
+            continue
+        tail = recover(path, committed)
+        if tail.cut_bytes:
+            done.append(f"{path.name}: cut {tail.cut_bytes} bytes off ({tail.problem})")
+    lines = _rebuild(folder)
+    done.append(f"index made anew: {lines} captures")
+    return done
+
+
+def _rebuild(folder: CrawlFolder) -> int:
+    """Write the index of every closed file, then merge them. May be repeated after a crash."""
+    total = 0
+    parts: list[Path] = []
+    for path in sorted(folder.archive.glob("*.warc.gz")):
+        lines = index_file(path)
+        total += len(lines)
+        parts.append(part_path(folder.index, path.name))
+        write_index(parts[-1], lines)
+    for stale in (folder.index / PARTS_FOLDER).glob("*.cdxj"):
+        if stale not in parts:
+            stale.unlink()
+    merge_index(parts, folder.index / INDEX_NAME)
+    fold_index(folder.index)
+    return total

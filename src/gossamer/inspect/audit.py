@@ -1,0 +1,342 @@
+"""Did a crawl respect robots.txt and its pace? Judged from what it recorded, and nothing else.
+
+Every request is judged by what was in force when it was made: the rules of the archived
+robots.txt of its origin, the delay that its run promised, the Crawl-delay of that file, the
+windows of Retry-After, the opt-outs. What cannot be proved counts against the crawl.
+A request belongs to the time of its order: what was learned while it was in flight could not
+be known. Costs: 5 µs per request and one read per robots.txt; memory: a few hundred bytes per
+host, and a number per request in flight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import heappop, heappush
+
+from msgspec import Struct
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.retry import MAX_RETRY_AFTER_S
+from gossamer.core.robots import ALLOW_ALL, RobotsRules
+from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
+from gossamer.core.url import host_of, path_of
+from gossamer.events import Promises
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.requests_made import Asked, Fact, OptOut, RunBegun, facts_in_order
+from gossamer.inspect.robots_captures import RobotsCaptures
+from gossamer.records import Outcome
+from gossamer.settings.promises import promises_of
+from gossamer.telemetry.event_log import read_events
+
+SLACK_S = 0.001  # times are floating-point numbers, some of them read from a WARC date
+MAX_SHOWN = 1000
+_REFUSALS = frozenset({Outcome.RATE_LIMITED.value, Outcome.SERVER_ERROR.value})
+
+
+class Breach(StrEnum):
+    """The rules that a crawler can break."""
+
+    ROBOTS_NOT_FETCHED = "robots_not_fetched"
+    ROBOTS_DISALLOWED = "robots_disallowed"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
+    ROBOTS_EXPIRED = "robots_expired"
+    ROBOTS_NOT_SHOWN = "robots_not_shown"  # requested, but its text is not stored
+    TOO_SOON = "too_soon"
+    CRAWL_DELAY = "crawl_delay"
+    RETRY_AFTER = "retry_after"
+    REPEATED = "repeated"
+    TOO_MANY_AT_ONCE = "too_many_at_once"
+    ADDRESS_CROWD = "address_crowd"  # too many requests at once to one IP address
+    OPTED_OUT = "opted_out"
+    DOMAIN_PACE = "domain_pace"
+    ADDRESS_PACE = "address_pace"
+
+
+class Violation(Struct, frozen=True):
+    """A request that should not have been made, or not at that time."""
+
+    breach: Breach
+    at: float
+    host: str
+    url: str
+    detail: str
+
+
+class AuditReport(Struct, kw_only=True):
+    """The result of an audit."""
+
+    requests: int = 0
+    robots_requests: int = 0
+    hosts: int = 0
+    runs: int = 0
+    min_gap_s: float | None = None  # between two requests to one host
+    breaches: dict[str, int] = {}
+    violations: list[Violation] = []  # the first 1,000
+    notes: list[str] = []
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether no rule was broken."""
+        return not self.breaches
+
+
+@dataclass(slots=True)
+class _Robots:
+    """robots.txt of an origin, as known from `known_at` on."""
+
+    asked_at: float
+    known_at: float
+    expires_at: float
+    rules: RobotsRules | None  # None: unreachable, or not stored
+    is_unreachable: bool = False
+    good_until: float = 0.0
+    hops: int = 0  # redirects so far; 0 once it was answered
+    before: _Robots | None = None
+
+
+@dataclass(slots=True)
+class _Host:
+    last_sent_at: float = 0.0
+    last_url: str = ""
+    open_until: list[float] = field(default_factory=list)
+    refused_at: float = 0.0
+    quiet_until: float = 0.0
+    origins: dict[str, _Robots] = field(default_factory=dict)
+
+    @property
+    def crawl_delay_s(self) -> float:
+        delays = (robots.rules.crawl_delay_s or 0.0 for robots in self.origins.values() if robots.rules)
+        return max(delays, default=0.0)
+
+
+def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
+    """Judge a crawl."""
+    captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
+    events = crawl.folder.events
+    captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
+    auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
+    report = auditor.judge(facts_in_order(events))
+    if crawl.owner is not None:
+        report.notes.append("the crawl is running: what happened in the last seconds is not in it")
+    return report
+
+
+class Auditor:
+    """Judges the requests of a crawl, one after the other."""
+
+    def __init__(self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False) -> None:
+        self._captures = captures
+        self._masks_queries = masks_queries
+        self._promises = promises
+        self._pace = _pace_of(promises)
+        self._hosts: dict[str, _Host] = {}
+        self._last_at: dict[str, float] = {}  # by domain and by address, if these have a pace
+        self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests in flight end
+        self._opted_out: dict[str, float] = {}
+        self._breaches: Counter[str] = Counter()
+        self._now = 0.0
+        self._report = AuditReport()
+
+    def judge(self, facts: Iterable[Fact]) -> AuditReport:
+        """Judge all requests; return the report."""
+        for fact in facts:
+            match fact:
+                case RunBegun():
+                    self._begin_run(fact)
+                case OptOut():
+                    self._record_opt_out(fact)
+                case _:
+                    self._judge_request(fact)
+        self._report.hosts = len(self._hosts)
+        self._report.breaches = dict(self._breaches)
+        return self._report
+
+    def _begin_run(self, run: RunBegun) -> None:
+        self._report.runs += 1
+        self._opted_out.clear()  # each run records its own
+        if run.promises is not None:
+            self._promises = run.promises
+            self._pace = _pace_of(run.promises)
+        if run.at < self._now:
+            self._report.notes.append(f"the clock was set back by {self._now - run.at:.0f} s before run {run.at:.0f}")
+            for host in self._hosts.values():
+                host.last_sent_at, host.quiet_until = 0.0, 0.0
+                host.open_until.clear()
+            self._address_ends.clear()
+        self._now = run.at
+
+    def _record_opt_out(self, fact: OptOut) -> None:
+        if fact.is_over:
+            self._opted_out.pop(fact.name, None)
+        else:
+            self._opted_out.setdefault(fact.name, fact.at)
+
+    # -- one request ------------------------------------------------------------------------------
+
+    def _judge_request(self, asked: Asked) -> None:
+        host = self._hosts.setdefault(asked.host, _Host())
+        self._now = max(self._now, asked.sent_at)
+        self._report.requests += asked.requests
+        self._judge_opt_out(asked)
+        if not asked.is_robots:
+            self._judge_robots(host, asked)
+        self._judge_pace(host, asked)
+        self._judge_crowd(host, asked)
+        self._judge_address_crowd(asked)
+        self._judge_neighbours(asked)
+        if asked.is_robots:
+            self._report.robots_requests += 1
+            self._learn_robots(asked)
+        if asked.retry_after_s > 0 and asked.outcome in _REFUSALS:
+            host.refused_at = asked.ended_at
+            host.quiet_until = asked.ended_at + min(asked.retry_after_s, MAX_RETRY_AFTER_S)
+
+    def _blame(self, breach: Breach, asked: Asked, detail: str) -> None:
+        self._breaches[breach.value] += 1
+        if len(self._report.violations) < MAX_SHOWN:
+            self._report.violations.append(Violation(breach, asked.sent_at, asked.host, asked.url, detail))
+
+    def _judge_opt_out(self, asked: Asked) -> None:
+        if not self._opted_out:
+            return
+        for name in (asked.host, registrable_domain(asked.host)):
+            since = self._opted_out.get(name)
+            if since is not None and asked.ordered_at > since:
+                self._blame(Breach.OPTED_OUT, asked, f"{name} had opted out {asked.ordered_at - since:.1f} s before")
+                return
+
+    # -- robots.txt -------------------------------------------------------------------------------
+
+    def _judge_robots(self, host: _Host, asked: Asked) -> None:
+        robots = host.origins.get(asked.origin)
+        if robots is not None and asked.ordered_at < robots.asked_at:
+            robots = robots.before
+        if robots is None or robots.expires_at < asked.ordered_at:
+            robots = self._unrecorded(host, asked) or robots
+        if robots is None:
+            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not asked for before")
+        elif asked.sent_at < robots.known_at:
+            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not answered yet")
+        elif robots.is_unreachable and asked.ordered_at > robots.good_until:
+            self._blame(Breach.ROBOTS_UNREACHABLE, asked, f"robots.txt of {asked.origin} could not be reached")
+        elif robots.expires_at + SLACK_S < asked.ordered_at:
+            age_s = asked.ordered_at - robots.known_at
+            self._blame(Breach.ROBOTS_EXPIRED, asked, f"robots.txt was {age_s / 3600:.1f} h old")
+        elif robots.rules is None:
+            self._blame(Breach.ROBOTS_NOT_SHOWN, asked, f"robots.txt of {asked.origin} is not in the archive")
+        else:
+            self._judge_rules(robots.rules, asked)
+
+    def _judge_rules(self, rules: RobotsRules, asked: Asked) -> None:
+        path = path_of(asked.url)
+        if self._masks_queries:
+            path = path.partition("?")[0]  # the values are not recorded: only the path can be judged
+        decision = rules.decide(path)
+        if not decision.is_allowed:
+            self._blame(Breach.ROBOTS_DISALLOWED, asked, f"line {decision.line_number}: {decision.line}")
+
+    def _unrecorded(self, host: _Host, asked: Asked) -> _Robots | None:
+        """Return a robots.txt that a killed run had archived, but not recorded in an event."""
+        found = self._captures.unrecorded(asked.origin, asked.sent_at)
+        if found is None:
+            return None
+        date, rules = found
+        robots = _Robots(date, date, date + ROBOTS_TTL_S, rules, good_until=date + LAST_GOOD_S)
+        host.origins[asked.origin] = robots
+        host.last_sent_at = max(host.last_sent_at, date)
+        return robots
+
+    def _learn_robots(self, asked: Asked) -> None:
+        """Record what an answer says for its origin; a redirect says nothing yet."""
+        owner = self._hosts.setdefault(host_of(asked.origin + "/"), _Host())
+        before = owner.origins.get(asked.origin)
+        now, asked_at, hops = asked.ended_at, asked.sent_at, 0
+        if before is not None and before.hops:
+            asked_at, hops, before = before.asked_at, before.hops, before.before
+        robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, before=before)
+        if asked.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
+            robots.known_at, robots.hops = float("inf"), hops + 1
+        elif asked.outcome == Outcome.OK.value:
+            robots.rules = self._captures.rules(asked)
+            robots.good_until = now + LAST_GOOD_S
+        elif asked.outcome == Outcome.NOT_MODIFIED.value and before is not None:
+            robots.rules, robots.good_until = before.rules, now + LAST_GOOD_S
+        elif is_absent(asked.outcome):
+            robots.rules = ALLOW_ALL
+        elif self._promises.allows_unreachable_robots:
+            robots.rules, robots.expires_at = ALLOW_ALL, now + UNREACHABLE_TTL_S
+        else:
+            robots.is_unreachable = True
+            if before is not None:
+                robots.rules, robots.good_until = before.rules, before.good_until
+        if before is not None:
+            before.before = None
+        owner.origins[asked.origin] = robots
+
+    # -- pace -------------------------------------------------------------------------------------
+
+    def _judge_pace(self, host: _Host, asked: Asked) -> None:
+        floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
+        if host.last_sent_at:
+            gap_s = asked.sent_at - host.last_sent_at
+            shortest_s = self._report.min_gap_s
+            self._report.min_gap_s = gap_s if shortest_s is None else min(shortest_s, gap_s)
+            self._judge_gap(host, asked, gap_s)
+        if asked.requests > 1 and max(floor_s, crawl_delay_s) > 0:
+            self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times at once")
+        if asked.ordered_at >= host.refused_at and asked.sent_at < host.quiet_until - SLACK_S:
+            early_s = host.quiet_until - asked.sent_at
+            self._blame(Breach.RETRY_AFTER, asked, f"{early_s:.1f} s before the end of Retry-After")
+        host.last_sent_at, host.last_url = max(host.last_sent_at, asked.sent_at), asked.url
+
+    def _judge_gap(self, host: _Host, asked: Asked, gap_s: float) -> None:
+        floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
+        after = f"{gap_s * 1000:.1f} ms after {host.last_url}"
+        if gap_s < floor_s - SLACK_S:
+            self._blame(Breach.TOO_SOON, asked, f"{after}; {floor_s * 1000:.0f} ms promised")
+        elif gap_s < crawl_delay_s - SLACK_S:
+            self._blame(Breach.CRAWL_DELAY, asked, f"{after}; Crawl-delay is {crawl_delay_s:g} s")
+
+    def _judge_crowd(self, host: _Host, asked: Asked) -> None:
+        host.open_until = [end for end in host.open_until if end > asked.ordered_at + SLACK_S]
+        host.open_until.append(asked.ended_at)
+        limit = self._pace.connections(asked.host)
+        if len(host.open_until) > limit:
+            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} at once; {limit} promised")
+
+    def _judge_address_crowd(self, asked: Asked) -> None:
+        """Judge the number of requests at once to one IP address, over all hosts."""
+        limit = self._promises.address_connections
+        if not limit or not asked.address:
+            return
+        ends = self._address_ends.setdefault(asked.address, [])
+        # Any two of the remaining ones overlap, so all of them were in flight at one moment.
+        while ends and ends[0] <= asked.ordered_at + SLACK_S:
+            heappop(ends)
+        heappush(ends, asked.ended_at)
+        if len(ends) > limit:
+            detail = f"{len(ends)} at once at address {asked.address}; {limit} promised"
+            self._blame(Breach.ADDRESS_CROWD, asked, detail)
+
+    def _judge_neighbours(self, asked: Asked) -> None:
+        """Judge the pace of the host's domain and address, if the run promised one."""
+        promised = self._promises
+        for breach, name, delay_s in (
+            (Breach.DOMAIN_PACE, f"domain {registrable_domain(asked.host)}", promised.domain_delay_s),
+            (Breach.ADDRESS_PACE, f"address {asked.address}", promised.address_delay_s),
+        ):
+            if not delay_s:
+                continue
+            gap_s = asked.sent_at - self._last_at.get(name, 0.0)
+            if gap_s < delay_s - SLACK_S:
+                self._blame(breach, asked, f"{gap_s * 1000:.1f} ms after another at {name}; {delay_s:g} s promised")
+            self._last_at[name] = max(asked.sent_at, self._last_at.get(name, 0.0))
+
+
+def _pace_of(promises: Promises) -> Pace:
+    rules = [PaceRule(rule.host, rule.delay_s, rule.connections) for rule in promises.pace]
+    return Pace(promises.delay_s, promises.host_connections, rules)

@@ -1,0 +1,47 @@
+"""In which state is each host of a crawl, as far as the ledger knows? One pass over the hosts."""
+
+from __future__ import annotations
+
+from gossamer.inspect.aggregates import Leaders
+from gossamer.records import HostRecord
+
+HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
+_PARKED_SHOWN = 5
+
+
+def host_state_of(host: HostRecord, now: float) -> str:
+    """Return the state of a host."""
+    if host.is_dead or host.is_blocked:
+        return "dead"
+    if not host.queued:
+        return "idle"
+    if host.parked_until > now:
+        return "parked"
+    if host.swapped_out_until > now:
+        return "swapped_out"
+    return "waiting" if host.next_at > now else "ready"
+
+
+class HostTally:
+    """The hosts counted by state, what is queued at them, and when the first of them may be asked."""
+
+    def __init__(self, now: float, max_wait_s: float) -> None:
+        self._now = now
+        self._horizon = now + max_wait_s
+        self.states = dict.fromkeys(HOST_STATES, 0)
+        self.next_at = float("inf")
+        self.urls_queued = 0
+        self.urls_parked = 0  # queued at hosts that may not be asked within `max_wait_s`
+        self.parked: Leaders[HostRecord] = Leaders(_PARKED_SHOWN)  # with the most URLs
+
+    def add(self, host: HostRecord) -> None:
+        """Count a host."""
+        state = host_state_of(host, self._now)
+        self.states[state] += 1
+        self.urls_queued += host.queued
+        if max(host.next_at, host.parked_until) > self._horizon:
+            self.urls_parked += host.queued
+        if state == "parked":
+            self.parked.offer(host.queued, host)
+        if state not in ("dead", "idle"):
+            self.next_at = min(self.next_at, max(self._now, host.next_at, host.parked_until))

@@ -1,0 +1,310 @@
+"""What happened to a URL, from the link that led to it to the record that stores it?
+
+The ledger has its state, the events have its history; if neither knows the URL, today's rules
+are asked: scope, traps, depth, robots.txt. Nothing is written. One pass over the events, in
+which only lines that name the host are decoded; a position in the queue costs a read of the
+URLs ahead of it, up to `MAX_PLACE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.identity import host_id
+from gossamer.core.robots import parse_robots
+from gossamer.core.scope import Scope
+from gossamer.core.traps import is_dated, shape_trap
+from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
+from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
+from gossamer.inspect.runs import read_runs
+from gossamer.ports import Ledger
+from gossamer.records import HostRecord, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
+
+MAX_PLACE = 100_000
+MAX_ANCESTORS = 100
+_BATCH = 1000
+
+
+class Ancestor(Struct, frozen=True):
+    """A URL on the way from a seed."""
+
+    url: str
+    source: str  # how it was found itself
+    depth: int
+    found_at: float
+
+
+class RobotsView(Struct, frozen=True, kw_only=True):
+    """What robots.txt of the URL's origin says of it."""
+
+    origin: str
+    is_known: bool
+    is_allowed: bool = True
+    line_number: int = 0
+    line: str = ""
+    status: int = 0
+    fetched_at: float = 0.0
+    expires_at: float = 0.0
+    crawl_delay_s: float | None = None
+
+
+class Refusal(Struct, frozen=True):
+    """A rule that refused the URL; `at` is 0 if the rule was asked only now."""
+
+    rule: str
+    at: float = 0.0
+    detail: str = ""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One request for the URL."""
+
+    at: float
+    event: str
+    outcome: str
+    status: int
+    total_ms: int
+    attempt: int
+    wait_s: float = 0.0
+    reason: str = ""
+    target: str = ""
+
+
+class QueuePlace(Struct, frozen=True):
+    """The position of a URL in the queue of its host. `ahead` is None if it is too far back to count."""
+
+    priority: int
+    seq: int
+    ahead: int | None
+    queued: int
+
+
+class Life(Struct, kw_only=True):
+    """Everything that is known of a URL."""
+
+    asked: str
+    url: str  # as it is requested
+    key: str
+    id: str
+    host: str
+    domain: str
+    is_known: bool
+    row: UrlRecord | None
+    state: str
+    found_as: str
+    ancestors: list[Ancestor]
+    refusals: list[Refusal]
+    robots: RobotsView
+    attempts: list[Attempt]
+    notes: list[str]
+    queue: QueuePlace | None
+    waits_for: list[str]
+    duplicate_of: str
+    near_duplicate_of: str = ""
+
+    @property
+    def has_trace(self) -> bool:
+        """Return whether the ledger or the events know the URL."""
+        return self.is_known or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
+
+
+class LifeSource(Struct, frozen=True):
+    """What the life of a URL is read from."""
+
+    ledger: Ledger
+    events: Path
+    scope: Scope  # with the seeds of the crawl joined
+    token: str
+    is_masked: bool
+    is_running: bool
+    now: float
+
+
+def life_of(asked: str, url: str, source: LifeSource) -> Life:
+    """Return the life of a canonical URL."""
+    ledger, identity = source.ledger, url_id(url)
+    row = ledger.look_up(identity)
+    host = ledger.host(host_of(url))
+    requested = row.url if row is not None else url
+    life = Life(
+        asked=asked,
+        url=requested,
+        key=key_of(url),
+        id=identity.hex(),
+        host=host_of(url),
+        domain=registrable_domain(host_of(url)),
+        is_known=row is not None,
+        row=row,
+        state=row.state.name.lower() if row is not None else "unknown",
+        found_as=row.source.name.lower() if row is not None else "",
+        ancestors=list(_ancestors(row, ledger)) if row is not None else [],
+        refusals=[],
+        robots=_robots(requested, source),
+        attempts=[],
+        notes=[],
+        queue=_queue_place(identity, row, host, ledger),
+        waits_for=_waits_for(row, host, source),
+        duplicate_of=_url_of(row.duplicate_of, ledger) if row is not None and row.duplicate_of else "",
+        near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
+    )
+    _read_events(life, url, source)
+    if row is None and not life.refusals:
+        life.refusals = _refusals_now(url, life.robots, source)
+    return life
+
+
+def _url_of(identity: UrlId, ledger: Ledger) -> str:
+    row = ledger.look_up(identity)
+    return row.url if row is not None else f"id {identity.hex()}"
+
+
+def _ancestors(row: UrlRecord, ledger: Ledger) -> Iterator[Ancestor]:
+    """Yield what led to a URL, nearest first, back to the seed."""
+    seen: set[UrlId] = set()
+    parent = row.parent
+    while parent and parent not in seen and len(seen) < MAX_ANCESTORS:
+        seen.add(parent)
+        found = ledger.look_up(parent)
+        if found is None:
+            return
+        yield Ancestor(found.url, found.source.name.lower(), found.depth, found.found_at)
+        parent = found.parent
+
+
+# -- robots.txt -----------------------------------------------------------------------------------
+
+
+def _robots(url: str, source: LifeSource) -> RobotsView:
+    origin = origin_of(url)
+    record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
+    return RobotsView(origin=origin, is_known=False) if record is None else _decided(record, url, source.token)
+
+
+def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
+    rules = parse_robots(record.body, token)
+    decision = rules.decide(path_of(url))
+    return RobotsView(
+        origin=record.origin,
+        is_known=True,
+        is_allowed=decision.is_allowed,
+        line_number=decision.line_number,
+        line=decision.line,
+        status=record.status,
+        fetched_at=record.fetched_at,
+        expires_at=record.expires_at,
+        crawl_delay_s=rules.crawl_delay_s,
+    )
+
+
+# -- queue and host -------------------------------------------------------------------------------
+
+
+def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None, ledger: Ledger) -> QueuePlace | None:
+    if row is None or row.state is not UrlState.QUEUED:
+        return None
+    ahead = 0
+    after: QueuePosition | None = None
+    while ahead < MAX_PLACE and (batch := ledger.read_queue(identity[:8], after, _BATCH)):
+        for url in batch:
+            if url.id == identity:
+                return QueuePlace(row.priority, row.seq, ahead, host.queued if host else 0)
+            ahead += 1
+        after = batch[-1].position
+    return QueuePlace(row.priority, row.seq, None, host.queued if host else 0)
+
+
+def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSource) -> list[str]:
+    """Return what a queued URL waits for."""
+    if row is None or row.state is not UrlState.QUEUED:
+        return []
+    now, reasons = source.now, []
+    if not source.is_running:
+        reasons.append("the crawl is not running")
+    if row.not_before > now:
+        reasons.append(f"its retry, in {row.not_before - now:.1f} s")
+    if host is None:
+        return [*reasons, "its host, of which nothing is known yet"]
+    if host.parked_until > now:
+        reasons.append(f"its host, parked for {host.parked_until - now:.1f} s: {host.park_reason or 'no reason given'}")
+    elif host.next_at > now:
+        reasons.append(f"its host's delay of {host.delay_s:g} s, over in {host.next_at - now:.1f} s")
+    if host.swapped_out_until > now:
+        reasons.append(f"its host, out of memory for {host.swapped_out_until - now:.1f} s")
+    return reasons or ["its turn among the other URLs of its host, and its host's among the others"]
+
+
+# -- events ---------------------------------------------------------------------------------------
+
+
+def _read_events(life: Life, url: str, source: LifeSource) -> None:
+    spellings = {life.url, url}
+    if source.is_masked:
+        spellings |= {masked(spelling) for spelling in spellings}
+    for _, event in read_runs(source.events, life.host.encode()):
+        # The same URL may have been found in another spelling: the key decides.
+        if event.url in spellings or (event.url and event.host == life.host and key_of(event.url) == life.key):
+            _add_event(life, event)
+        elif event.event is EventName.HOST_DEAD and event.host == life.host:
+            life.notes.append(f"the host was given up: {event.reason}")
+
+
+def _add_event(life: Life, event: Event) -> None:
+    if event.event is EventName.PDF_LINKS_EXTRACTED:
+        life.notes.append(f"{event.links} links were found in the PDF file")
+    if event.event in REQUEST_EVENTS or event.event is EventName.WORKER_LOST:
+        life.attempts.append(_attempt(event))
+    elif event.event is EventName.EXCLUDED_BY_RULE:
+        life.refusals.append(Refusal(event.reason, event.ts, f"found at depth {event.depth}"))
+    elif event.event is EventName.ROBOTS_DISALLOW:
+        life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
+    elif event.event is EventName.COOLDOWN_SKIP:
+        life.notes.append(f"found again too early; may be fetched again in {event.wait_s:g} s")
+    elif event.event is EventName.HTTP_FALLBACK:
+        life.notes.append(f"there was no https: tried as {event.target}")
+
+
+def _attempt(event: Event) -> Attempt:
+    return Attempt(
+        at=event.sent_at or event.ts,
+        event=event.event.value,
+        outcome=outcome_of(event),
+        status=event.status,
+        total_ms=event.total_ms,
+        attempt=event.attempt,
+        wait_s=event.wait_s,
+        reason=event.reason,
+        target=event.target,
+    )
+
+
+# -- decided anew ---------------------------------------------------------------------------------
+
+
+def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refusal]:
+    """Return the rules that would refuse a URL that was never recorded."""
+    found = []
+    rule = source.scope.refusal(url, host_of(url))
+    if rule is not None:
+        found.append(Refusal(rule, detail="by the crawl's scope and patterns"))
+    trap = shape_trap(url)
+    if trap is not None:
+        found.append(Refusal(trap, detail="the shape of a trap"))
+    elif is_dated(url):
+        found.append(Refusal("calendar", detail="a date: these have a budget at each host, which may be used up"))
+    if robots.is_known and not robots.is_allowed:
+        found.append(Refusal("robots.txt", detail=f"line {robots.line_number}: {robots.line}"))
+    return found
+
+
+FOUND_AS = {
+    Source.SEED.name.lower(): "given as a seed",
+    Source.LINK.name.lower(): "a link on",
+    Source.REDIRECT.name.lower(): "a redirect from",
+    Source.SITEMAP.name.lower(): "a sitemap",
+    Source.NOTICE.name.lower(): "a notice",
+    Source.PROBE.name.lower(): 'a probe for how the host says "not found", after',
+}

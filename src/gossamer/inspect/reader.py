@@ -1,0 +1,82 @@
+"""What does a crawl folder hold, seen from outside, while its crawl may be running?
+
+Reads only: the ledger is opened for reading and shows what is committed, at most a second
+or two old. Takes no lock, writes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+
+import lmdb
+import msgspec
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.errors import CorruptFolderError
+from gossamer.figures import RUNNING, Figures, RunState
+from gossamer.inspect.host_states import HostTally
+from gossamer.settings.load import completed, from_file, merged
+from gossamer.settings.model import Settings
+from gossamer.state import CrawlState
+
+INTERRUPTED = "interrupted"
+
+
+class CrawlReader:
+    """A crawl folder, open for reading; use it with `with`."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = CrawlFolder(path)
+        self.ledger = LocalLedger(self.folder.state, is_readonly=True)
+        self.settings = Settings()
+        self.state = CrawlState()
+        self.owner: int | None = None  # the process that runs the crawl now
+        self.now = 0.0
+        self._hosts: HostTally | None = None
+
+    def __enter__(self) -> CrawlReader:
+        self.folder.require_crawl()
+        self.now = time.time()
+        path = self.folder.settings_path
+        self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
+        self.owner = self.folder.owner()
+        try:
+            self.ledger.open()
+            self.state = self.ledger.crawl_state() or CrawlState()
+        except lmdb.Error as error:
+            raise CorruptFolderError(f"{self.folder.state}: cannot read the ledger: {error}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.ledger.close()
+        if isinstance(error, (lmdb.Error, msgspec.DecodeError)):
+            raise CorruptFolderError(f"{self.folder.path}: the ledger cannot be read: {error}") from error
+
+    def figures(self) -> Figures:
+        """Return the figures of the last run if it has ended, else those of what is committed."""
+        if self.owner is None and not self.state.is_running and self.state.figures is not None:
+            return self.state.figures
+        hosts = self.hosts()
+        return Figures(
+            totals=self.state.totals,
+            out=str(self.folder.path),
+            state=RunState.FINISHED if self.owner is None else RunState.RUNNING,
+            finished=INTERRUPTED if self.owner is None else RUNNING,
+            max_pages=self.settings.max_pages,
+            urls_queued=hosts.urls_queued,
+            urls_parked=hosts.urls_parked,
+            hosts=hosts.states,
+        )
+
+    def hosts(self) -> HostTally:
+        """Return the hosts counted by state. One pass over the hosts, made once."""
+        if self._hosts is None:
+            self._hosts = HostTally(self.now, self.settings.max_wait)
+            for host in self.ledger.hosts():
+                self._hosts.add(host)
+        return self._hosts

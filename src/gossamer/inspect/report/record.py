@@ -1,0 +1,144 @@
+"""The shape of `report.json`: types only.
+
+Names of fields are fixed once released: scripts rely on them. Times are seconds since 1970,
+spans are seconds unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.inspect.aggregates import NamedCount, Percentiles, SizeClass
+from gossamer.telemetry.summary import Summary
+
+
+class Point(Struct, frozen=True):
+    """The crawl up to a moment of crawl time (pauses between runs are left out)."""
+
+    t_s: float
+    pages: int
+    pages_per_second: float  # in the bin that ends here
+    errors: int
+    domains: int
+    queued: int
+
+
+class FetchFigures(Struct, kw_only=True):
+    """How fetches ended, each counted once. `requests` are those sent, repeated ones included."""
+
+    requests: int
+    outcomes: list[NamedCount]
+    statuses: list[NamedCount]
+    errors: list[NamedCount]  # as `figures.is_error` defines them
+    retries: int
+    redirects: int
+    workers_lost: int
+    first_byte_ms: Percentiles
+    total_ms: Percentiles
+
+
+class RobotsFigures(Struct, kw_only=True):
+    """Requests for robots.txt, and the URLs that it disallowed."""
+
+    fetched: int
+    unreachable: int
+    answers: list[NamedCount]
+    disallowed: int
+    rules: list[NamedCount]
+
+
+class CorpusFigures(Struct, kw_only=True):
+    """What was collected."""
+
+    content_types: list[NamedCount]
+    languages: list[NamedCount]
+    depths: list[int]  # pages at depth 0, 1, …
+    content_bytes: Percentiles
+    sizes: list[SizeClass]
+    words: int
+    words_per_page: float
+    duplicates: int
+    near_duplicates: int
+    truncated: list[NamedCount]
+    sources: list[NamedCount]
+    domains: list[NamedCount]
+    pages_per_domain: list[SizeClass]
+
+
+class HostLine(Struct, kw_only=True):
+    """A host in a table."""
+
+    name: str
+    pages: int
+    fetches: int
+    errors: int
+    queued: int
+    latency_ms: float
+    delay_s: float
+    min_s: float  # its requests one after another, each as long as its delay or its answer, whichever is longer
+    rate_limited: int = 0
+    parked_until: float = 0.0
+    park_reason: str = ""
+
+
+class HostLeft(Struct, frozen=True, kw_only=True):
+    """How long the queue of a host takes by politeness alone: first its wait, then one delay per URL."""
+
+    name: str
+    queued: int
+    delay_s: float
+    wait_s: float
+    seconds: float
+
+
+class HostFigures(Struct, kw_only=True):
+    """The hosts."""
+
+    known: int
+    with_pages: int
+    dead: int
+    parked: list[HostLine]
+    parked_count: int
+    max_errors: list[HostLine]
+    slowest: list[HostLine]
+    max_rate_limited: list[HostLine]
+    longest: list[HostLine]  # by `min_s`: these bound the time of the crawl
+
+
+class DeadLetters(Struct, frozen=True):
+    """URLs that failed for good, by kind, with a few of them."""
+
+    name: str
+    count: int
+    examples: list[str]
+
+
+class Left(Struct, kw_only=True):
+    """What was not fetched, and why."""
+
+    queued: int
+    queued_by_depth: list[int]
+    hosts: list[HostLeft]
+    finish_s: float  # until the last of them is done, by politeness alone
+    dead: list[DeadLetters]
+    excluded: list[NamedCount]  # links refused, by rule
+    types_refused: int
+
+
+class Report(Struct, kw_only=True):
+    """A whole report."""
+
+    summary: Summary
+    made_at: float
+    started_at: float
+    last_event_at: float
+    runs: int
+    recovered_files: int
+    bin_s: float
+    timeline: list[Point]
+    fetches: FetchFigures
+    robots: RobotsFigures
+    corpus: CorpusFigures
+    hosts: HostFigures
+    left: Left
+    warnings: list[str]

@@ -1,0 +1,112 @@
+"""The requests of a crawl, in the order in which they were sent, from its events.
+
+Events are in the order in which requests ended. A request is delayed here until no request
+that was sent earlier can follow: by the longest time that a request of its run may take. Pages
+that a killed run archived but did not record are recorded by the next run, before its own
+requests, and are put among the last requests of the killed run.
+Costs: 4 µs per event; memory: the requests within that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from gossamer.core.url import origin_of
+from gossamer.events import REQUEST_EVENTS, Event, EventName, Promises, outcome_of
+from gossamer.inspect.runs import read_runs
+
+SPARE_S = 10.0  # from the end of a request to its event
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One request, as the crawl recorded it."""
+
+    url: str
+    host: str
+    origin: str  # of the URL; for a robots.txt the origin that its rules apply to
+    is_robots: bool
+    sent_at: float
+    ordered_at: float
+    ended_at: float  # when its event was recorded
+    outcome: str
+    requests: int
+    retry_after_s: float
+    address: str
+
+
+class RunBegun(Struct, frozen=True):
+    """A run started. `promises` is None for a run that did not record them."""
+
+    at: float
+    promises: Promises | None
+
+
+class OptOut(Struct, frozen=True):
+    """A host or domain opted out, or its opt-out ended."""
+
+    at: float
+    name: str
+    is_over: bool
+
+
+Fact: TypeAlias = Asked | RunBegun | OptOut
+
+_STEERING = frozenset({EventName.STARTED, EventName.OPTED_OUT, EventName.OPT_OUT_ENDED})
+
+
+def facts_in_order(folder: Path) -> Iterator[Fact]:
+    """Yield the facts of all runs in order of time, each order once."""
+    pending: list[tuple[float, int, Fact]] = []
+    span_s = Promises().longest_request_s + SPARE_S
+    number, run, began_at = 0, -1, 0.0
+    for event_run, event in read_runs(folder):
+        if event_run != run:
+            run, began_at = event_run, event.ts
+        fact = _fact_of(event, began_at)
+        if fact is None:
+            continue
+        if isinstance(fact, RunBegun) and fact.promises is not None:
+            span_s = max(span_s, fact.promises.longest_request_s + SPARE_S)
+        number += 1
+        at = fact.sent_at if isinstance(fact, Asked) else fact.at
+        heappush(pending, (at, number, fact))
+        # Requests recovered from the previous run come first, so only a run's own requests end that run's facts.
+        if isinstance(fact, Asked) and fact.sent_at >= began_at:
+            while pending[0][0] < event.ts - span_s:
+                yield heappop(pending)[2]
+    while pending:
+        yield heappop(pending)[2]
+
+
+def _fact_of(event: Event, began_at: float) -> Fact | None:
+    if event.event in REQUEST_EVENTS:
+        return _asked(event, began_at) if event.sent_at else None
+    if event.event not in _STEERING:
+        return None
+    if event.event is EventName.STARTED:
+        return RunBegun(event.ts, event.promises)
+    return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED)
+
+
+def _asked(event: Event, began_at: float) -> Asked:
+    # A page recovered from the archive has no time but that of sending.
+    is_recovered = event.sent_at < began_at
+    ended_at = event.sent_at if is_recovered else event.ts
+    return Asked(
+        url=event.url,
+        host=event.host,
+        origin=event.origin or origin_of(event.url),
+        is_robots=event.kind == "robots",
+        sent_at=event.sent_at,
+        ordered_at=min(event.sent_at, ended_at - event.total_ms / 1000),
+        ended_at=ended_at,
+        outcome=outcome_of(event),
+        requests=event.requests,
+        retry_after_s=event.retry_after_s,
+        address=event.address,
+    )

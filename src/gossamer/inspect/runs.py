@@ -1,0 +1,82 @@
+"""The events of a crawl, run by run, each order once.
+
+Order ids start at 1 in every run, and each run has a file of its own, so an order is known by
+its file and id: one bit each. A page that a killed run recorded but did not commit is recorded
+again by the next run, which recovers it from the archive: it was sent before that run began,
+and its URL and time are among the last events of the previous file.
+Costs: 2.5 µs per event, half of it decoding; lines without the needle 0.3 µs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gossamer.events import Event, EventName
+
+_CONTENT_EVENTS = frozenset(
+    {EventName.DUPLICATE, EventName.NEAR_DUPLICATE}
+)  # follow the event of the request, with the same order
+_MAX_REMEMBERED = 20_000  # more than a commit window can contain
+_SAME_MOMENT_S = 0.001
+
+_decode = msgspec.json.Decoder(Event).decode
+
+
+class _Orders:
+    """The orders of a file seen so far, one bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def is_new(self, order: int) -> bool:
+        """Return whether an order is seen for the first time."""
+        byte, bit = order >> 3, 1 << (order & 7)
+        if byte >= len(self._bits):
+            self._bits.extend(bytes(byte + 1 - len(self._bits) + (len(self._bits) >> 1)))
+        if self._bits[byte] & bit:
+            return False
+        self._bits[byte] |= bit
+        return True
+
+
+def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
+    """Yield the events of every run with its number, each order once; only lines that contain `needle`.
+
+    Lines that cannot be decoded are skipped: the last one of a killed run may be torn.
+    """
+    recorded: deque[tuple[str, float]] = deque(maxlen=_MAX_REMEMBERED)
+    for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
+        recorded_before, recorded = dict(recorded), deque(maxlen=_MAX_REMEMBERED)
+        for event in _once(path, needle, recorded_before):
+            if event.order and event.sent_at:
+                recorded.append((event.url, event.sent_at))
+            yield run, event
+
+
+def _once(path: Path, needle: bytes, recorded_before: dict[str, float]) -> Iterator[Event]:
+    requests, others = _Orders(), _Orders()
+    began_at = 0.0
+    with path.open("rb") as file:
+        for line in file:
+            if needle not in line:
+                continue
+            try:
+                event = _decode(line)
+            except msgspec.DecodeError:
+                continue
+            began_at = began_at or event.ts
+            if event.order:
+                seen = others if event.event in _CONTENT_EVENTS else requests
+                if not seen.is_new(event.order):
+                    continue
+                if 0 < event.sent_at < began_at and _is_recorded(event, recorded_before):
+                    continue
+            yield event
+
+
+def _is_recorded(event: Event, recorded_before: dict[str, float]) -> bool:
+    return abs(recorded_before.get(event.url, 0.0) - event.sent_at) < _SAME_MOMENT_S

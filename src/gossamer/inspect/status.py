@@ -1,0 +1,111 @@
+"""How far has a crawl come, and what does it wait for? From committed state, in one pass over the hosts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.events import Event
+from gossamer.inspect.host_states import HostTally
+from gossamer.inspect.reader import CrawlReader
+from gossamer.records import HostRecord
+from gossamer.telemetry.text import count, duration
+
+_TAIL_BYTES = 1 << 16
+
+
+class CrawlStatus(Struct, kw_only=True):
+    """The status of a crawl at one moment. `hosts` counts them by state, each once."""
+
+    out: str
+    is_running: bool
+    owner: int | None
+    finished: str
+    pages: int
+    max_pages: int | None
+    pages_per_second: float
+    fetches: int
+    errors: int
+    error_rate: float
+    bytes: int
+    seconds: float
+    runs: int
+    unique_domains: int
+    urls_seen: int
+    urls_queued: int
+    urls_parked: int
+    hosts: dict[str, int]
+    next_request_in_s: float | None
+    last_activity_at: float
+    last_activity: str
+    quiet_s: float
+    waits_for: str
+    parked: list[str]
+
+
+def crawl_status(crawl: CrawlReader) -> CrawlStatus:
+    """Return the status of a crawl."""
+    figures, hosts = crawl.figures(), crawl.hosts()
+    last, totals = last_event(crawl.folder.events), figures.totals
+    return CrawlStatus(
+        out=str(crawl.folder.path),
+        is_running=crawl.owner is not None,
+        owner=crawl.owner,
+        finished=figures.finished,
+        pages=totals.pages,
+        max_pages=crawl.settings.max_pages,
+        pages_per_second=round(figures.pages_per_second, 2),
+        fetches=totals.fetches,
+        errors=totals.errors,
+        error_rate=round(figures.error_rate, 6),
+        bytes=totals.bytes,
+        seconds=round(totals.seconds, 3),
+        runs=totals.runs,
+        unique_domains=totals.unique_domains,
+        urls_seen=totals.urls_seen,
+        urls_queued=figures.urls_queued,
+        urls_parked=figures.urls_parked,
+        hosts=hosts.states,
+        next_request_in_s=None if hosts.next_at == float("inf") else round(hosts.next_at - crawl.now, 3),
+        last_activity_at=last.ts if last else 0.0,
+        last_activity=f"{last.event} {last.url or last.host or last.reason}".strip() if last else "",
+        quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
+        waits_for=_waits_for(crawl, figures.finished, hosts),
+        parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
+    )
+
+
+def _parked_line(host: HostRecord, now: float) -> str:
+    wait = duration(host.parked_until - now)
+    return f"{host.name}: {count(host.queued)} queued, parked for {wait}: {host.park_reason or 'no reason given'}"
+
+
+def _waits_for(crawl: CrawlReader, finished: str, hosts: HostTally) -> str:
+    left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
+    if crawl.owner is None:
+        if not left:
+            return "nothing: no URL is queued"
+        return f"'gossamer resume {crawl.folder.path}'" + (" with a higher limit" if finished == "max_pages" else "")
+    if hosts.states["ready"]:
+        return f"answers: {count(hosts.states['ready'])} hosts can be asked now"
+    if not left:
+        return "the end: no URL is queued"
+    wait = duration(max(0.0, hosts.next_at - crawl.now))
+    return f"politeness: the next host may be asked in {wait}"
+
+
+def last_event(folder: Path) -> Event | None:
+    """Return the last whole event of a crawl. Reads only the end of its last file."""
+    for path in sorted(folder.glob("*.jsonl"), reverse=True):
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+        for line in reversed(lines):
+            try:
+                return msgspec.json.decode(line, type=Event)
+            except msgspec.DecodeError:
+                continue
+    return None

@@ -1,0 +1,20 @@
+"""The politeness that settings promise: recorded when a run starts, and judged by the audit."""
+
+from __future__ import annotations
+
+from gossamer.events import PacePromise, Promises
+from gossamer.settings.model import RobotsUnreachable, Settings
+
+
+def promises_of(settings: Settings) -> Promises:
+    """Return the promises that follow from settings."""
+    return Promises(
+        delay_s=settings.politeness_ms / 1000,
+        host_connections=settings.host_connections,
+        domain_delay_s=settings.domain_politeness_ms / 1000,
+        address_delay_s=settings.address_politeness_ms / 1000,
+        address_connections=settings.address_connections,
+        allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+        longest_request_s=3 * settings.timeout,
+        pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
+    )

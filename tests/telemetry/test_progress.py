@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import io
+
+from gossamer.figures import Figures, Totals
+from gossamer.telemetry.progress import Progress, progress_line
+
+
+def figures(run_seconds: float, pages: int = 0, **gauges: object) -> Figures:
+    totals = Totals(pages=pages, unique_domains=2, errors=3, bytes=4000)
+    return Figures(totals=totals, out="crawl", run_seconds=run_seconds, **gauges)  # type: ignore[arg-type]
+
+
+def test_the_line_shows_the_figures_of_the_moment() -> None:
+    line = progress_line(figures(61.0, 1234, max_pages=5000, urls_queued=70, in_flight=8), 20.4)
+    assert line == (
+        "1,234/5,000 pages · 20/s · 70 queued · 8 in flight · 2 domains · 3 errors · 4.0 kB · "
+        "1 min 1 s · waiting for answers"
+    )
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    progress = Progress(lambda: figures(0.0), io.StringIO())
+    for second in range(20):
+        line = progress.line(figures(float(second), 10 * second if second < 10 else 100))
+    assert "0/s" in line.split(" · ")
+
+
+def test_the_line_says_what_the_crawl_waits_for() -> None:
+    assert progress_line(figures(1.0, hosts={"ready": 1}), 0).endswith("busy")
+    assert progress_line(figures(1.0, hosts={"ready": 0, "waiting": 7}), 0).endswith("waiting politely for 7 hosts")

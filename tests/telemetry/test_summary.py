@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.figures import Figures, Totals
+from gossamer.telemetry.summary import Summary, summary_of
+
+# Scripts rely on these names.
+FIXED_FIELDS = (
+    "pages fetches errors error_rate bytes seconds pages_per_second cpu_seconds peak_rss_bytes peak_private_bytes "
+    "unique_hosts unique_domains urls_seen urls_queued urls_parked robots_disallowed duplicates near_duplicates "
+    "html_share finished out"
+).split()
+
+
+def test_the_summary_has_every_field_that_scripts_rely_on() -> None:
+    assert set(FIXED_FIELDS) <= set(Summary.__struct_fields__)
+
+
+def test_the_summary_is_drawn_from_the_figures() -> None:
+    totals = Totals(pages=3, html_pages=2, fetches=7, errors=1, seconds=2.0, cpu_seconds=0.5, urls_seen=9, dead=1)
+    figures = Figures(
+        totals=totals, out="crawl", finished="exhausted", urls_queued=4, urls_parked=2, worker_cpu_seconds=0.25
+    )
+    found = msgspec.structs.asdict(summary_of(figures))
+    wanted = {
+        "pages": 3,
+        "error_rate": 0.142857,
+        "pages_per_second": 1.5,
+        "cpu_seconds": 0.75,
+        "hub_cpu_seconds": 0.5,
+        "cpu_ms_per_page": 250.0,
+        "html_share": 0.6667,
+        "urls_queued": 4,
+        "urls_parked": 2,
+        "finished": "exhausted",
+        "dead": 1,
+    }
+    assert {name: found[name] for name in wanted} == wanted

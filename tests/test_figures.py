@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from gossamer.figures import Figures, Totals, is_error
+from gossamer.records import OrderKind, Outcome, Result
+
+
+def figures(run_seconds: float = 0.0, **counts: float) -> Figures:
+    return Figures(totals=Totals(**counts), out="crawl", run_seconds=run_seconds)  # type: ignore[arg-type]
+
+
+def test_rates_and_shares_of_a_crawl_that_did_nothing_are_zero() -> None:
+    nothing = figures()
+    assert (nothing.error_rate, nothing.html_share, nothing.pages_per_second, nothing.cpu_ms_per_page) == (0, 0, 0, 0)
+    assert nothing.pages_per_second_since(nothing) == 0
+
+
+def test_rates_and_shares_follow_from_the_totals() -> None:
+    some = figures(pages=8, html_pages=6, fetches=20, errors=5, seconds=4.0, cpu_seconds=2.0)
+    assert (some.error_rate, some.html_share, some.pages_per_second, some.cpu_ms_per_page) == (0.25, 0.75, 2.0, 250.0)
+
+
+def test_the_rate_between_two_moments_is_that_of_the_run() -> None:
+    assert figures(run_seconds=12.0, pages=40).pages_per_second_since(figures(run_seconds=10.0, pages=30)) == 5.0
+
+
+def test_a_copy_of_totals_does_not_change_with_later_counts() -> None:
+    totals = Totals()
+    before = totals.copy()
+    totals.count_fetch(OrderKind.PAGE, Result(1, Outcome.OK, status=200))
+    totals.count_page(Result(1, Outcome.OK, content_type="text/html"))
+    assert before == Totals()
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.CLIENT_ERROR, Outcome.SERVER_ERROR, Outcome.RATE_LIMITED, Outcome.TIMEOUT, Outcome.DNS_FAILED]
+)
+def test_no_answer_and_4xx_and_5xx_are_errors(outcome: Outcome) -> None:
+    assert is_error(outcome, is_robots=False)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.OK, Outcome.NOT_MODIFIED, Outcome.TYPE_REFUSED, Outcome.REDIRECT, Outcome.BAD_REDIRECT]
+)
+def test_2xx_and_3xx_answers_are_no_errors(outcome: Outcome) -> None:
+    assert not is_error(outcome, is_robots=False)
+
+
+def test_a_missing_robots_txt_is_no_error_but_one_that_refuses_is() -> None:
+    assert not is_error(Outcome.CLIENT_ERROR, is_robots=True)
+    assert is_error(Outcome.RATE_LIMITED, is_robots=True)
+    assert is_error(Outcome.SERVER_ERROR, is_robots=True)
