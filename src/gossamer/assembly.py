@@ -52,6 +52,7 @@ from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.hub import Hub, HubRules
 from gossamer.runtime.memory import MemoryGuard, Use, Window
 from gossamer.runtime.opt_out import OptOutList
+from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.unsaved_facts import read_unsaved_facts
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
@@ -434,22 +435,27 @@ class Assembly:
             allowed_networks=settings.allow_network,
             allowed_addresses=self._opened,
             time_line=self._time_line,
+            sinks=self._sink_config(identity),
+            kept_connections=self._budget.kept_connections,
+            copies=self._budget.copies,
+        )
+
+    def _sink_config(self, identity: Identity) -> SinkConfig:
+        settings = self._settings
+        is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
+        return SinkConfig(
+            stores=settings.store,
             out=str(self._folder.path),
             archive_prefix="gossamer",
             save_interval=settings.save_interval,
             warcinfo={
                 "software": f"Gossamer/{__version__}",
-                "robots": "RFC 9309"
-                if settings.robots_unreachable is RobotsUnreachable.DENY
-                else "RFC 9309, unreachable=allow",
+                "robots": "RFC 9309" if is_strict else "RFC 9309, unreachable=allow",
                 "http-header-user-agent": identity.user_agent,
                 "operator": settings.contact or "unknown",
                 "hostname": socket.gethostname() or "localhost",
                 "isPartOf": self._folder.path.name,
             },
-            stores=settings.store,
-            kept_connections=self._budget.kept_connections,
-            copies=self._budget.copies,
         )
 
     # -- memory -----------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ import re
 from pathlib import Path
 
 from gossamer.errors import DiskFullError
+from gossamer.ports.page_sink import FetchedPage
+from gossamer.records import OrderKind, Outcome, Result
 
 _UNSAFE = re.compile(r"[^a-z0-9.-]")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -30,15 +32,27 @@ def host_folder(host: str) -> str:
     return _UNSAFE.sub("_", host.lower()).strip(".")[:200] or "_"
 
 
-class FileStore:
-    """Writes pages below one folder."""
+class FileSink:
+    """Writes pages below one folder. See `gossamer.ports.page_sink.PageSink`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: set[str] = set()
         self._is_dirty = False
 
-    def write(self, url: str, host: str, content: bytes) -> Path:
+    def prepare(self, page: FetchedPage) -> None:
+        """Nothing to prepare."""
+
+    def write(self, page: FetchedPage, result: Result) -> None:
+        """Store a page; other answers have no file."""
+        if page.order.kind is OrderKind.PAGE and page.exchange.outcome is Outcome.OK:
+            self.store(page.exchange.url, page.order.host, page.exchange.content)
+
+    def close(self) -> None:
+        """Make what was written durable: no file is left open."""
+        self.sync()
+
+    def store(self, url: str, host: str, content: bytes) -> Path:
         """Store the decoded body of a page; one stored before under the same URL is replaced."""
         name = host_folder(host)
         folder = self._folder / name

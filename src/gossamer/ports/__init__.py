@@ -17,7 +17,9 @@ from typing import Protocol
 from gossamer.ports.catalog import Catalog
 from gossamer.ports.commit import CommitLog, Row, SealedChanges
 from gossamer.ports.contents import Contents, Signatures
+from gossamer.ports.event_sink import EventSink
 from gossamer.ports.frontier_store import EvidenceStore, FrontierStore, HostStore, QueueStore, StateStore
+from gossamer.ports.page_sink import FetchedPage, PageSink
 
 
 class Ledger(FrontierStore, Catalog, Contents, Signatures, CommitLog, Protocol):
@@ -37,10 +39,13 @@ __all__ = [
     "Catalog",
     "CommitLog",
     "Contents",
+    "EventSink",
     "EvidenceStore",
+    "FetchedPage",
     "FrontierStore",
     "HostStore",
     "Ledger",
+    "PageSink",
     "QueueStore",
     "Row",
     "SealedChanges",

@@ -58,7 +58,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "result": ("runtime.worker:Worker._drain", "runtime.worker:read_answer"),
     "archive": (
         "archive.writer:ArchiveWriter.write",
-        "archive.files:FileStore.write",
+        "archive.files:FileSink.store",
         "backends.local.ledger:LocalLedger.first_with_content",
     ),
     # Whose turn it is, what follows from a result, evidence of traps.

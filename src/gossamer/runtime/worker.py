@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
@@ -20,9 +19,6 @@ from msgspec import Struct
 
 from gossamer import failpoints
 from gossamer.archive.digests import sha1
-from gossamer.archive.files import FileStore
-from gossamer.archive.warc import RefersTo, StoredBlock, stored_block
-from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.url import canonical, links_from
@@ -32,6 +28,7 @@ from gossamer.fetch.retry_after import retry_after_s
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.sitemap import parse_sitemap
+from gossamer.ports import FetchedPage, PageSink
 from gossamer.records import (
     SITEMAP_INDEX,
     ContentRecord,
@@ -97,27 +94,6 @@ class WorkerRules(Struct, frozen=True):
     max_hrefs: int = MEMO_HREFS  # in the memo of links
 
 
-class Stores(Struct):
-    """Where pages go: any of these."""
-
-    archive: ArchiveWriter | None = None
-    files: FileStore | None = None
-
-    def sync(self) -> None:
-        """Make what was written so far durable."""
-        if self.archive is not None:
-            self.archive.sync()
-        if self.files is not None:
-            self.files.sync()
-
-    def close(self) -> None:
-        """Finish all files."""
-        if self.archive is not None:
-            self.archive.close()
-        if self.files is not None:
-            self.files.sync()
-
-
 class Worker:
     """Carries out orders."""
 
@@ -125,13 +101,13 @@ class Worker:
         self,
         rules: WorkerRules,
         fetcher: Fetcher,
-        stores: Stores,
+        sinks: Sequence[PageSink],
         first_copy: Callable[[bytes], ContentRecord | None],
         listener: Listener,
     ) -> None:
         self._rules = rules
         self._fetcher = fetcher
-        self._stores = stores
+        self._sinks = sinks
         self._first_copy = first_copy
         self._listener = listener
         more = {PDF} if rules.parses_pdf else set()
@@ -162,7 +138,11 @@ class Worker:
 
     async def sync(self) -> None:
         """Make what is archived durable; finish files that are full."""
-        await asyncio.to_thread(self._stores.sync)
+        await asyncio.to_thread(self._sync)
+
+    def _sync(self) -> None:
+        for sink in self._sinks:
+            sink.sync()
 
     async def close(self) -> None:
         """Wait for what is being parsed, and finish the archive files."""
@@ -171,7 +151,8 @@ class Worker:
         if self._threads:
             await asyncio.wait(self._threads)
         self._big.shutdown()
-        await asyncio.to_thread(self._stores.close)
+        for sink in self._sinks:
+            await asyncio.to_thread(sink.close)
 
     def _arrived(self, order: Order, exchange: Exchange) -> None:
         """Keep an answer until its turn: many arrive at once, and all together they would hold the loop for long."""
@@ -198,58 +179,52 @@ class Worker:
             self._threads.add(task)
             task.add_done_callback(self._threads.discard)
         else:
-            self._finish(order, exchange, *self._read(order, exchange))
+            page = FetchedPage(order, exchange)
+            self._finish(page, self._read(page))
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
-        reading = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, order, exchange)
-        self._finish(order, exchange, *reading)
+        page = FetchedPage(order, exchange)
+        result = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, page)
+        self._finish(page, result)
 
-    def _read(self, order: Order, exchange: Exchange) -> tuple[StoredBlock | None, Result]:
-        """Return what an answer says, and what the archive will keep of it: both need the digest of its body."""
-        block = _block_of(exchange) if self._stores.archive is not None else None
-        return block, read_answer(order, exchange, self._rules, self._memo)
+    def _read(self, page: FetchedPage) -> Result:
+        """Return what an answer says. Sinks come first: the archive's digest of the body is the content's too."""
+        for sink in self._sinks:
+            sink.prepare(page)
+        return read_answer(page.order, page.exchange, self._rules, self._memo)
 
-    def _read_big(self, order: Order, exchange: Exchange) -> tuple[StoredBlock | None, Result]:
-        """Read an answer whose parts take much memory, and let go of that."""
+    def _read_big(self, page: FetchedPage) -> Result:
+        """Read an answer whose parts take much memory, and give that back."""
         try:
-            return self._read(order, exchange)
+            return self._read(page)
         finally:
-            if len(exchange.content) > TRIM_BYTES or order.kind is OrderKind.SITEMAP:
+            if len(page.exchange.content) > TRIM_BYTES or page.order.kind is OrderKind.SITEMAP:
                 vitals.trim_memory()
 
-    def _finish(self, order: Order, exchange: Exchange, block: StoredBlock | None, result: Result) -> None:
+    def _finish(self, page: FetchedPage, result: Result) -> None:
         result.worker = self._rules.number
         failpoints.reach("after_fetch")
         try:
-            self._store(order, exchange, block, result)
+            self._store(page, result)
         except GossamerError as error:
             self._listener.on_failure(error)
             return
         self._listener.on_result(result)
 
-    def _store(self, order: Order, exchange: Exchange, block: StoredBlock | None, result: Result) -> None:
-        if not self._is_stored(order, exchange, result):
+    def _store(self, page: FetchedPage, result: Result) -> None:
+        if not _is_stored(page.exchange, result):
             return
-        if self._stores.files is not None and order.kind is OrderKind.PAGE and exchange.outcome is Outcome.OK:
-            self._stores.files.write(exchange.url, order.host, exchange.content)
-        archive = self._stores.archive
-        if archive is None:
-            return
-        date = exchange.sent_at or exchange.finished_at
-        first = self._first_copy(result.content_hash) if result.content_hash else None
-        refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
-        archived = archive.write(
-            exchange, date=date, duplicate_of=refers, identified_type=result.content_type, block=block
-        )
-        result.archived, result.archive_end = archived.span, archived.end
-        result.payload_digest = archived.payload_digest
-        failpoints.reach("after_archive_write")
+        if result.content_hash:
+            page.first_copy = self._first_copy(result.content_hash)
+        for sink in self._sinks:
+            sink.write(page, result)
 
-    def _is_stored(self, order: Order, exchange: Exchange, result: Result) -> bool:
-        """Whole answers are archived; PDF files only where they were asked for."""
-        if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
-            return False
-        return result.outcome is not Outcome.LINKS_ONLY
+
+def _is_stored(exchange: Exchange, result: Result) -> bool:
+    """Return whether an answer is stored: if it is whole; PDF files only if they were asked for."""
+    if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
+        return False
+    return result.outcome is not Outcome.LINKS_ONLY
 
 
 def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
@@ -260,15 +235,6 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
 
 def _max_bytes(kind: OrderKind) -> int:
     return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
-
-
-def _block_of(exchange: Exchange) -> StoredBlock | None:
-    """Return the stored block of a whole answer, and note the digest of its body."""
-    if exchange.outcome is not Outcome.OK or not exchange.response_head:
-        return None
-    block = stored_block(exchange)
-    exchange.body_sha1 = block.payload_digest
-    return block
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
@@ -386,11 +352,3 @@ def _valid_etag(etag: str) -> str:
     bare = etag.removeprefix("W/")
     is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"' and '"' not in bare[1:-1]
     return etag if is_quoted and len(etag) <= MAX_ETAG_CHARS and etag.isprintable() and etag.isascii() else ""
-
-
-def archive_folders(out: Path) -> tuple[Path, Path]:
-    """Return the folders of archive and index, made where missing."""
-    archive, index = out / "archive", out / "index"
-    archive.mkdir(parents=True, exist_ok=True)
-    index.mkdir(parents=True, exist_ok=True)
-    return archive, index

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.archive.files import FileStore
-from gossamer.archive.writer import ArchiveWriter
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.worker import Listener, Stores, Worker, WorkerRules, archive_folders
+from gossamer.runtime.sinks import SinkConfig, open_sinks
+from gossamer.runtime.worker import Listener, Worker, WorkerRules
 
 FirstCopy = Callable[[bytes], ContentRecord | None]
 
@@ -34,11 +32,7 @@ class WorkerConfig(Struct, frozen=True):
     allowed_networks: tuple[str, ...]
     allowed_addresses: tuple[str, ...]
     time_line: TimeLine
-    out: str
-    archive_prefix: str
-    save_interval: int
-    warcinfo: dict[str, str]
-    stores: tuple[str, ...]
+    sinks: SinkConfig
     kept_connections: int
     copies: int  # of contents that a worker process remembers
 
@@ -46,20 +40,7 @@ class WorkerConfig(Struct, frozen=True):
 @asynccontextmanager
 async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Listener) -> AsyncIterator[Worker]:
     """Build a worker; on leaving its requests end and its archive files are finished."""
-    archive_folder, index_folder = archive_folders(Path(config.out))
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
-    stores = Stores()
-    if "warc" in config.stores:
-        stores.archive = ArchiveWriter(
-            archive_folder,
-            index_folder,
-            prefix=config.archive_prefix,
-            worker=config.rules.number,
-            warcinfo=config.warcinfo,
-            save_interval=config.save_interval,
-        )
-    if "files" in config.stores:
-        stores.files = FileStore(Path(config.out) / "files")
     files = raise_file_limit()
     fetcher = Fetcher(
         config.limits,
@@ -69,7 +50,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         kept_connections=max(1, min(config.kept_connections, files // 2)),
     )
     async with fetcher:
-        worker = Worker(config.rules, fetcher, stores, first_copy, listener)
+        worker = Worker(config.rules, fetcher, open_sinks(config.sinks, config.rules.number), first_copy, listener)
         try:
             yield worker
         finally:

@@ -1,0 +1,46 @@
+"""Pages into WARC files: the sink that is on by default, and the crawl's write-ahead log."""
+
+from __future__ import annotations
+
+from gossamer import failpoints
+from gossamer.archive.warc import RefersTo, stored_block
+from gossamer.archive.writer import ArchiveWriter
+from gossamer.ports.page_sink import FetchedPage
+from gossamer.records import Outcome, Result
+
+
+class WarcSink:
+    """See `gossamer.ports.page_sink.PageSink`."""
+
+    def __init__(self, writer: ArchiveWriter) -> None:
+        self._writer = writer
+
+    def prepare(self, page: FetchedPage) -> None:
+        """Compose the block that will be stored: its digest is that of the body, which parsing needs too."""
+        exchange = page.exchange
+        if exchange.outcome is Outcome.OK and exchange.response_head:
+            page.prepared = stored_block(exchange)
+            exchange.body_sha1 = page.prepared.payload_digest
+
+    def write(self, page: FetchedPage, result: Result) -> None:
+        """Append the records of an answer; a content that is stored already becomes a revisit record."""
+        exchange, first = page.exchange, page.first_copy
+        refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
+        archived = self._writer.write(
+            exchange,
+            date=exchange.sent_at or exchange.finished_at,
+            duplicate_of=refers,
+            identified_type=result.content_type,
+            block=page.prepared,
+        )
+        result.archived, result.archive_end = archived.span, archived.end
+        result.payload_digest = archived.payload_digest
+        failpoints.reach("after_archive_write")
+
+    def sync(self) -> None:
+        """Make what was written durable; finish files that are full."""
+        self._writer.sync()
+
+    def close(self) -> None:
+        """Finish every file."""
+        self._writer.close()

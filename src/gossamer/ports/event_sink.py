@@ -1,0 +1,23 @@
+"""Where events go."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gossamer.events import Event
+
+
+class EventSink(Protocol):
+    """Accepts events in the order in which they happen."""
+
+    def emit(self, event: Event) -> None:
+        """Accept an event; it is written by the next flush, or at once if recovery rests on it."""
+        ...
+
+    def flush(self) -> None:
+        """Write the events accepted so far."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release the file."""
+        ...

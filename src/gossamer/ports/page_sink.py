@@ -1,0 +1,44 @@
+"""Where the bytes of pages go.
+
+A worker has a sink per `--store`. For each whole answer it calls, in this order: `prepare` (CPU only, in whatever
+thread reads the answer), the parser, then `write` (in the event loop, one answer at a time). About once per second
+the hub asks for `sync`, and the ledger refers to what was written only after it has returned; `sync` and
+`close` run in a thread of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from gossamer.records import ContentRecord, Exchange, Order, Result
+
+
+class FetchedPage(Struct):
+    """A whole answer on its way into the sinks."""
+
+    order: Order
+    exchange: Exchange
+    first_copy: ContentRecord | None = None  # the first page with this content, if it is known
+    prepared: Any = None  # what the archive's `prepare` computed for its `write`
+
+
+class PageSink(Protocol):
+    """Stores pages. Raises a GossamerError if it takes no more: the worker stops then."""
+
+    def prepare(self, page: FetchedPage) -> None:
+        """Do what needs no result, such as digests; other readers of the answer may use it."""
+        ...
+
+    def write(self, page: FetchedPage, result: Result) -> None:
+        """Store an answer. On return it survives the death of this process; where it is goes into `result`."""
+        ...
+
+    def sync(self) -> None:
+        """Return when all that was written before the call survives a power cut."""
+        ...
+
+    def close(self) -> None:
+        """Finish what is open."""
+        ...
