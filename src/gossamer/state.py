@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from gossamer.figures import Figures, Totals
-from gossamer.records import TextHash
+from gossamer.records import TextHash, UrlId
 
 
 class CrawlState(Struct):
@@ -40,3 +40,10 @@ class HostEvidence(Struct, array_like=True):
     dated_urls: int = 0  # admitted with a date in the path or query: the calendar budget
     is_probed: bool = False  # a page that cannot exist was asked for
     repeated_texts: dict[TextHash, int] = {}  # pages per text, from the second page on
+
+
+class Submitters(Struct, array_like=True):
+    """The domains elsewhere whose robots.txt lists a sitemap: it may speak for them."""
+
+    sitemap: UrlId
+    domains: tuple[str, ...] = ()

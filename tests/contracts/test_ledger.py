@@ -16,6 +16,7 @@ from gossamer.core import rows
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import host_id, shard_of, shard_prefix
 from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import EVIDENCE, QUARANTINES, SUBMITTERS
 from gossamer.core.url import link_to
 from gossamer.ports import Ledger, Row, SealedChanges
 from gossamer.records import (
@@ -28,7 +29,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState
+from gossamer.state import CrawlState, HostEvidence, ShardState, Submitters
 
 H = host_id("h.test")
 Step: TypeAlias = Callable[[], None]
@@ -420,25 +421,25 @@ def test_changes_of_many_shards_come_in_the_order_in_which_they_happened(ledger:
     assert [change.seq for change in ledger.changes(95, 10)] == list(range(96, 106))
 
 
-def test_evidence_quarantines_and_submitters_are_stored_by_shard(ledger: Ledger, step: Step) -> None:
+def test_records_are_stored_by_key_and_by_shard(ledger: Ledger, step: Step) -> None:
     evidence = HostEvidence("h.test", dated_urls=3, is_probed=True, repeated_texts={b"t" * 8: 2})
     quarantine = Quarantine("h.test", "/x/#", 1.0, 100, 2, ["http://h.test/x/1"], held=4)
     sitemap = queued("sitemap.xml").id
-    ledger.put_evidence(HostEvidence("h.test"))
-    ledger.put_quarantine(quarantine)
+    ledger.put_record(EVIDENCE, HostEvidence("h.test"))
+    ledger.put_record(QUARANTINES, quarantine)
     step()
-    ledger.put_evidence(evidence)
-    ledger.put_evidence(HostEvidence("i.test", dated_urls=1))
-    ledger.put_submitters(sitemap, ("a.test", "b.test"))
+    ledger.put_record(EVIDENCE, evidence)
+    ledger.put_record(EVIDENCE, HostEvidence("i.test", dated_urls=1))
+    ledger.put_record(SUBMITTERS, Submitters(sitemap, ("a.test", "b.test")))
     quarantine.held = 99
     step()
     shard = shard_of(H)
-    assert list(ledger.evidence(shard)) == [evidence]
-    assert sorted(each.host for each in ledger.evidence()) == ["h.test", "i.test"]
-    assert [(each.name, each.held) for each in ledger.quarantines(shard)] == [("h.test/x/#", 4)]
-    assert list(ledger.quarantines(shard_of(host_id("i.test")))) == []
-    assert ledger.submitters(sitemap) == ("a.test", "b.test")
-    assert ledger.submitters(queued("other").id) == ()
+    assert list(ledger.records(EVIDENCE, shard)) == [evidence]
+    assert sorted(each.host for each in ledger.records(EVIDENCE)) == ["h.test", "i.test"]
+    assert [(each.name, each.held) for each in ledger.records(QUARANTINES, shard)] == [("h.test/x/#", 4)]
+    assert list(ledger.records(QUARANTINES, shard_of(host_id("i.test")))) == []
+    assert ledger.record(SUBMITTERS, sitemap) == Submitters(sitemap, ("a.test", "b.test"))
+    assert ledger.record(SUBMITTERS, queued("other").id) is None
 
 
 def test_hosts_and_domains_of_one_shard(ledger: Ledger, step: Step) -> None:

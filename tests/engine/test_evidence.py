@@ -6,6 +6,7 @@ import pytest
 
 from gossamer.core.catalog import queued_from
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import release_quarantine
@@ -44,14 +45,14 @@ def test_a_pattern_in_quarantine_is_told_and_held() -> None:
     assert event.rule.startswith("a.test/shop?")
     assert bench.crawl.frontier.counts.queued == 0
     assert bench.crawl.totals.dead == event.links > 0
-    (quarantine,) = bench.ledger.quarantines()
+    (quarantine,) = bench.ledger.records(QUARANTINES)
     assert quarantine.held == event.links
 
 
 def test_what_is_released_is_queued_again() -> None:
     bench = trap()
-    name = next(bench.ledger.quarantines()).name
-    held = next(bench.ledger.quarantines()).held
+    name = next(bench.ledger.records(QUARANTINES)).name
+    held = next(bench.ledger.records(QUARANTINES)).held
     bench.crawl.save_state(0.0, 0.0, bench.now)
     assert release_quarantine(bench.ledger, "no.such/pattern") is None
     assert release_quarantine(bench.ledger, name) == held

@@ -11,6 +11,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
 from gossamer.telemetry.text import count, printable
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     ledger = LocalLedger(folder.state, is_readonly=True)
     ledger.open()
     try:
-        quarantines = list(ledger.quarantines())
+        quarantines = list(ledger.records(QUARANTINES))
     finally:
         ledger.close()
     for quarantine in sorted(quarantines, key=lambda each: -each.held):

@@ -8,9 +8,9 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     hosts        host id 8                                       HostRecord
     domains      domain id 8                                     DomainRecord
     robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
-    evidence     host id 8                                       HostEvidence
+    evidence     host id 8                                       HostEvidence; this and the next two: see `tables`
     quarantines  host id 8, xxh3_64 of the pattern 8             Quarantine
-    submitters   URL id of a sitemap 16                          domains that it may speak for
+    submitters   URL id of a sitemap 16                          Submitters
     swapped_out  shard 2, due time in µs 8, host id 8            host name
     changes      shard 2, number 8                               kind 1, URL id 16: the change feed
     shards       shard 2                                         ShardState
@@ -20,7 +20,8 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     meta         name                                            `crawl`: CrawlState; format, edition of signatures
 
 Values are MessagePack. A field that is added at the end of a record, with a default, is no change of format.
-To add a table: name it here, and give the ledgers the methods that read and write it.
+To add a table of records, see `tables`; for one that is sorted or shared otherwise, name it here and give the
+ledgers the methods that read and write it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.core.identity import host_id, shard_of, shard_prefix
-from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import RECORD_TABLES
 from gossamer.core.url import host_of
 from gossamer.records import (
     Change,
@@ -46,7 +47,7 @@ from gossamer.records import (
     UrlId,
     UrlRecord,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState
+from gossamer.state import CrawlState, ShardState
 
 FORMAT = b"2"
 SHARDED = (
@@ -55,12 +56,10 @@ SHARDED = (
     "hosts",
     "domains",
     "robots",
-    "evidence",
-    "quarantines",
-    "submitters",
     "swapped_out",
     "changes",
     "shards",
+    *(table.name for table in RECORD_TABLES),
 )
 UNSHARDED = ("contents", "signatures", "archives", "meta")
 TABLES = SHARDED + UNSHARDED
@@ -76,9 +75,6 @@ decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
 decode_host = msgspec.msgpack.Decoder(HostRecord).decode
 decode_domain = msgspec.msgpack.Decoder(DomainRecord).decode
 decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
-decode_evidence = msgspec.msgpack.Decoder(HostEvidence).decode
-decode_quarantine = msgspec.msgpack.Decoder(Quarantine).decode
-decode_names = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 decode_shard = msgspec.msgpack.Decoder(ShardState).decode
 decode_content = msgspec.msgpack.Decoder(ContentRecord).decode
 decode_crawl = msgspec.msgpack.Decoder(CrawlState).decode
@@ -104,11 +100,6 @@ def queued_id(key: bytes) -> UrlId:
 def robots_key(origin: str) -> bytes:
     """Return the key of an origin's robots.txt."""
     return host_id(host_of(origin + "/")) + xxh3_64_digest(origin.encode())
-
-
-def quarantine_key(quarantine: Quarantine) -> bytes:
-    """Return the key of a quarantine."""
-    return host_id(quarantine.host) + xxh3_64_digest(quarantine.pattern.encode())
 
 
 def microseconds(at: float) -> int:

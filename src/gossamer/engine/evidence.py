@@ -17,6 +17,7 @@ from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
 from gossamer.core.novelty import MIN_PAGES, SoftNotFound, patterns_of
+from gossamer.core.tables import EVIDENCE, QUARANTINES
 from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.removal import Removal
@@ -72,22 +73,23 @@ class Evidence:
 
     def load(self, shard: int | None) -> None:
         """Go on with what was learned in earlier runs, or by the owner before."""
-        for quarantine in self._ledger.quarantines(shard):
+        for quarantine in self._ledger.records(QUARANTINES, shard):
             self._intake.novelty.load(quarantine)
-        for evidence in self._ledger.evidence(shard):
+        for evidence in self._ledger.records(EVIDENCE, shard):
             self._intake.dates.restore(evidence.host, evidence.dated_urls)
             self._soft.restore(evidence.host, evidence.repeated_texts, is_probed=evidence.is_probed)
 
     def save(self) -> None:
         """Put what was learned since the last call among the ledger's pending changes."""
         for host in self._intake.dates.take_changed() | self._soft.take_changed():
-            self._ledger.put_evidence(
+            self._ledger.put_record(
+                EVIDENCE,
                 HostEvidence(
                     host,
                     dated_urls=self._intake.dates.used(host),
                     is_probed=self._soft.is_probed(host),
                     repeated_texts=self._soft.repeated(host),
-                )
+                ),
             )
 
     def release(self, shard: int) -> None:
@@ -139,7 +141,7 @@ class Evidence:
         begun = self._intake.novelty.note(url.url, url.host, mark, is_copy=is_own_copy, now=now)
         if begun is not None:
             begun.held = self._hold(begun.host, begun.pattern, begun.name, now)
-            self._ledger.put_quarantine(begun)
+            self._ledger.put_record(QUARANTINES, begun)
             self._events.quarantined(begun, now)
 
     def _hold(self, host: str, pattern: str, name: str, now: float) -> int:
@@ -164,7 +166,7 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
 
     For a crawl that does not run: its next run loads what is changed here.
     """
-    chosen = next((each for each in ledger.quarantines() if each.name == name and not each.is_released), None)
+    chosen = next((each for each in ledger.records(QUARANTINES) if each.name == name and not each.is_released), None)
     if chosen is None:
         return None
     chosen.is_released = True
@@ -182,5 +184,5 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
     if state is not None:
         state.totals.dead -= count
         ledger.put_crawl_state(state)
-    ledger.put_quarantine(chosen)
+    ledger.put_record(QUARANTINES, chosen)
     return count

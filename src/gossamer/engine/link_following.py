@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.intake import LinkContext, Refused
+from gossamer.core.tables import SUBMITTERS
 from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
-from gossamer.ports import EvidenceStore
+from gossamer.ports import RecordStore
 from gossamer.records import SITEMAP_INDEX, Link, OrderKind, Outcome, QueuedUrl, Result, Source
 from gossamer.state import CrawlState
 
@@ -30,7 +31,7 @@ class LinkFollowing:
     def __init__(
         self,
         rules: CrawlRules,
-        ledger: EvidenceStore,
+        ledger: RecordStore,
         admission: Admission,
         scope: ScopeRecord,
         *,
@@ -72,7 +73,8 @@ class LinkFollowing:
 
     def _submitted(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
         """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
-        domains = {registrable_domain(sitemap.host), *self._ledger.submitters(sitemap.id)}
+        submitters = self._ledger.record(SUBMITTERS, sitemap.id)
+        domains = {registrable_domain(sitemap.host), *(submitters.domains if submitters is not None else ())}
         foreign = [link for link in links if registrable_domain(link.host) not in domains]
         for link in foreign:
             self._events.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)

@@ -8,6 +8,7 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id
 from gossamer.core.intake import LinkContext
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
+from gossamer.core.tables import SUBMITTERS
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.core.workbench import OriginRules
 from gossamer.engine.admission import Admission
@@ -18,6 +19,7 @@ from gossamer.engine.scope_record import ScopeRecord
 from gossamer.events import EventName
 from gossamer.ports import FrontierStore
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
+from gossamer.state import Submitters
 
 MAX_SITEMAPS = 100  # that one robots.txt may list
 MAX_SUBMITTERS = 100  # domains elsewhere that one sitemap may speak for
@@ -110,6 +112,7 @@ class RobotsResults:
 
     def _add_submitter(self, sitemap: bytes, domain: str) -> None:
         """Store that a sitemap at another host may speak for a domain, whose robots.txt lists it."""
-        known = self._ledger.submitters(sitemap)
-        if domain not in known and len(known) < MAX_SUBMITTERS:
-            self._ledger.put_submitters(sitemap, (*known, domain))
+        known = self._ledger.record(SUBMITTERS, sitemap) or Submitters(sitemap)
+        if domain not in known.domains and len(known.domains) < MAX_SUBMITTERS:
+            known.domains += (domain,)
+            self._ledger.put_record(SUBMITTERS, known)

@@ -18,7 +18,7 @@ from gossamer.ports.catalog import Catalog
 from gossamer.ports.commit import CommitLog, Row, SealedChanges
 from gossamer.ports.contents import Contents, Signatures
 from gossamer.ports.event_sink import EventSink
-from gossamer.ports.frontier_store import EvidenceStore, FrontierStore, HostStore, QueueStore, StateStore
+from gossamer.ports.frontier_store import FrontierStore, HostStore, QueueStore, RecordStore, StateStore
 from gossamer.ports.page_sink import FetchedPage, PageSink
 
 
@@ -40,13 +40,13 @@ __all__ = [
     "CommitLog",
     "Contents",
     "EventSink",
-    "EvidenceStore",
     "FetchedPage",
     "FrontierStore",
     "HostStore",
     "Ledger",
     "PageSink",
     "QueueStore",
+    "RecordStore",
     "Row",
     "SealedChanges",
     "Signatures",

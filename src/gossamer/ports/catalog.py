@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import Record, RecordTable
 from gossamer.records import (
     Change,
     DomainRecord,
@@ -54,8 +54,8 @@ class Catalog(Protocol):
         """Return up to `count` queued URLs of a host behind a position, in order. None: from the first."""
         ...
 
-    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
-        """Return all quarantines, the released ones too."""
+    def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
+        """Return all records of a table, in no particular order: see `core/tables`."""
         ...
 
     def changes(self, after: int, count: int) -> list[Change]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import Record, RecordTable
 from gossamer.records import (
     ChangeKind,
     DomainRecord,
@@ -20,7 +20,7 @@ from gossamer.records import (
     UrlId,
     UrlRecord,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState
+from gossamer.state import CrawlState, ShardState
 
 
 class QueueStore(Protocol):
@@ -111,31 +111,19 @@ class HostStore(Protocol):
         ...
 
 
-class EvidenceStore(Protocol):
-    """What was learned about hosts, and what decisions rest on."""
+class RecordStore(Protocol):
+    """Tables of records that every ledger stores alike: see `core/tables`."""
 
-    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
-        """Return the evidence of all hosts that have any."""
+    def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
+        """Return a record by its key."""
         ...
 
-    def put_evidence(self, evidence: HostEvidence) -> None:
-        """Store the evidence of a host."""
+    def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
+        """Return all records of a table, in no particular order."""
         ...
 
-    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
-        """Return all quarantines, the released ones too."""
-        ...
-
-    def put_quarantine(self, quarantine: Quarantine) -> None:
-        """Store a quarantine; one per host and pattern."""
-        ...
-
-    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
-        """Return the domains elsewhere whose robots.txt lists a sitemap: those that it may speak for."""
-        ...
-
-    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
-        """Store the domains that a sitemap may speak for."""
+    def put_record(self, table: RecordTable[Record], record: Record) -> None:
+        """Store a record, as it is at this moment, in place of the one with its key."""
         ...
 
 
@@ -159,7 +147,7 @@ class StateStore(Protocol):
         ...
 
 
-class FrontierStore(QueueStore, HostStore, EvidenceStore, StateStore, Protocol):
+class FrontierStore(QueueStore, HostStore, RecordStore, StateStore, Protocol):
     """All that the engine needs of a ledger, but for contents and signatures."""
 
     def take_shard(self, shard: int) -> None:

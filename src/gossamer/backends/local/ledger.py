@@ -22,8 +22,8 @@ from gossamer.backends.local.swapped_out import SwappedOut
 from gossamer.core import rows
 from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.identity import domain_id, host_id, shard_of, shard_range
-from gossamer.core.novelty import Quarantine
 from gossamer.core.rows import encode
+from gossamer.core.tables import Record, RecordTable
 from gossamer.errors import CorruptFolderError, UsageError
 from gossamer.records import (
     Change,
@@ -40,9 +40,9 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState
+from gossamer.state import CrawlState, ShardState
 
-_GROUPS = {"queue": 8, "robots": 8, "quarantines": 8, "swapped_out": 2, "changes": 2}  # bytes of a key, by table
+_GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2}  # bytes of a key, by table
 _APPENDED = frozenset({"signatures"})
 _ALL = 1 << 30
 _COUNTED = ("urls", "contents", "changes", "signatures")
@@ -231,10 +231,10 @@ class LocalLedger:
         """Return the greatest `next_seq` of all shards."""
         return self._shards.next_seq
 
-    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
-        """Return the domains elsewhere whose robots.txt lists a sitemap."""
-        value = self._store.get("submitters", sitemap)
-        return () if value is None else rows.decode_names(value)
+    def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
+        """Return a record by its key."""
+        value = self._store.get(table.name, key)
+        return None if value is None else table.decode(value)
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -292,17 +292,9 @@ class LocalLedger:
         """Store robots.txt of an origin."""
         self._store.put("robots", rows.robots_key(record.origin), encode(record))
 
-    def put_evidence(self, evidence: HostEvidence) -> None:
-        """Store the evidence of a host."""
-        self._store.put("evidence", host_id(evidence.host), encode(evidence))
-
-    def put_quarantine(self, quarantine: Quarantine) -> None:
-        """Store a quarantine."""
-        self._store.put("quarantines", rows.quarantine_key(quarantine), encode(quarantine))
-
-    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
-        """Store the domains that a sitemap may speak for."""
-        self._store.put("submitters", sitemap, encode(domains))
+    def put_record(self, table: RecordTable[Record], record: Record) -> None:
+        """Store a record, as it is at this moment."""
+        self._store.put(table.name, table.key(record), encode(record))
 
     def swap_out(self, name: str, until: float) -> None:
         """Record that a host is out of memory until a time."""
@@ -403,13 +395,16 @@ class LocalLedger:
             if key not in fresh:
                 yield rows.decode_domain(value)
 
-    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
-        """Return the evidence of all hosts that have any."""
-        yield from map(rows.decode_evidence, self._current("evidence", shard))
-
-    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
-        """Return all quarantines, the released ones too."""
-        yield from map(rows.decode_quarantine, self._current("quarantines", shard))
+    def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
+        """Return all records of a table, with those that are not committed."""
+        changed = set(self._store.changed_keys(table.name))
+        for key in changed:
+            value = self._store.get(table.name, key)
+            if value is not None and shard in (None, shard_of(key)):
+                yield table.decode(value)
+        for key, value in self._committed(table.name, shard):
+            if key not in changed:
+                yield table.decode(value)
 
     def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the committed catalog, or a host's part of it, in order of id."""
@@ -419,14 +414,3 @@ class LocalLedger:
     def _committed(self, table: str, shard: int | None) -> Iterator[tuple[bytes, bytes]]:
         start, end = (b"", None) if shard is None else shard_range(shard)
         return self._store.committed(table, b"", start, end)
-
-    def _current(self, table: str, shard: int | None) -> Iterator[bytes]:
-        """Yield the values of a table, with what is not committed."""
-        changed = set(self._store.changed_keys(table))
-        for key in changed:
-            value = self._store.get(table, key)
-            if value is not None and shard in (None, shard_of(key)):
-                yield value
-        for key, value in self._committed(table, shard):
-            if key not in changed:
-                yield value

@@ -18,7 +18,7 @@ from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.dedup.index import NearIndex, index_of
 from gossamer.core.identity import domain_id, shard_of, shard_prefix
 from gossamer.core.identity import host_id as id_of_host
-from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import Record, RecordTable
 from gossamer.core.url import host_of
 from gossamer.ports import Row
 from gossamer.records import (
@@ -36,7 +36,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState
+from gossamer.state import CrawlState, ShardState
 
 
 class MemoryLedger:
@@ -209,31 +209,20 @@ class MemoryLedger:
         """Return how many hosts are swapped out, and when the first is due."""
         return len(self._due), self._due[0][0] / 1e6 if self._due else float("inf")
 
-    # -- evidence ---------------------------------------------------------------------------------
+    # -- records ----------------------------------------------------------------------------------
 
-    def evidence(self, shard: int | None = None) -> Iterator[HostEvidence]:
-        """Return the evidence of all hosts that have any."""
-        return iter(self._of_shard("evidence", shard))
+    def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
+        """Return a record by its key."""
+        value = self._tables[table.name].get(key)
+        return None if value is None else table.decode(value)
 
-    def put_evidence(self, evidence: HostEvidence) -> None:
-        """Store the evidence of a host."""
-        self._put("evidence", id_of_host(evidence.host), evidence)
+    def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
+        """Return all records of a table."""
+        return map(table.decode, self._of_shard(table.name, shard))
 
-    def quarantines(self, shard: int | None = None) -> Iterator[Quarantine]:
-        """Return all quarantines, the released ones too."""
-        return (replace(each) for each in self._of_shard("quarantines", shard))
-
-    def put_quarantine(self, quarantine: Quarantine) -> None:
-        """Store a quarantine."""
-        self._put("quarantines", rows.quarantine_key(quarantine), replace(quarantine))
-
-    def submitters(self, sitemap: UrlId) -> tuple[str, ...]:
-        """Return the domains elsewhere whose robots.txt lists a sitemap."""
-        return tuple(self._tables["submitters"].get(sitemap, ()))
-
-    def put_submitters(self, sitemap: UrlId, domains: Sequence[str]) -> None:
-        """Store the domains that a sitemap may speak for."""
-        self._put("submitters", sitemap, tuple(domains))
+    def put_record(self, table: RecordTable[Record], record: Record) -> None:
+        """Store a record, as it is at this moment."""
+        self._put(table.name, table.key(record), rows.encode(record))
 
     # -- contents and signatures ------------------------------------------------------------------
 
