@@ -21,6 +21,7 @@ from gossamer.settings.model import Option, PaceSetting, Settings, options
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
+STORES = ("warc", "files")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # Not settings of a crawl, but names of ours in the environment.
 _OTHER_VARIABLES = frozenset(
@@ -171,8 +172,10 @@ def _check(settings: Settings) -> None:
     if settings.dns and not _is_address_and_port(settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; right would be 127.0.0.1:53")
     for store in settings.store:
-        if store not in ("warc", "files"):
-            raise UsageError(f"store = {store!r}: not a store that this program has; right would be warc or files")
+        if store not in STORES:
+            raise UsageError(
+                f"store = {store!r}: not a store that this program has; right would be {' or '.join(STORES)}"
+            )
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
 
