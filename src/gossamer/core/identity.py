@@ -29,6 +29,7 @@ SHARD_PREFIX_BYTES = 2  # 12 bits and 4 zeros
 _NAME_BITS = 64 - SHARD_BITS
 _NAME_MASK = (1 << _NAME_BITS) - 1
 _PREFIX_SHIFT = 8 * SHARD_PREFIX_BYTES - SHARD_BITS
+_PREFIXES = tuple((shard << _PREFIX_SHIFT).to_bytes(SHARD_PREFIX_BYTES, "big") for shard in range(SHARD_COUNT))
 
 
 def shard_of_domain(domain: str) -> int:
@@ -43,7 +44,7 @@ def shard_of(key: bytes) -> int:
 
 def shard_prefix(shard: int) -> bytes:
     """Return the first bytes of the keys of a table that has no id in front."""
-    return (shard << _PREFIX_SHIFT).to_bytes(SHARD_PREFIX_BYTES, "big")
+    return _PREFIXES[shard]
 
 
 def shard_range(shard: int) -> tuple[bytes, bytes | None]:

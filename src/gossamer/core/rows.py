@@ -69,6 +69,7 @@ _PRIORITY_OFFSET = 1 << 31
 _MIN_PRIORITY = -_PRIORITY_OFFSET
 _KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
 _pack_position = Layout(">IQ").pack
+_pack_number = Layout(">Q").pack
 
 encode = msgspec.msgpack.Encoder().encode
 decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
@@ -119,7 +120,7 @@ def due_us_of(key: bytes) -> int:
 
 def change_key(shard: int, number: int) -> bytes:
     """Return the key of an entry of the change feed."""
-    return shard_prefix(shard) + number.to_bytes(8, "big")
+    return shard_prefix(shard) + _pack_number(number)
 
 
 def encode_change(url_id: UrlId, kind: ChangeKind) -> bytes:

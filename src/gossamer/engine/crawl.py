@@ -284,9 +284,9 @@ class Crawl:
         if result.outcome is _REDIRECT:
             _judge_redirect(order, result)
         effects = self.frontier.complete(result, now)
-        ledger = self._ledger
+        ledger, totals = self._ledger, self.state.totals
         if result.outcome is not _WORKER_LOST:
-            self.totals.count_fetch(order.kind, result)
+            totals.count_fetch(order.kind, result)
         if order.kind is _PAGE:
             self._evidence.record_size(effects.hosts[0], result)
         for record in effects.hosts:
@@ -298,7 +298,7 @@ class Crawl:
         if effects.url is None:
             self._robots.record(order, result, effects, now)
         elif effects.retry is not None:
-            self.totals.retries += result.outcome is not _WORKER_LOST
+            totals.retries += result.outcome is not _WORKER_LOST
             self._pages.record_retry(order, effects.url, result, effects.retry, now)
         else:
             self._pages.record(order, effects.url, result, effects, now)
@@ -313,7 +313,7 @@ class Crawl:
         self._ledger.put_domain(record)
 
     def _count_page(self, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
-        totals = self.totals
+        totals = self.state.totals
         if not effects.is_page:
             totals.dead += effects.state is UrlState.DEAD
             # A redirect's target counts for itself by now, be it of the same domain or not.

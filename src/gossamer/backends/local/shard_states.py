@@ -57,10 +57,10 @@ class ShardStates:
     def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
         """Append to the change feed."""
         shard = shard_of(url_id)
-        self.last_change += 1
-        self.of(shard).last_change = self.last_change
+        number = self.last_change = self.last_change + 1
+        self.of(shard).last_change = number
         self._changed.add(shard)
-        self._store.put("changes", change_key(shard, self.last_change), encode_change(url_id, kind))
+        self._store.put("changes", change_key(shard, number), encode_change(url_id, kind))
 
     def seal(self) -> None:
         """Put what has changed among the store's changes."""
