@@ -26,7 +26,7 @@ from time import thread_time
 import msgspec
 import uvloop
 
-from gossamer.assembly import Assembly
+from gossamer.assembly import build_session
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.collector import leave_old_objects_alone
 from gossamer.engine.crawl import Crawl
@@ -105,13 +105,19 @@ class PlayedChannel(ProcessChannel):
         return None
 
 
-class PlayedAssembly(Assembly):
-    """A crawl whose workers answer from the record."""
+class PlayedWorkers:
+    """Workers that answer from the record."""
 
-    recorded: Recorded
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
 
-    def _open_channel(self, number: int, listener: HubListener) -> Channel:
-        return PlayedChannel(number, listener, self.recorded)
+    def open_channel(self, number: int, listener: HubListener) -> Channel:
+        """Return a channel to a worker."""
+        return PlayedChannel(number, listener, self._recorded)
+
+    def rescue(self, number: int) -> list[Result]:
+        """Return nothing: these workers do not die."""
+        return []
 
 
 def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
@@ -125,9 +131,9 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
 
     Crawl.complete = recording  # type: ignore[method-assign]
     try:
-        assembly = Assembly(msgspec.structs.replace(settings, workers=1), CrawlFolder(out), seeds)
-        assembly.open()
-        uvloop.run(assembly.run(shows_progress=False))
+        session = build_session(msgspec.structs.replace(settings, workers=1), CrawlFolder(out), seeds)
+        session.open()
+        uvloop.run(session.run())
     finally:
         Crawl.complete = complete  # type: ignore[method-assign]
     return recorded
@@ -135,11 +141,10 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
 
 def play(settings: Settings, seeds: list[Seed], out: Path, recorded: Recorded) -> float:
     """Crawl from the record; return CPU microseconds a page."""
-    assembly = PlayedAssembly(settings, CrawlFolder(out), seeds)
-    assembly.recorded = recorded
-    assembly.open()
+    session = build_session(settings, CrawlFolder(out), seeds, workers=PlayedWorkers(recorded))
+    session.open()
     recorded.worker_s = 0.0
-    summary = uvloop.run(assembly.run(shows_progress=False))
+    summary = uvloop.run(session.run())
     return 1e6 * (summary.crawl_cpu_seconds - recorded.worker_s) / summary.pages
 
 

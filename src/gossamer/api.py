@@ -20,9 +20,8 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-from gossamer.assembly import Assembly
+from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.intake import FoundLink, LinkHooks
 from gossamer.errors import GossamerError, UsageError
 from gossamer.handover.documents import DocumentMaker, PageDocument
@@ -30,6 +29,8 @@ from gossamer.handover.stored import StoredPage, StoredPages
 from gossamer.parse.article import Article
 from gossamer.ports import Ledger
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
+from gossamer.runtime.control import Pause, Resume, Stop
+from gossamer.runtime.session import Observer, Session
 from gossamer.settings.load import check_names, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
@@ -39,25 +40,25 @@ __all__ = ["Crawling", "FoundLink", "Page", "crawl"]
 
 MAX_WAITING = 256
 FEW_WAITING = 64
+_READER = "reader"  # who pauses a crawl whose pages are not read as fast as they arrive
 
 
 class _Books:
     """The books of a crawl while it runs, and when it has ended: its pages may still be asked for what they hold."""
 
-    def __init__(self, folder: CrawlFolder, settings: Settings, live: LocalLedger) -> None:
+    def __init__(self, folder: CrawlFolder, settings: Settings, session: Session) -> None:
         self.folder = folder
         self.settings = settings
-        self._live = live
-        self._closed: LocalLedger | None = None
+        self._session = session
+        self._reader: Ledger | None = None
 
     @property
     def ledger(self) -> Ledger:
-        if self._live.is_open:
-            return self._live
-        if self._closed is None:
-            self._closed = LocalLedger(self.folder.state, is_readonly=True)
-            self._closed.open()
-        return self._closed
+        if self._session.is_open:
+            return self._session.ledger
+        if self._reader is None:
+            self._reader = open_ledger(self.folder, is_readonly=True)
+        return self._reader
 
 
 class Page:
@@ -174,9 +175,9 @@ class Crawling:
         self.out = folder.path
         self.summary: Summary | None = None  # once it has ended
         self._hooks = hooks
-        self._assembly = Assembly(settings, folder, seeds, self._link_hooks())
-        self._assembly.on_page = self._arrived
-        books = _Books(folder, settings, self._assembly.ledger)
+        observer = Observer(on_page=self._arrived)
+        self._session = build_session(settings, folder, seeds, hooks=self._link_hooks(), observer=observer)
+        books = _Books(folder, settings, self._session)
         self._pages = StoredPages(books)
         self._maker = DocumentMaker(books, self._pages)
         self._waiting: deque[Page] = deque()
@@ -187,8 +188,8 @@ class Crawling:
         self._run: asyncio.Task[Summary] | None = None
 
     async def __aenter__(self) -> Self:
-        self._assembly.open()
-        self._run = asyncio.create_task(self._assembly.run(shows_progress=False, is_guest=True))
+        self._session.open()
+        self._run = asyncio.create_task(self._session.run(is_guest=True))
         self._run.add_done_callback(lambda _: self._wakes.set())
         return self
 
@@ -196,12 +197,12 @@ class Crawling:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_iterated = False
-        self._assembly.stop("stopped")
+        self._session.submit(Stop("stopped"))
         await self._end()
 
     def stop(self) -> None:
         """Stop cleanly: requests under way may end, and what is done is handed over."""
-        self._assembly.stop("stopped")
+        self._session.submit(Stop("stopped"))
 
     async def finish(self) -> Summary:
         """Let the crawl run to its end without iterating; return its summary."""
@@ -244,7 +245,7 @@ class Crawling:
     def _arrived(self, order: Order, result: Result) -> None:
         if order.kind is not OrderKind.PAGE or result.outcome is not Outcome.OK:
             return
-        row = self._assembly.ledger.look_up(order.url_id)
+        row = self._session.ledger.look_up(order.url_id)
         if row is None or row.source is Source.PROBE:
             return
         page = Page(order, row, self._pages, self._maker)
@@ -258,7 +259,7 @@ class Crawling:
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held
-        self._assembly.hold(is_held)
+        self._session.submit(Pause(_READER) if is_held else Resume(_READER))
 
     # -- hooks ------------------------------------------------------------------------------------
 
@@ -277,5 +278,5 @@ class Crawling:
             return hook(about)
         except Exception as error:  # a user's code may raise anything
             self._failure = error
-            self._assembly.stop("hook_failed")
+            self._session.submit(Stop("hook_failed"))
             return instead

@@ -133,6 +133,9 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     errors: int = 0
     unique_domains: int = 0
     frontier_size: int = 0
+    # a stored record that recovery could not place
+    file: str = ""
+    offset: int = 0
 
 
 def outcome_of(event: Event) -> str:

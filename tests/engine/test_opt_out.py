@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gossamer.core.url import link_to
 from gossamer.events import EventName
 from gossamer.records import Outcome, UrlState
-from gossamer.runtime.opt_out import OptOutList, name_in
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 
 
@@ -47,20 +44,3 @@ def test_who_comes_back_is_crawled_again() -> None:
     crawl.add_seeds([link_to("http://h0.test/2")], driver.now)
     assert driver.run() == "exhausted"
     assert [request.url for request in driver.requests] == ["http://h0.test/robots.txt", "http://h0.test/2"]
-
-
-def test_the_list_is_read_when_it_changes(tmp_path: Path) -> None:
-    path = tmp_path / "blocked.txt"
-    names = OptOutList(path, ["Fixed.test"])
-    assert names.changed(0.0) == {"fixed.test"}
-    assert names.changed(5.0) is None
-    path.write_text("# who wrote to us\nA.test   # since May\nhttps://b.test/page\n*.c.test\n\n:::\n", "utf-8")
-    assert names.changed(5.5) is None, "looked at once a second"
-    assert names.changed(6.0) == {"fixed.test", "a.test", "b.test", "c.test"}
-    path.unlink()
-    assert names.changed(7.0) == {"fixed.test"}
-
-
-def test_a_name_is_brought_to_its_canonical_form() -> None:
-    assert name_in("  BÜCHER.example # x") == "xn--bcher-kva.example"
-    assert name_in("# nothing") == ""

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
-from gossamer.assembly import Assembly
+from gossamer.assembly import build_session
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.main import main
@@ -48,11 +48,10 @@ class Crawled(msgspec.Struct):
 def crawl(web: RunningWeb, out: Path, **settings: Any) -> Crawled:
     """Crawl a web into a folder."""
     values = {"dns": web.dns_address, "allow_network": ("127.0.0.0/8",), "politeness_ms": 20, "max_wait": 5, **settings}
-    assembly = Assembly(
-        completed(merged(("test", values)), has_domain_list=False), CrawlFolder(out), seeds_from(web.seeds())
-    )
-    assembly.open()
-    return Crawled(out, uvloop.run(assembly.run(shows_progress=False)))
+    chosen = completed(merged(("test", values)), has_domain_list=False)
+    session = build_session(chosen, CrawlFolder(out), seeds_from(web.seeds()))
+    session.open()
+    return Crawled(out, uvloop.run(session.run()))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gossamer.runtime.vitals import StallProbe, _container_limits, machine_bytes, private_bytes
+from gossamer.runtime.vitals import MemoryWatch, StallProbe, _container_limits, machine_bytes, private_bytes
 
 
 def test_private_memory_grows_with_what_is_written_to() -> None:
@@ -29,10 +29,9 @@ def test_private_memory_of_another_process() -> None:
 def test_the_probe_counts_the_workers_too() -> None:
     async def main() -> None:
         told: list[int] = []
-        probe = StallProbe()
         with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
             alone = private_bytes()
-            probe.watch_memory(lambda: [worker.pid], told.append)
+            probe = StallProbe(memory=MemoryWatch(lambda: [worker.pid], told.append))
             probe.start()
             await asyncio.sleep(0.2)
             probe.stop()

@@ -1,13 +1,14 @@
-"""What did a process that died leave in its archive file, and how is the file closed?
+"""What did a process that died leave in its archive files, and how are they closed?
 
 The archive is the write-ahead log: whole orders beyond the committed length are pages to be
-finished, whatever comes after them is cut off. An order is whole when its response (or
-revisit) record is; a request without one is part of a torn order. After `recover` the file
-ends with a whole order; `seal` gives it its index and its final name. Both may be repeated.
+finished. Only what is torn behind the last of them is cut off. An order is whole if its response
+(or revisit) record is; a request without one is part of a torn order. After `recover` a file
+ends with a whole order; `close_file` gives it its index and its final name. Both may be repeated.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,14 +28,14 @@ class RecoveredTail(Struct, frozen=True):
     start: int
     end: int  # length of the file now
     cut_bytes: int  # what was torn
-    problem: str  # why it was cut, empty where it was not
+    problem: str  # why it was cut; empty if it was not
 
     def records(self) -> Iterator[ArchivedRecord]:
         """Yield the records, warcinfo and requests too, one in memory at a time."""
         return iter(ArchiveReader(self.path, self.start))
 
     def orders(self) -> Iterator[tuple[ArchivedRecord | None, ArchivedRecord]]:
-        """Yield request (None where there is none) and response or revisit of every order."""
+        """Yield request (None if there is none) and response or revisit of every order."""
         request = None
         for record in self.records():
             if record.type == "request":
@@ -65,7 +66,7 @@ def recover(path: Path, committed_length: int) -> RecoveredTail:
 
 
 def seal(open_path: Path, index_folder: Path) -> Path | None:
-    """Index a file that nobody writes any more and give it its final name; remove it if it holds nothing."""
+    """Index a file that nobody writes any more and give it its final name; remove it if it is empty."""
     if open_path.stat().st_size == 0:
         open_path.unlink()
         return None
@@ -80,3 +81,56 @@ def seal(open_path: Path, index_folder: Path) -> Path | None:
     open_path.rename(sealed)
     sync_folder(sealed.parent)
     return sealed
+
+
+def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Path, int]]:
+    """Return the files that are open or longer than what was committed, with the committed length."""
+    found = []
+    for path in sorted(archive.glob("*.warc.gz*")):
+        name = path.name.removesuffix(".open")
+        end = committed.get(name, 0)
+        if path.suffix == ".open" or name not in committed or path.stat().st_size > end:
+            found.append((path, end))
+    return found
+
+
+def mend_parts(archive: Path, index_folder: Path) -> None:
+    """Rebuild the indexes that name more than their archive files hold: a power cut has shortened those."""
+    for part in sorted(index_folder.glob("parts/*.cdxj")):
+        path = archive / part.name.removesuffix(".cdxj")
+        size = path.stat().st_size if path.exists() else 0
+        if _indexed_end(part) > size:
+            lines = index_file(path) if size else []
+            if lines:
+                write_index(part, lines)
+            else:
+                part.unlink()
+                path.unlink(missing_ok=True)
+
+
+def _indexed_end(part: Path) -> int:
+    """Return the end of the last capture that an index names."""
+    end = 0
+    with part.open("rb") as lines:
+        for line in lines:
+            capture = json.loads(line.split(b" ", 2)[2])
+            end = max(end, int(capture["offset"]) + int(capture["length"]))
+    return end
+
+
+def close_file(path: Path, index_folder: Path) -> int:
+    """Give a file that nobody writes any more its index and its final name; return its length.
+
+    A file without a single capture is removed, with its index.
+    """
+    lines = index_file(path)
+    if not lines:
+        path.unlink()
+        part_path(index_folder, path.name.removesuffix(".open")).unlink(missing_ok=True)
+        return 0
+    length = path.stat().st_size
+    if path.suffix == ".open":
+        seal(path, index_folder)
+    else:
+        write_index(part_path(index_folder, path.name), lines)
+    return length

@@ -108,16 +108,16 @@ def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Ma
 def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: bool) -> Figures:
     import uvloop
 
-    from gossamer.assembly import Assembly
+    from gossamer.assembly import build_session
     from gossamer.backends.local.folder import CrawlFolder
 
     leave_old_objects_alone()
     clock = StageClock() if with_stages else None
     start_cpu_s = vitals.cpu_seconds()
     with installed(clock) if clock is not None else nullcontext():
-        assembly = Assembly(settings, CrawlFolder(out), seeds)
-        assembly.open()
-        summary = uvloop.run(assembly.run(shows_progress=False))
+        session = build_session(settings, CrawlFolder(out), seeds)
+        session.open()
+        summary = uvloop.run(session.run())
     hub_cpu_s = vitals.cpu_seconds() - start_cpu_s
     stages = profile(clock, hub_cpu_s, summary.pages) if clock is not None else None
     return _figures(summary, settings.workers, hub_cpu_s, start_cpu_s, stages)

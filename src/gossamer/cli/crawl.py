@@ -7,7 +7,6 @@ import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,9 +22,6 @@ from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
-
-if TYPE_CHECKING:
-    from gossamer.assembly import Assembly
 
 STATUS_STOPPED = 11
 
@@ -98,21 +94,19 @@ def start(
     gc.disable()  # modules are no garbage: 15 ms of CPU
     import uvloop
 
-    from gossamer.assembly import Assembly
+    from gossamer.assembly import build_session
+    from gossamer.runtime.session import Observer
 
     leave_old_objects_alone()
     gc.enable()
-    assembly = Assembly(settings, folder, seeds)
-    assembly.retries = retries
-    if arguments.debug:
-        assembly.on_page = print_page
-    assembly.on_event = _EventPrinter(arguments.verbose, assembly)
-    assembly.open()
+    observer = Observer(print_page if arguments.debug else None, _EventPrinter(arguments.verbose))
+    session = build_session(settings, folder, seeds, retries=retries, observer=observer)
+    session.open()
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
-    summary = uvloop.run(assembly.run(shows_progress=shows_progress and not arguments.debug))
+    summary = uvloop.run(session.run(shows_progress=shows_progress and not arguments.debug))
     _print_end(summary, folder, as_json=arguments.json)
     if _is_fruitless(summary):
-        reason = assembly.first_failure() or f"'{program()} retry {folder.path} --list' tells why"
+        reason = session.first_failure() or f"'{program()} retry {folder.path} --list' tells why"
         print(f"gossamer crawl: no page could be fetched: {reason}", file=sys.stderr)
     return exit_status(summary)
 
@@ -165,7 +159,7 @@ def print_page(order: Order, result: Result) -> None:
 
 
 class _EventPrinter:
-    """Prints events for people: the first trouble, errors and refusals, or everything."""
+    """Prints events for people: only the first trouble, errors and refusals, or everything."""
 
     _NOTABLE = frozenset(
         {
@@ -179,26 +173,24 @@ class _EventPrinter:
         | {EventName.ROBOTS_UNREACHABLE, EventName.RECOVERED}
     )
 
-    def __init__(self, level: int, assembly: Assembly) -> None:
+    def __init__(self, level: int) -> None:
         self._level = level
-        self._assembly = assembly
-        self._is_quiet = level == 0
         self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
-    def __call__(self, event: Event) -> None:
-        if self._is_quiet:
-            self._tell_first_trouble(event)
-        elif self._level > 1 or event.event in self._NOTABLE:
+    def __call__(self, event: Event) -> bool:
+        """Print an event if it is wanted; return whether more are."""
+        if self._level == 0:
+            return self._print_first_trouble(event)
+        if self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
             line = f"{event.event}{status} {what} {printable(event.reason)}".rstrip()
             print(self._clear + line, file=sys.stderr)
+        return True
 
-    def _tell_first_trouble(self, event: Event) -> None:
-        """Say why nothing happens, where the very first host has to be waited for."""
-        if event.event is EventName.FETCH_OK:
-            self._assembly.on_event = None  # nothing more to say: a call an event is saved
-        elif event.event is EventName.HOST_PARKED:
-            self._assembly.on_event = None
-            told = f"{event.host}: {printable(event.reason)}; asked again in {event.wait_s:.0f} s"
-            print(self._clear + told, file=sys.stderr)
+    def _print_first_trouble(self, event: Event) -> bool:
+        """Say why nothing happens if the very first host has to be waited for; return whether more events matter."""
+        if event.event is EventName.HOST_PARKED:
+            line = f"{event.host}: {printable(event.reason)}; asked again in {event.wait_s:.0f} s"
+            print(self._clear + line, file=sys.stderr)
+        return event.event not in (EventName.HOST_PARKED, EventName.FETCH_OK)

@@ -114,12 +114,11 @@ def _check_disk() -> tuple[bool, str]:
 
 
 def _check_ledger() -> tuple[bool, str]:
-    from gossamer.backends.local.ledger import LocalLedger
+    from gossamer.assembly import open_ledger
     from gossamer.state import CrawlState
 
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".gossamer-doctor-") as folder:
-        ledger = LocalLedger(Path(folder))
-        ledger.open()
+        ledger = open_ledger(Path(folder), is_readonly=False)
         ledger.put_crawl_state(CrawlState())
         ledger.close()
     return True, "a synced commit works in this folder"

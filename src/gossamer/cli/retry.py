@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.core.url import host_of
+from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlRecord, UrlState
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = CrawlFolder(arguments.dir)
     folder.require_crawl()
     if arguments.list:
-        return _list(folder, arguments)
+        return _list(arguments)
     settings = settings_for_known(folder.settings_path, given(arguments))
     return start(settings, folder, [], arguments, retries=lambda row: _is_wanted(row, arguments))
 
@@ -54,18 +54,14 @@ def _is_wanted(row: UrlRecord, arguments: argparse.Namespace) -> bool:
     return not arguments.host or host_of(row.url) in arguments.host
 
 
-def _list(folder: CrawlFolder, arguments: argparse.Namespace) -> int:
-    ledger = LocalLedger(folder.state, is_readonly=True)
-    ledger.open()
+def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
-    try:
-        for _, row in ledger.urls():
+    with CrawlReader(arguments.dir) as crawl:
+        for _, row in crawl.ledger.urls():
             if row.state is UrlState.DEAD and _is_wanted(row, arguments):
                 outcomes[row.outcome] += 1
                 status = f" {row.status}" if row.status else ""
                 print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
-    finally:
-        ledger.close()
     told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
     print(f"{outcomes.total()} dead letters: {told}" if outcomes else "no dead letters", file=sys.stderr)
     return 0

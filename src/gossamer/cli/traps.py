@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
+from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
 
@@ -30,12 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder.require_crawl()
     if arguments.release is not None:
         return _release(folder, arguments.release)
-    ledger = LocalLedger(folder.state, is_readonly=True)
-    ledger.open()
-    try:
-        quarantines = list(ledger.records(QUARANTINES))
-    finally:
-        ledger.close()
+    with CrawlReader(arguments.dir) as crawl:
+        quarantines = list(crawl.ledger.records(QUARANTINES))
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)
     held = sum(not each.is_released for each in quarantines)
@@ -57,15 +54,13 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
 
 
 def _release(folder: CrawlFolder, name: str) -> int:
+    from gossamer.assembly import open_ledger
+
     folder.take()
     try:
-        ledger = LocalLedger(folder.state)
-        ledger.open()
-        try:
+        with closing(open_ledger(folder, is_readonly=False)) as ledger:
             released = release_quarantine(ledger, name)
             ledger.commit()
-        finally:
-            ledger.close()
     finally:
         folder.release()
     if released is None:

@@ -97,6 +97,11 @@ class AddressPolicy:
         self._opened.add(ip_address(address.strip("[]")))
         self._verdicts.clear()
 
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """The single addresses that are allowed, in order."""
+        return tuple(sorted(map(str, self._opened)))
+
     def refusal(self, address: str) -> str | None:
         """Return why this address may not be connected to, naming its range, or None where it may."""
         try:

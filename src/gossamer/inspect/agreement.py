@@ -28,6 +28,7 @@ from gossamer.inspect.agreement_books import check_books
 from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, UrlRecord
+from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
 MAX_PROBLEMS = 1000  # listed; further ones are only counted
 _MAX_STRAYS = 10_000
@@ -76,6 +77,7 @@ class _Captures:
     """What the pass over the archive has found."""
 
     own: int = 0  # captures that their row points to
+    unplaced: int = 0  # captures that recovery left where they are, since it could not place them
     extra: int = 0  # further 200 answers of URLs visited more than once
     strays: list[_Stray] = field(default_factory=list)
     stray_count: int = 0
@@ -99,6 +101,7 @@ class _Check:
         self._ends = ledger.archive_ends()
         self._index = IndexFiles(folder.index)
         self._captures = _Captures()
+        self._unplaced = unplaced_records(folder.events)
         self.found = Agreement()
 
     def run(self) -> None:
@@ -110,6 +113,10 @@ class _Check:
         self._check_missing_files({final_name(path) for path in paths})
         self._index.blame_strangers(self.found.blame)
         self._settle_strays()
+        if self._captures.unplaced:
+            self.found.notes.append(
+                f"{self._captures.unplaced} captures that recovery could not place are in archive and index only"
+            )
         books = check_books(self._ledger, self.found.blame, is_running=self._is_running)
         self.found.rows, self.found.queued, self.found.hosts = books.rows, books.queued, books.hosts
         if self._is_running:
@@ -180,6 +187,9 @@ class _Check:
             self._captures.own += 1
             if target_uri(row.url) != record.target:
                 self.found.blame(where, f"holds {record.target}, but the catalog says {row.url}")
+        elif UnplacedRecord(name, record.offset) in self._unplaced:
+            self._captures.unplaced += 1
+            return  # a revisit among them refers to what is lost
         elif path_of(url) == "/robots.txt":
             self._record_robots_target(url, location)
         elif row is None or (status == 200 and row.visits <= 1):

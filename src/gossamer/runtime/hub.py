@@ -1,48 +1,63 @@
 """The one place that schedules and that writes the ledger.
 
 The hub joins the engine to the world: orders go to the workers, results come back, names
-are looked up, and about once a second (or every 2,000 pages) everything that happened is
-committed: archives synced first, then one ledger transaction, in threads, so that the
-event loop never waits for a disk. Only one commit is under way at a time.
+are looked up, and about once per second (or every 2,000 pages) everything that happened is
+committed: archives are synced first, then one ledger transaction is written, in threads, so
+that the event loop never waits for a disk. Only one commit is under way at a time.
 
-A stop (a signal, a limit) makes no new orders, lets requests run for 5 s at most, gives
-the rest back to the queue, and commits.
+Everything that others want of a running crawl arrives as a command (`runtime/control`). A
+turn of the hub (`_pump`) applies the commands in their order, then makes orders. A stop
+(a signal, a limit) makes no new orders, lets requests run for 5 s at most, gives the rest back
+to the queue, and commits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from typing import Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from gossamer.core.politeness import is_refusal
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
-from gossamer.fetch.dns import Resolution, Resolver
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.figures import RunState
 from gossamer.ports import CommitLog
-from gossamer.records import Order, Outcome, Result
-from gossamer.runtime import vitals
-from gossamer.runtime.channel import Channel, OpenChannel
-from gossamer.runtime.opt_out import OptOutList
-from gossamer.telemetry.event_log import EventLog
+from gossamer.records import Order, Result
+from gossamer.runtime import control, vitals
+from gossamer.runtime.addresses import AddressAnswer, AddressSource
+from gossamer.runtime.messages import Report
+from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
 COMMIT_INTERVAL_S = 1.0
-COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in lots of 500
+COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in batches of 500
 GRACE_S = 5.0
-ORDERS_PER_TURN = 32  # then the loop looks after its sockets
+ORDERS_PER_TURN = 32  # then the loop attends to its sockets
+MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20
-_SMALL_LOAD = 16  # orders that are too few to be moved to another worker
-
-Rescue = Callable[[int], Iterable[Result]]  # what a dead worker had archived but not reported
 
 
-class HubRules(Struct, frozen=True):
-    """Numbers of the hub."""
+class FlushedLog(Protocol):
+    """An event log, as far as a commit concerns it."""
+
+    def flush(self) -> None:
+        """Write the events so far."""
+        ...
+
+
+class HubBooks(Struct, frozen=True):
+    """What a commit makes durable, besides the archive."""
+
+    ledger: CommitLog
+    events: FlushedLog
+
+
+class HubLimits(Struct, frozen=True):
+    """Numbers of the hub. All but `workers` can be changed while it runs (`control.ChangeLimits`)."""
 
     workers: int = 1
     connections: int = 256
@@ -52,7 +67,7 @@ class HubRules(Struct, frozen=True):
 
 @dataclass(slots=True)
 class HubStats:
-    """What the hub measured of itself."""
+    """What the hub measured of itself and of its workers."""
 
     commits: int = 0
     commit_s: list[float] = field(default_factory=list)
@@ -60,81 +75,79 @@ class HubStats:
     worker_cpu_s: float = 0.0
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_private_bytes: int = 0
-    stall_p99_ms: float = 0.0  # of the process whose loop was held longest
-    core_wait_p99_ms: float = 0.0  # of the process that waited longest
+    worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
+    worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
+
+    def add_report(self, report: Report) -> None:
+        """Add what a worker reported at its end."""
+        self.worker_cpu_s += report.cpu_seconds
+        self.worker_private_bytes += report.peak_private_bytes
+        self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
+        self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
+
+
+OnResult = Callable[[Order, Result], None]
 
 
 class Hub:
-    """Runs one crawl on this machine."""
+    """Runs one crawl on this machine, once."""
 
     def __init__(
         self,
-        rules: HubRules,
+        limits: HubLimits,
         *,
         crawl: Crawl,
-        ledger: CommitLog,
-        resolver: Resolver,
-        policy: AddressPolicy,
-        events: EventLog,
-        open_channel: OpenChannel,
-        rescue: Rescue,
+        books: HubBooks,
+        workers: WorkerSource,
+        addresses: AddressSource,
         now: Callable[[], float],
+        on_result: OnResult | None = None,
     ) -> None:
-        self._rules = rules
+        self._limits = limits
         self._crawl = crawl
-        self._ledger = ledger
-        self._resolver = resolver
-        self._policy = policy
-        self._events = events
-        self._open_channel = open_channel
-        self._rescue = rescue
+        self._books = books
+        self._pool = WorkerPool(workers)
+        self._addresses = addresses
         self._now = now
-        self._channels: dict[int, Channel] = {}
-        self._numbers: list[int] = []  # of the channels, sorted
-        self._given: dict[int, int] = {}  # order -> worker
-        self._load: dict[int, int] = {}  # worker -> orders out
-        self._next_worker = 0
+        self._observe = on_result  # sees every result after the engine has completed it
+        self._memory_window = crawl.frontier.limits.connections
+        self._commands: deque[control.Command] = deque()
+        self._paused_by: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_pump_planned = False
+        self._is_closing = False
         self._stop_reason = ""
         self._failure: GossamerError | None = None
+        self._started_at = 0.0
         self._pages_at_commit = 0
         self._wants_commit = asyncio.Event()
-        self._drained = asyncio.Event()  # nothing is out any more, and nothing will be
-        self._over: asyncio.Future[str] | None = None
-        self.probe = vitals.StallProbe()
+        self._drained = asyncio.Event()  # no order is out, and none will be
+        self._ended = asyncio.Event()
+        self._end_reason = ""
         self.stats = HubStats()
-        self._is_closing = False
-        self.opt_outs: OptOutList | None = None
-        self.watch: Callable[[Order, Result], None] | None = None  # sees every result when it is in the books
-        self._is_held = False
 
     @property
     def state(self) -> RunState:
         """What the crawl is doing."""
         if self._is_closing or self._stop_reason:
             return RunState.STOPPING
-        return RunState.PAUSED if self._is_held else RunState.RUNNING
+        return RunState.PAUSED if self._paused_by else RunState.RUNNING
 
     # -- the run ----------------------------------------------------------------------------------
 
     async def run(self) -> str:
         """Crawl until it is over or stopped; return why. Everything is committed on return."""
-        loop = asyncio.get_running_loop()
-        self._loop = loop
-        self._over = loop.create_future()
-        if self._stop_reason:
-            self._end(self._stop_reason)
+        self._loop = asyncio.get_running_loop()
         self._started_at = self._now()
-        self.probe.start()
-        for _ in range(self._rules.workers):
-            await self._add_worker()
+        for _ in range(self._limits.workers):
+            await self._pool.add(self)
         cpu_before_s = vitals.cpu_seconds()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._commit_regularly())
             self._plan_pump()
-            why = await self._over
+            await self._ended.wait()
             await self._wind_down()
             self.stats.crawl_cpu_s = vitals.cpu_seconds() - cpu_before_s
             self._is_closing = True
@@ -142,157 +155,168 @@ class Hub:
         await self._close()
         if self._failure is not None:
             raise self._failure
-        return why
+        return self._end_reason
 
-    def stop(self, reason: str) -> None:
-        """Stop cleanly; the first reason counts."""
+    def _stop(self, reason: str) -> None:
+        """Make no more orders; the first reason counts."""
         if not self._stop_reason:
             self._stop_reason = reason
             self._end(reason)
 
-    def hold(self, is_held: bool) -> None:
-        """Hand out no more orders, or go on with it: whoever takes the pages cannot keep up, or can again."""
-        self._is_held = is_held
-        if not is_held:
-            self._plan_pump()
-
     def _end(self, reason: str) -> None:
-        if self._over is not None and not self._over.done():
-            self._over.set_result(reason)
-
-    async def _add_worker(self) -> None:
-        number = self._next_worker
-        self._next_worker += 1
-        channel = self._open_channel(number, self)
-        await channel.open()
-        self._load[number] = 0
-        self._channels[number] = channel  # only now: orders must not overtake its first message
-        self._numbers = sorted(self._channels)
+        if not self._ended.is_set():
+            self._end_reason = reason
+            self._ended.set()
 
     async def _wind_down(self) -> None:
         """Let requests under way end, for a while; give the rest back to the queue."""
         if not self._stop_reason:
             self._stop_reason = "over"
-        if self._given and self._failure is None:
+        if self._pool.has_orders_out and self._failure is None:
             try:
                 await asyncio.wait_for(self._drained.wait(), GRACE_S)
             except TimeoutError:
                 pass
-        for task in self._tasks:
-            task.cancel()
-        self._crawl.give_back(list(self._given), self._now())
-        self._given.clear()
+        if self._tasks:
+            await asyncio.wait(self._tasks)  # a worker that has just been started is closed like the others
+        self._crawl.give_back(self._pool.withdraw(), self._now())
 
     async def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for channel in self._channels.values():
-            try:
-                report = await channel.close()
-            except (GossamerError, OSError) as error:
-                self.on_failure(as_our_error(error))
-                continue
-            if report is not None:
-                self.stats.worker_cpu_s += report.cpu_seconds
-                self.stats.worker_private_bytes += report.peak_private_bytes
-                self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, report.stall_p99_ms)
-                self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, report.core_wait_p99_ms)
-        self.save_state()
+        reports, failures = await self._pool.close()
+        for report in reports:
+            self.stats.add_report(report)
+        for failure in failures:
+            self.on_failure(failure)
+        self._save_state()
         if self._failure is None:
-            self._events.flush()
-            await asyncio.to_thread(self._ledger.commit)
-        self.probe.stop()
-        self.probe.note_memory()
-        self.stats.stall_p99_ms = max(self.stats.stall_p99_ms, self.probe.stall_p99_ms())
-        self.stats.core_wait_p99_ms = max(self.stats.core_wait_p99_ms, self.probe.core_wait_p99_ms())
+            self._books.events.flush()
+            await asyncio.to_thread(self._books.ledger.commit)
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def submit(self, command: control.Command) -> None:
+        """Apply a command in the hub's next turn; without effect after the end."""
+        if self._is_closing:
+            return
+        self._commands.append(command)
+        if self._loop is not None:
+            self._plan_pump()
+
+    def _apply_commands(self, now: float) -> None:
+        while self._commands:
+            self._apply(self._commands.popleft(), now)
+
+    def _apply(self, command: control.Command, now: float) -> None:
+        match command:
+            case control.Stop(reason):
+                self._stop(reason)
+            case control.Pause(by):
+                self._paused_by.add(by)
+            case control.Resume(by):
+                self._paused_by.discard(by)
+            case control.SetOptOuts(names):
+                self._crawl.opt_out(names, now)
+            case control.CommitSoon():
+                self._wants_commit.set()
+            case control.ChangeLimits():
+                self._change_limits(command, now)
+            case control.SetMemoryWindow(connections):
+                self._memory_window = connections
+                self._limit_connections(now)
+
+    def _change_limits(self, wanted: control.ChangeLimits, now: float) -> None:
+        limits = self._limits
+        self._limits = replace(
+            limits,
+            max_time_s=limits.max_time_s if wanted.max_time_s is UNSET else wanted.max_time_s,
+            max_wait_s=limits.max_wait_s if wanted.max_wait_s is UNSET else wanted.max_wait_s,
+            connections=limits.connections if wanted.connections is UNSET else wanted.connections,
+        )
+        if wanted.max_pages is not UNSET:
+            self._crawl.frontier.change_limits(now, max_pages=wanted.max_pages)
+        self._limit_connections(now)
+
+    def _limit_connections(self, now: float) -> None:
+        """The operator's limit and the room in memory both bound the requests at once."""
+        connections = max(1, min(self._limits.connections, self._memory_window))
+        self._crawl.frontier.change_limits(now, connections=connections)
 
     # -- orders -----------------------------------------------------------------------------------
 
     def _plan_pump(self) -> None:
         if not self._is_pump_planned:
             self._is_pump_planned = True
+            assert self._loop is not None
             self._loop.call_soon(self._pump)
 
     def _pump(self) -> None:
-        """Hand out what may be fetched now; plan the next time to ask."""
+        """One turn: apply commands, hand out what may be fetched now, plan the next turn."""
         self._is_pump_planned = False
-        if self._stop_reason or self._over is None or self._over.done() or not self._channels:
-            return
         now = self._now()
-        if self._rules.max_time_s is not None and now - self._started_at >= self._rules.max_time_s:
-            self.stop("max_time")
+        if self._commands:
+            self._apply_commands(now)
+        if self._stop_reason or self._ended.is_set() or self._pool.is_empty:
             return
-        self._look_for_opt_outs(now)
-        if self._is_held:
-            self._plan_wakeup(now)
+        if self._limits.max_time_s is not None and now - self._started_at >= self._limits.max_time_s:
+            self._stop("max_time")
+            return
+        if self._paused_by:
+            self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter; hosts that are due do not
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
-        self._hand_out(orders)
+        self._pool.start(orders)
         for host in self._crawl.take_resolves():
-            self._resolve(host)
+            self._addresses.find(host, self._resolved)
         if len(orders) == ORDERS_PER_TURN:
             self._plan_pump()
             return
-        why = self._crawl.why_over(now, self._rules.max_wait_s)
-        if why is not None and not self._given and not self._tasks:
+        why = self._crawl.why_over(now, self._limits.max_wait_s)
+        if why is not None and not self._pool.has_orders_out and not self._tasks:
             self._end(why)
             return
-        self._plan_wakeup(now)
+        wakeup = self._crawl.next_wakeup()
+        self._plan_turn(MAX_WAKEUP_S if wakeup is None else min(MAX_WAKEUP_S, max(0.0, wakeup - now)))
 
-    def _look_for_opt_outs(self, now: float) -> None:
-        names = self.opt_outs.changed(now) if self.opt_outs is not None else None
-        if names is not None:
-            self._crawl.opt_out(names, now)
-
-    def _plan_wakeup(self, now: float) -> None:
+    def _plan_turn(self, wait_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        wakeup = self._crawl.next_wakeup()
-        wait_s = 1.0 if wakeup is None else min(1.0, max(0.0, wakeup - now))
+        assert self._loop is not None
         self._timer = self._loop.call_later(wait_s, self._pump)
 
-    def _hand_out(self, orders: list[Order]) -> None:
-        batches: dict[int, list[Order]] = {}
-        for order in orders:
-            number = self._worker_for(order)
-            self._given[order.id] = number
-            self._load[number] += 1
-            batches.setdefault(number, []).append(order)
-        for number, batch in batches.items():
-            self._channels[number].start(batch)
+    def _resolved(self, host: str, answer: AddressAnswer) -> None:
+        if self._is_closing:
+            return  # a look-up that was cancelled says nothing about its host
+        now = self._now()
+        if answer.addresses:
+            self._crawl.learn_address(host, answer.addresses, max(answer.expires_at, now + 1.0), now)
+        else:
+            self._crawl.fail_address(host, answer.outcome, answer.error, now)
+        self._plan_pump()
 
-    def _worker_for(self, order: Order) -> int:
-        """Return a host's usual worker, whose connections are warm, unless it has much more to do than another."""
-        numbers = self._numbers
-        if len(numbers) == 1:
-            return numbers[0]
-        usual = numbers[hash(order.host) % len(numbers)]
-        load = self._load
-        if load[usual] <= _SMALL_LOAD:
-            return usual
-        idlest = min(numbers, key=load.__getitem__)
-        return usual if load[usual] <= 2 * load[idlest] + _SMALL_LOAD else idlest
-
-    # -- what the workers say ---------------------------------------------------------------------
+    # -- what the workers report ------------------------------------------------------------------
 
     def on_result(self, result: Result) -> None:
         """An order has ended."""
-        number = self._given.pop(result.order_id, None)
+        number = self._pool.end(result.order_id)
         if number is None:
             return
-        self._load[number] -= 1
-        if not self._given and self._stop_reason:
-            self._drained.set()
-        order = self._crawl.order(result.order_id) if self.watch is not None else None
+        self._note_drained()
+        order = self._crawl.order(result.order_id) if self._observe is not None else None
         self._crawl.complete(result, self._now())
-        if self.watch is not None and order is not None:
-            self.watch(order, result)
-        if result.links_final and number in self._channels:
-            self._channels[number].mark_links_final(result.order_id)
+        if self._observe is not None and order is not None:
+            self._observe(order, result)
+        if result.links_final:
+            self._pool.mark_links_final(number, result.order_id)
         is_window_full = self._crawl.totals.pages - self._pages_at_commit >= COMMIT_PAGES
-        if is_window_full or is_refusal(result):  # a refusal outlives us before its host is asked again
+        if is_window_full or is_refusal(result):  # a refusal is durable before its host is asked again
             self._wants_commit.set()
         self._plan_pump()
+
+    def _note_drained(self) -> None:
+        if self._stop_reason and not self._pool.has_orders_out:
+            self._drained.set()
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
         """A request is on the wire."""
@@ -300,64 +324,35 @@ class Hub:
         self._plan_pump()
 
     def on_failure(self, error: GossamerError) -> None:
-        """A worker cannot go on: stop, keep what is whole."""
+        """The crawl cannot go on: stop, and commit nothing that may not be whole."""
         if self._failure is None:
             self._failure = error
-        self.stop("failed")
+        self._stop("failed")
 
     def on_lost(self, number: int) -> None:
         """A worker died: finish what it had stored, give back the rest, start another."""
         self.stats.worker_deaths += 1
-        self._channels.pop(number, None)
-        self._numbers = sorted(self._channels)
-        for result in self._rescue(number):
+        for result in self._pool.remove(number):
             self.on_result(result)
-        lost = [order_id for order_id, worker in self._given.items() if worker == number]
-        for order_id in lost:
-            del self._given[order_id]
-        self._crawl.give_back(lost, self._now())
+        self._crawl.give_back(self._pool.withdraw(number), self._now())
+        self._note_drained()
         if self.stats.worker_deaths > MAX_WORKER_DEATHS:
             self.on_failure(GossamerError(f"workers died {self.stats.worker_deaths} times; giving up"))
             return
         if not self._stop_reason:
+            assert self._loop is not None
             task = self._loop.create_task(self._replace_worker())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _replace_worker(self) -> None:
-        await self._add_worker()
-        self._plan_pump()
-
-    # -- names ------------------------------------------------------------------------------------
-
-    def _resolve(self, host: str) -> None:
-        known = self._resolver.cached(host)
-        if known is not None:
-            self._resolved(host, known)
-        else:
-            self._resolver.resolve_soon(host, partial(self._resolved, host))
-
-    def _resolved(self, host: str, resolution: Resolution) -> None:
-        if self._is_closing:
-            return  # a look-up that was given up says nothing about its host
-        now = self._now()
-        if not resolution.addresses:
-            self._crawl.fail_address(host, resolution.outcome, resolution.error, now)
-        else:
-            refusals = {address: self._policy.refusal(address) for address in resolution.addresses}
-            usable = tuple(address for address, refusal in refusals.items() if refusal is None)
-            if usable:
-                self._crawl.learn_address(host, usable, max(resolution.expires_at, now + 1.0), now)
-            else:
-                reason = "; ".join(f"{address}: {refusal}" for address, refusal in refusals.items())
-                self._crawl.fail_address(host, Outcome.BLOCKED_ADDRESS, reason, now)
+        try:
+            await self._pool.add(self)
+        except (GossamerError, OSError) as error:
+            self.on_failure(as_our_error(error))
         self._plan_pump()
 
     # -- commit -----------------------------------------------------------------------------------
-
-    def commit_soon(self) -> None:
-        """Commit now, or when the commit under way has ended."""
-        self._wants_commit.set()
 
     async def _commit_regularly(self) -> None:
         while not self._is_closing:
@@ -368,28 +363,24 @@ class Hub:
             self._wants_commit.clear()
             try:
                 await self._commit()
-            except GossamerError as error:
-                self.on_failure(error)
-                return
-            except OSError as error:
+            except (GossamerError, OSError) as error:
                 self.on_failure(as_our_error(error))
                 return
 
     async def _commit(self) -> None:
         """Sync the archives, then write the ledger: no row may point to bytes that are not there."""
+        assert self._loop is not None
         started = self._loop.time()
         self._pages_at_commit = self._crawl.totals.pages
-        self.save_state()
-        sealed = self._ledger.seal()
-        self._events.flush()
-        for channel in list(self._channels.values()):
-            await channel.sync()
+        self._save_state()
+        sealed = self._books.ledger.seal()
+        self._books.events.flush()
+        await self._pool.sync()
         await asyncio.to_thread(sealed.write)
         self.stats.commits += 1
         self.stats.commit_s.append(self._loop.time() - started)
-        self.probe.note_memory()
 
-    def save_state(self) -> None:
+    def _save_state(self) -> None:
         """Bring the totals up to date ahead of a commit."""
         now = self._now()
         self._crawl.save_state(now - self._started_at, vitals.cpu_seconds(), now)

@@ -1,43 +1,41 @@
 """Who does not want to be crawled? `blocked.txt` in the crawl folder, and `--block-host`.
 
-A host or registrable domain a line, `#` begins a comment; a URL stands for its host. The file
-is looked at once a second and read when it has changed, so that an entry holds within
-seconds. A line that names nothing is passed over: a slip must not end a crawl. Cost: one
-`stat` a second.
+One host or registrable domain per line, `#` begins a comment; a URL stands for its host. The
+file is looked at once per second and read when it has changed, so that an entry takes effect
+within seconds: the names are submitted to the hub as a command. A line that names nothing is
+ignored: a typing error must not end a crawl. Cost: one `stat` per second.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
 from gossamer.core.url import canonical, host_of
+from gossamer.runtime.control import SetOptOuts, Submit
 
 FILE_NAME = "blocked.txt"
-LOOK_EVERY_S = 1.0
+LOOK_INTERVAL_S = 1.0
 
 
-class OptOutList:
-    """The names of those who opted out."""
+class OptOutFile:
+    """The names of those who opted out, and whether they have changed."""
 
     def __init__(self, path: Path, fixed: Iterable[str] = ()) -> None:
         self._path = path
         self._fixed = frozenset(name for text in fixed if (name := name_in(text)))
-        self._seen: tuple[int, int, int] | None = (0, 0, 0)  # nothing that a file can look like
-        self._next_look_at = float("-inf")
+        self._stamp: tuple[int, int, int] | None = (0, 0, 0)  # no file has this one
 
-    def changed(self, now: float) -> frozenset[str] | None:
-        """Return all names where they may have changed since the last call, else None. Looks once a second."""
-        if now < self._next_look_at:
+    def changed(self) -> frozenset[str] | None:
+        """Return all names if they may have changed since the last call, else None."""
+        stamp = self._read_stamp()
+        if stamp == self._stamp:
             return None
-        self._next_look_at = now + LOOK_EVERY_S
-        looks = self._looks()
-        if looks == self._seen:
-            return None
-        self._seen = looks
+        self._stamp = stamp
         return self._fixed | self._names()
 
-    def _looks(self) -> tuple[int, int, int] | None:
+    def _read_stamp(self) -> tuple[int, int, int] | None:
         try:
             found = self._path.stat()
         except OSError:
@@ -50,6 +48,26 @@ class OptOutList:
         except OSError:
             return frozenset()
         return frozenset(name for line in lines if (name := name_in(line)))
+
+
+class OptOutWatch:
+    """Submits the names to the hub whenever they change."""
+
+    def __init__(self, file: OptOutFile, submit: Submit) -> None:
+        self._file = file
+        self._submit = submit
+
+    def look(self) -> None:
+        """Submit the names if they may have changed. Call once before the crawl starts, so that no order is earlier."""
+        names = self._file.changed()
+        if names is not None:
+            self._submit(SetOptOuts(names))
+
+    async def run(self) -> None:
+        """Look once per second until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL_S)
+            self.look()
 
 
 def name_in(line: str) -> str:

@@ -1,183 +1,165 @@
-"""Finish from the archive what a dead process had stored but not reported.
+"""Finishes what a dead process, or a dead worker of this one, had stored but not reported.
 
-The archive is the write-ahead log: a whole order beyond the committed length is a page
-that arrived. It is parsed and completed as if it had just come in; a torn last record is
-cut off, and its URL is still queued.
+The archive is the write-ahead log (`stored_results`). Every file that a dead process left is
+closed: it gets its index and its final name, and nobody writes to it again, so what could not be
+placed stays where it is. A restart goes in two steps, with the engine's own `restore` between
+them: robots.txt files and refusals are put into the ledger first, since they bind the hosts that
+`restore` loads; pages need the restored engine.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
-from heapq import merge
 from pathlib import Path
 
-from gossamer.archive.cdxj import index_file, part_path, write_index
-from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
-from gossamer.archive.recovery import RecoveredTail, recover, seal
-from gossamer.core.robots import MAX_ROBOTS_BYTES
-from gossamer.core.robots_state import ROBOTS_TTL_S
-from gossamer.core.url import origin_of
-from gossamer.fetch.body import decode
-from gossamer.fetch.outcome import status_outcome
-from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.archive.excision import remove_unfinished_copies
+from gossamer.archive.recovery import RecoveredTail, close_file, mend_parts, recover, unfinished_files
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.url import link_to
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import EventName
+from gossamer.ports import Ledger
+from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlState
+from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
+from gossamer.runtime.unsaved_facts import read_unsaved_facts
 
 
-class Found(Enum):
-    """What there is to a stored answer, where there is no order for it."""
+class Recovery:
+    """The archive of one crawl folder, read back into its ledger."""
 
-    SETTLED = "settled"  # robots.txt, or known and done
-    UNKNOWN = "unknown"  # a URL that was never admitted
+    def __init__(
+        self,
+        folder: CrawlFolder,
+        ledger: Ledger,
+        crawl: Crawl,
+        emitter: EventEmitter,
+        *,
+        rules: ReadingRules,
+        now: Callable[[], float],
+    ) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._crawl = crawl
+        self._emitter = emitter
+        self._rules = rules
+        self._now = now
+        self._tails: list[RecoveredTail] = []
+        self._robots: list[RobotsRecord] = []
+        self._robots_targets: set[str] = set()
 
+    # -- after a restart --------------------------------------------------------------------------
 
-FindOrder = Callable[[str], Order | Found]
-FindOriginal = Callable[[str], ArchivedRecord | None]
+    def prepare(self, *, was_clean: bool) -> None:
+        """Put into the ledger what binds hosts: refusals, robots.txt. Call before the engine is restored."""
+        if not was_clean:
+            facts = read_unsaved_facts(self._folder.events, self._crawl.state.saved_at)
+            self._robots_targets = facts.robots_targets
+            self._crawl.restore_refusals(facts.quiet_until)
+        remove_unfinished_copies(self._folder.archive)
+        unfinished = unfinished_files(self._folder.archive, self._ledger.archive_ends())
+        self._tails = [recover(path, committed) for path, committed in unfinished]
+        self._robots = [record for tail in self._tails for record in recovered_robots(tail)]
+        for record in self._robots:
+            self._ledger.put_robots(record)
 
+    def finish(self) -> None:
+        """Complete the pages that were archived but not committed, and close the files of dead processes."""
+        now = self._now()
+        for record in self._robots:
+            self._crawl.recall_robots(record, now)
+        stored = self._stored(self._tails, QueuedPages(self._ledger, self._crawl, self._robots_targets, now))
+        finished = 0
+        for result in stored:
+            self._crawl.complete(result, now)
+            finished += 1
+        for tail in self._tails:
+            self._close_file(tail.path)
+            self._emitter.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+        mend_parts(self._folder.archive, self._folder.index)
+        self._report(stored, now)
+        if finished or stored.unplaced:
+            reason = "pages finished from the archive"
+            if stored.unplaced:
+                reason += f"; {len(stored.unplaced)} records that could not be placed are left in it"
+            self._emitter.emit(EventName.RECOVERED, now, reason=reason, links=finished)
+        self._tails, self._robots = [], []
 
-def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Path, int]]:
-    """Return the files that are open or longer than what was committed, with the committed length."""
-    found = []
-    for path in sorted(archive.glob("*.warc.gz*")):
-        name = path.name.removesuffix(".open")
-        end = committed.get(name, 0)
-        if path.suffix == ".open" or name not in committed or path.stat().st_size > end:
-            found.append((path, end))
-    return found
+    # -- while the crawl runs ---------------------------------------------------------------------
 
+    def rescue(self, number: int) -> Iterator[Result]:
+        """Yield what a dead worker had archived but not reported; then close its files."""
+        ends = self._ledger.archive_ends()
+        paths = sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*"))
+        tails = [recover(path, ends.get(path.name.removesuffix(".open"), 0)) for path in paths]
+        stored = self._stored(tails, OrdersOut(self._ledger, self._crawl))
+        yield from stored
+        for path in paths:
+            self._close_file(path)
+        self._report(stored, self._now())
 
-def recovered_results(
-    tails: Sequence[RecoveredTail], find: FindOrder, find_original: FindOriginal, rules: WorkerRules, *, max_bytes: int
-) -> Iterator[Result]:
-    """Yield a result for every stored order that somebody still waits for, oldest first.
+    # -- both -------------------------------------------------------------------------------------
 
-    Oldest first over all files, so that a page comes before those that were found on it, and each file in its own
-    order, so that a cut takes nothing that was finished already. A power cut may have taken a page, or the record
-    that a revisit refers to, and left what followed from it in another file: from there on that file is cut, since
-    nobody knows of what stands in it.
-    """
-    is_cut: set[Path] = set()
-    for _, number, order_offset, offset in merge(*(_places(number, tail) for number, tail in enumerate(tails))):
-        path = tails[number].path
-        response = read_record(path, offset) if path not in is_cut else None
-        if response is None:
-            continue
-        refers_to = response.fields.get("warc-refers-to-target-uri", "")
-        original = find_original(refers_to) if refers_to else None
-        found = Found.UNKNOWN if refers_to and original is None else find(response.target)
-        if found is Found.UNKNOWN:
-            _cut(path, order_offset)
-            is_cut.add(path)
-        elif isinstance(found, Order):
-            yield _recovered(found, response, original, path, rules, max_bytes)
+    def _stored(self, tails: Sequence[RecoveredTail], placing: Placing) -> StoredResults:
+        return StoredResults(self._folder.archive, tails, placing, self._rules)
 
+    def _close_file(self, path: Path) -> None:
+        length = close_file(path, self._folder.index)
+        self._ledger.put_archive_end(path.name.removesuffix(".open"), length)
 
-def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
-    """Yield the robots.txt files that a dead process had read but not committed: their delays bind its successor."""
-    for request, response in tail.orders():
-        if not response.target.endswith("/robots.txt"):
-            continue
-        exchange = exchange_of(response, request)
-        if exchange.status == 200 and response.type == "response":
-            body = decode(exchange.body, exchange.header("content-encoding"), MAX_ROBOTS_BYTES).content
-            yield RobotsRecord(
-                origin=origin_of(response.target),
-                status=200,
-                outcome=Outcome.OK.value,
-                body=body,
-                fetched_at=response.date,
-                expires_at=response.date + ROBOTS_TTL_S,
-            )
-
-
-def _places(number: int, tail: RecoveredTail) -> list[tuple[float, int, int, int]]:
-    """Return date, number of the file, where the order begins and where its response stands, in the file's order.
-
-    The date is the latest so far: an answer that took long stands behind later ones.
-    """
-    places, latest = [], 0.0
-    for request, response in tail.orders():
-        latest = max(latest, response.date)
-        places.append((latest, number, (request or response).offset, response.offset))
-    return places
-
-
-def _recovered(  # noqa: PLR0917 - one call
-    order: Order,
-    response: ArchivedRecord,
-    original: ArchivedRecord | None,
-    path: Path,
-    rules: WorkerRules,
-    max_bytes: int,
-) -> Result:
-    result = _result_of(order, exchange_of(response, None, original), rules, max_bytes)
-    result.payload_digest = response.payload_digest
-    result.archived = ArchiveSpan(path.name.removesuffix(".open"), response.offset, response.length)
-    result.archive_end = response.offset + response.length
-    return result
-
-
-def _cut(path: Path, length: int) -> None:
-    with path.open("r+b") as file:
-        file.truncate(length)
-        os.fsync(file.fileno())
+    def _report(self, stored: StoredResults, now: float) -> None:
+        """Emit an event for every record that became no result."""
+        for record in stored.unplaced:
+            place = {"file": record.file, "offset": record.offset}
+            reason = f"{record.file} at {record.offset}: a record is left there that could not be placed: {record.why}"
+            self._emitter.emit(EventName.WARNING, now, url=record.url, reason=reason, **place)
+        for record in stored.removed:
+            reason = f"{record.file} at {record.offset}: a record was removed: {record.why}"
+            self._emitter.emit(EventName.RECOVERED, now, url=record.url, reason=reason)
 
 
-def _result_of(order: Order, exchange: Exchange, rules: WorkerRules, max_bytes: int) -> Result:
-    decoded = decode(exchange.body, exchange.header("content-encoding"), max_bytes)
-    exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
-    exchange.outcome = status_outcome(
-        exchange.status,
-        has_location=bool(exchange.header("location")),
-        is_conditional=bool(order.etag or order.last_modified),
-    )
-    return read_answer(order, exchange, rules)
+class _StoredPages:
+    """Finds the pages to which revisits refer."""
+
+    def __init__(self, ledger: Ledger, crawl: Crawl) -> None:
+        self._ledger = ledger
+        self._crawl = crawl
+
+    def original(self, url: str) -> ArchiveSpan | None:
+        """Return where the page is stored to which a revisit refers."""
+        record = self._ledger.look_up(link_to(url).id)
+        return None if record is None else record.archived
 
 
-def mend_parts(archive: Path, index_folder: Path) -> None:
-    """Make the indexes anew that speak of more than their archive files hold: a power cut shortened those."""
-    for part in sorted(index_folder.glob("parts/*.cdxj")):
-        path = archive / part.name.removesuffix(".cdxj")
-        size = path.stat().st_size if path.exists() else 0
-        if _indexed_end(part) > size:
-            lines = index_file(path) if size else []
-            if lines:
-                write_index(part, lines)
-            else:
-                part.unlink()
-                path.unlink(missing_ok=True)
+class QueuedPages(_StoredPages):
+    """After a restart: what is queued in the ledger still waits for its answer."""
+
+    def __init__(self, ledger: Ledger, crawl: Crawl, robots_targets: set[str], now: float) -> None:
+        super().__init__(ledger, crawl)
+        self._robots_targets = robots_targets  # URLs to which robots.txt of a killed run redirected
+        self._now = now
+
+    def find(self, url: str) -> Found:
+        """Return what the ledger knows of a URL."""
+        if url.endswith("/robots.txt"):
+            return Found.SETTLED
+        row = self._ledger.look_up(link_to(url).id)
+        if row is None:
+            return Found.SETTLED if url in self._robots_targets else Found.UNKNOWN
+        return Found.QUEUED if row.state is UrlState.QUEUED else Found.SETTLED
+
+    def claim(self, url: str) -> Order | None:
+        """Return an order for a URL that is queued."""
+        return self._crawl.adopt(link_to(url), self._now)
 
 
-def _indexed_end(part: Path) -> int:
-    """Return the end of the last capture that an index names."""
-    end = 0
-    with part.open("rb") as lines:
-        for line in lines:
-            capture = json.loads(line.split(b" ", 2)[2])
-            end = max(end, int(capture["offset"]) + int(capture["length"]))
-    return end
+class OrdersOut(_StoredPages):
+    """While the crawl runs: what a dead worker had been given still waits for its answer."""
 
+    def find(self, url: str) -> Found:
+        """Return whether an order is out for a URL."""
+        return Found.SETTLED if self._crawl.order_for(url) is None else Found.QUEUED
 
-def close_file(path: Path, index_folder: Path) -> int:
-    """Give a file that nobody writes any more its index and its final name; return its length.
-
-    A file of which nothing is left goes away, with its index.
-    """
-    lines = index_file(path)
-    if not lines:
-        path.unlink()
-        part_path(index_folder, path.name.removesuffix(".open")).unlink(missing_ok=True)
-        return 0
-    length = path.stat().st_size
-    if path.suffix == ".open":
-        seal(path, index_folder)
-    else:
-        write_index(part_path(index_folder, path.name), lines)
-    return length
-
-
-def cut_tail(path: Path, committed: int) -> RecoveredTail:
-    """Cut what is torn, and return what is whole beyond the committed length."""
-    return recover(path, committed)
+    def claim(self, url: str) -> Order | None:
+        """Return the order that is out for a URL."""
+        return self._crawl.order_for(url)

@@ -80,7 +80,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "backends.local.ledger:LocalLedger.seal",
         "backends.local.store:Store.write",
         "archive.writer:ArchiveWriter.sync",
-        "runtime.hub:Hub.save_state",
+        "runtime.hub:Hub._save_state",
     ),
     # Once, at the end of a crawl.
     "report": ("archive.cdxj:fold_index", "inspect.report.build:write_report"),

@@ -2,8 +2,10 @@
 
 The ledger is committed about once a second. Two kinds of facts must not be lost with the last
 window, so their events are written to the file at once (`telemetry.event_log`) and read back
-here: refusals with Retry-After, and the targets of robots.txt redirects. One pass over one
-file; only lines that matter are decoded, the others cost 0.3 µs each.
+here: refusals with Retry-After, and the targets of robots.txt redirects. Read are the files of
+the run that committed last and of all runs since: a run that is killed while it recovers has
+committed nothing. As a rule that is one file; only lines that matter are decoded, the others
+cost 0.3 µs each.
 """
 
 from __future__ import annotations
@@ -14,28 +16,34 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
+from gossamer.telemetry.event_log import file_stem
 
 _decode = msgspec.json.Decoder(Event).decode
 
 
 class UnsavedFacts(Struct):
-    """What the last run recorded in its events, whether it was committed or not."""
+    """What was recorded in events, whether it was committed or not."""
 
     robots_targets: set[str] = set()  # URLs that a robots.txt redirected to
     quiet_until: dict[str, float] = {}  # by host: no request before this time
 
 
-def read_unsaved_facts(folder: Path) -> UnsavedFacts:
-    """Return the facts in the events of the last run."""
+def read_unsaved_facts(folder: Path, saved_at: float) -> UnsavedFacts:
+    """Return the facts in the events of the run that committed at `saved_at`, and of all runs that started later."""
     facts = UnsavedFacts()
-    paths = [path for path in sorted(folder.glob("*.jsonl")) if path.stat().st_size]
-    if not paths:
-        return facts
-    with paths[-1].open("rb") as file:
-        for line in file:
-            if b'"retry_after_s":' in line or (b'"kind":"robots"' in line and b'"target":' in line):
-                _read_line(line, facts)
+    for path in _paths_since(folder, saved_at):
+        with path.open("rb") as file:
+            for line in file:
+                if b'"retry_after_s":' in line or (b'"kind":"robots"' in line and b'"target":' in line):
+                    _read_line(line, facts)
     return facts
+
+
+def _paths_since(folder: Path, saved_at: float) -> list[Path]:
+    paths = [path for path in sorted(folder.glob("*.jsonl")) if path.stat().st_size]
+    saved = file_stem(saved_at)
+    committed = sum(path.stem <= saved for path in paths)  # the last of these was running at that time
+    return paths[max(0, committed - 1) :]
 
 
 def _read_line(line: bytes, facts: UnsavedFacts) -> None:

@@ -12,6 +12,8 @@ from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 PROBE_S = 0.05
 _STEP_S = 0.005
 _CROWDED_S = 0.002  # waited for a core since the last probe, from which on every step is looked at
@@ -109,6 +111,13 @@ class CoreWait:
             self._file = None
 
 
+class MemoryWatch(Struct, frozen=True):
+    """Who wants to know, 20 times per second, how much private memory this process and its workers use."""
+
+    worker_pids: Callable[[], Sequence[int]]
+    on_memory: Callable[[int], None]
+
+
 class StallProbe:
     """Measures how late a timer of 50 ms comes, and why: the loop was held by the program, or waited for a core.
 
@@ -119,8 +128,9 @@ class StallProbe:
     With cores to spare these looks are left out: to wake a process that sleeps costs more than all the rest.
     """
 
-    def __init__(self, core_wait: CoreWait | None = None) -> None:
+    def __init__(self, core_wait: CoreWait | None = None, *, memory: MemoryWatch | None = None) -> None:
         self._core_wait = core_wait or CoreWait()
+        self._memory = memory
         self._held_s: list[float] = []  # sorted, as the next
         self._waited_s: list[float] = []
         self._handle: asyncio.TimerHandle | None = None
@@ -130,15 +140,8 @@ class StallProbe:
         self._is_crowded = False
         self.private_bytes = 0  # of this process and its workers, when it was last measured
         self.peak_private = 0
-        self._on_memory: Callable[[int], None] | None = None
-        self._worker_pids: Callable[[], Sequence[int]] = tuple
         self._worker_bytes: dict[int, int] = {}
         self._turn = 0
-
-    def watch_memory(self, worker_pids: Callable[[], Sequence[int]], on_memory: Callable[[int], None]) -> None:
-        """Have a function told 20 times a second how much memory this process and its workers have of their own."""
-        self._worker_pids = worker_pids
-        self._on_memory = on_memory
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Begin measuring on the running loop, in its thread."""
@@ -155,7 +158,7 @@ class StallProbe:
             self._record(max(0.0, late_s), wait_s - self._wait_at_look_s)
             self._is_crowded = wait_s - self._wait_at_probe_s > _CROWDED_S
             self._wait_at_probe_s = wait_s
-            if self._on_memory is not None:
+            if self._memory is not None:
                 self.note_memory()
             self._due = loop.time() + PROBE_S
         self._wait_at_look_s = wait_s
@@ -173,12 +176,12 @@ class StallProbe:
         in_use = private_bytes() + self._of_workers()
         self.private_bytes = in_use
         self.peak_private = max(self.peak_private, in_use)
-        if self._on_memory is not None:
-            self._on_memory(in_use)
+        if self._memory is not None:
+            self._memory.on_memory(in_use)
 
     def _of_workers(self) -> int:
         """Look at one worker, each in its turn, so that many cost no more than one."""
-        pids = self._worker_pids()
+        pids = self._memory.worker_pids() if self._memory is not None else ()
         if not pids:
             return 0
         self._turn = (self._turn + 1) % len(pids)

@@ -30,6 +30,7 @@ from gossamer.records import UrlState
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import WebPlan, preset
+from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
 DEATHS_PER_CRAWL = 6
 POLITENESS_MS = 40
@@ -203,12 +204,14 @@ def _verify_problems(out: Path) -> list[str]:
 
 def _archive_problems(out: Path) -> list[str]:
     problems, lines, pages = [], list[str](), Counter[str]()
+    unplaced = unplaced_records(out / "events")  # left by a power cut; their pages were fetched again
     for path in sorted((out / "archive").iterdir()):
         if path.suffix == ".open":
             problems.append(f"{path.name}: still open")
         reader = ArchiveReader(path)
         for record in reader:
-            if record.type in ("response", "revisit") and record.block[9:12] == b"200":
+            is_page = record.type in ("response", "revisit") and record.block[9:12] == b"200"
+            if is_page and UnplacedRecord(path.name, record.offset) not in unplaced:
                 pages[record.target] += 1
         if reader.problem:
             problems.append(f"{path.name}: {reader.problem}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,11 @@ from gossamer.events import Event, EventName
 _OPTED_OUT = EventName.OPTED_OUT
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
+
+
+def file_stem(started_at: float) -> str:
+    """Return the name of a run's event file without its suffix; names sort as the runs' starts do."""
+    return datetime.fromtimestamp(started_at, UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
 class EventLog:

@@ -1,0 +1,65 @@
+"""Which addresses may be connected to for a host name?
+
+Joins the resolver with the address policy: an answer is either a list of usable addresses,
+or the outcome and the reason why there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from gossamer.fetch.dns import Resolution, Resolver
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.records import Outcome
+
+
+class AddressAnswer(Struct, frozen=True):
+    """What a look-up came to. Without addresses, `outcome` and `error` say why."""
+
+    addresses: tuple[str, ...] = ()
+    expires_at: float = 0.0
+    outcome: Outcome = Outcome.OK
+    error: str = ""
+
+
+OnAnswer = Callable[[str, AddressAnswer], None]
+
+
+class AddressSource(Protocol):
+    """Looks host names up."""
+
+    def find(self, host: str, on_answer: OnAnswer) -> None:
+        """Call `on_answer` once with the host and its answer: at once if it is known, else later from the loop."""
+        ...
+
+
+class AddressFinder:
+    """Looks names up in the DNS and refuses addresses that the policy forbids."""
+
+    def __init__(self, resolver: Resolver, policy: AddressPolicy) -> None:
+        self._resolver = resolver
+        self._policy = policy
+
+    def find(self, host: str, on_answer: OnAnswer) -> None:
+        """Call `on_answer` once with the host and its answer: at once if it is known, else later from the loop."""
+        known = self._resolver.cached(host)
+        if known is not None:
+            self._judge(host, on_answer, known)
+        else:
+            self._resolver.resolve_soon(host, partial(self._judge, host, on_answer))
+
+    def _judge(self, host: str, on_answer: OnAnswer, resolution: Resolution) -> None:
+        if not resolution.addresses:
+            on_answer(host, AddressAnswer(outcome=resolution.outcome, error=resolution.error))
+            return
+        refusals = {address: self._policy.refusal(address) for address in resolution.addresses}
+        usable = tuple(address for address, refusal in refusals.items() if refusal is None)
+        if usable:
+            on_answer(host, AddressAnswer(usable, resolution.expires_at))
+        else:
+            reason = "; ".join(f"{address}: {refusal}" for address, refusal in refusals.items())
+            on_answer(host, AddressAnswer(outcome=Outcome.BLOCKED_ADDRESS, error=reason))

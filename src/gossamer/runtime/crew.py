@@ -1,0 +1,60 @@
+"""The workers of a crawl on this machine: how one is opened, and what a dead one left.
+
+With one worker it shares the hub's process and event loop; with more, each is a process of its
+own. A worker is told the addresses that the seeds opened when it is opened, not before: they
+are known once the crawl folder has been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.records import Result
+from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
+from gossamer.runtime.recovery import Recovery
+from gossamer.runtime.worker_factory import FirstCopy, WorkerConfig
+
+
+class WorkerLedger(Struct, frozen=True):
+    """Where workers look up whether a content is stored already: by a call, or by a ledger of their own."""
+
+    first_copy: FirstCopy
+    folder: Path
+
+
+class Crew:
+    """Opens workers; see `worker_pool.WorkerSource`."""
+
+    def __init__(
+        self, count: int, config: WorkerConfig, policy: AddressPolicy, ledger: WorkerLedger, recovery: Recovery
+    ) -> None:
+        self._count = count
+        self._config = config
+        self._policy = policy
+        self._ledger = ledger
+        self._recovery = recovery
+        self._processes: list[ProcessChannel] = []
+
+    def open_channel(self, number: int, listener: HubListener) -> Channel:
+        """Return a channel to a new worker."""
+        rules = replace(self._config.rules, number=number)
+        config = replace(self._config, rules=rules, allowed_addresses=self._policy.opened)
+        if self._count <= 1:
+            return LocalChannel(config, self._ledger.first_copy, listener)
+        is_replacement = number >= self._count
+        channel = ProcessChannel(config, str(self._ledger.folder), listener, is_replacement=is_replacement)
+        self._processes.append(channel)
+        return channel
+
+    def rescue(self, number: int) -> Iterable[Result]:
+        """Return what a dead worker had archived but not reported; its files are closed afterwards."""
+        return self._recovery.rescue(number)
+
+    def pids(self) -> list[int]:
+        """Return the ids of the worker processes, also of those that are gone."""
+        return [channel.pid for channel in self._processes if channel.pid]

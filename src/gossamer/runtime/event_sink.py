@@ -1,0 +1,44 @@
+"""Where events go: the log, one listener, and the memory of the first trouble.
+
+The first trouble is what a crawl without a single page gives as its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gossamer.events import Event, EventName, outcome_of
+from gossamer.telemetry.advice import advice_on
+from gossamer.telemetry.event_log import EventLog
+from gossamer.telemetry.text import printable
+
+_TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
+
+# Returns whether it wants more events: one that has heard enough costs nothing from then on.
+OnEvent: TypeAlias = Callable[[Event], bool]
+
+
+class EventSink:
+    """Passes events on."""
+
+    def __init__(self, log: EventLog, on_event: OnEvent | None = None) -> None:
+        self._log = log
+        self._on_event = on_event
+        self._first_trouble: Event | None = None
+
+    def emit(self, event: Event) -> None:
+        """Pass an event on to the log and to the listener."""
+        self._log.emit(event)
+        if self._first_trouble is None and event.event in _TROUBLE:
+            self._first_trouble = event
+        if self._on_event is not None and not self._on_event(event):
+            self._on_event = None
+
+    def first_failure(self) -> str:
+        """Return what went wrong first and what would help, in one line; empty if nothing did."""
+        event = self._first_trouble
+        if event is None:
+            return ""
+        advice = advice_on(outcome_of(event))
+        return printable(f"{event.url or event.host}: {event.reason}", 300) + (f"; {advice}" if advice else "")

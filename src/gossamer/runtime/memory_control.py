@@ -1,0 +1,101 @@
+"""Keeps a running crawl below its ceiling of memory.
+
+The guard (`runtime/memory`) decides; this module measures what the crawl uses, and submits what
+follows as commands: how many requests may be out at once, and when to commit. It shrinks the
+ledger's caches itself, since these belong to no turn of the hub. Called 20 times per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import EventName
+from gossamer.runtime import vitals
+from gossamer.runtime.control import CommitSoon, SetMemoryWindow, Submit
+from gossamer.runtime.memory import MemoryGuard, Use, Window
+
+
+class CachedLedger(Protocol):
+    """A ledger, as far as its memory is concerned."""
+
+    def pending_count(self) -> int:
+        """Return how many changes wait for the next commit."""
+        ...
+
+    def shrink(self) -> None:
+        """Drop caches that are not essential."""
+        ...
+
+    @property
+    def has_forgotten_signatures(self) -> bool:
+        """True if pages are compared with the newer ones only."""
+        ...
+
+
+class MemoryLimits(Struct, frozen=True):
+    """How much memory a crawl may use, and for what."""
+
+    ceiling_bytes: int
+    min_connections: int
+    max_connections: int
+    body_bytes: int  # of all answers in flight together
+    max_pending: int  # changes of the ledger that are not committed
+
+
+class MemoryControl:
+    """Reacts to the memory in use."""
+
+    def __init__(
+        self,
+        limits: MemoryLimits,
+        *,
+        crawl: Crawl,
+        ledger: CachedLedger,
+        emitter: EventEmitter,
+        submit: Submit,
+        now: Callable[[], float],
+    ) -> None:
+        self._max_pending = limits.max_pending
+        self._crawl = crawl
+        self._ledger = ledger
+        self._emitter = emitter
+        self._submit = submit
+        self._now = now
+        self._guard = MemoryGuard(
+            limits.ceiling_bytes,
+            Window(limits.min_connections, limits.max_connections, limits.body_bytes),
+            relieve=self._relieve,
+            shrink=ledger.shrink,
+        )
+        self._window = limits.min_connections
+        self._has_warned_of_signatures = False
+
+    def on_memory(self, private_bytes: int) -> None:
+        """React to the memory that the hub and its workers use now."""
+        totals, now = self._crawl.totals, self._now()
+        answers = totals.fetches - totals.robots_fetches - totals.failed_lookups
+        use = Use(private_bytes, self._crawl.frontier.in_flight, answers, totals.bytes + totals.content_bytes)
+        warning = self._guard.note(use, now)
+        if self._guard.window.size != self._window:
+            self._window = self._guard.window.size
+            self._submit(SetMemoryWindow(self._window))
+        if self._ledger.pending_count() >= self._max_pending:
+            self._submit(CommitSoon())
+        if self._ledger.has_forgotten_signatures and not self._has_warned_of_signatures:
+            self._has_warned_of_signatures = True
+            self._warn("near duplicates are looked for among the newer pages only: memory is at its ceiling", now)
+        if warning:
+            self._warn(warning, now)
+
+    def _warn(self, reason: str, now: float) -> None:
+        self._emitter.emit(EventName.WARNING, now, reason=reason)
+
+    def _relieve(self) -> None:
+        """Return freed memory to the system, and have uncommitted changes written."""
+        vitals.trim_memory()
+        self._submit(CommitSoon())

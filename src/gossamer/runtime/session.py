@@ -1,0 +1,238 @@
+"""One run of a crawl in its folder: open, recover, run, finish.
+
+    open()      own the folder, recover what a dead process left, queue the seeds
+    run()       crawl to the end; the folder is complete on return
+    submit()    a command for the crawl (`runtime/control`), also before it runs
+
+A session is used once. It owns the folder from `open` until `run` returns. Its parts are made by
+`assembly`; nothing is set on it or on them afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from msgspec import Struct
+
+from gossamer import failpoints
+from gossamer.archive.cdxj import fold_index
+from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import EventName, Promises
+from gossamer.fetch.dns import Resolver
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.inspect.report.build import write_report
+from gossamer.ports import Ledger
+from gossamer.records import Order, Result, UrlRecord
+from gossamer.runtime.control import Command
+from gossamer.runtime.crash import CrashReporter
+from gossamer.runtime.event_sink import EventSink, OnEvent
+from gossamer.runtime.figures_source import FiguresSource
+from gossamer.runtime.heartbeat import Heartbeat
+from gossamer.runtime.hub import Hub
+from gossamer.runtime.opt_out import OptOutWatch
+from gossamer.runtime.recovery import Recovery
+from gossamer.runtime.signals import stop_on_signals
+from gossamer.runtime.vitals import StallProbe
+from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.telemetry.event_log import EventLog
+from gossamer.telemetry.progress import Progress
+from gossamer.telemetry.summary import Summary, summary_of
+
+
+class Observer(Struct, frozen=True):
+    """Who sees what happens while a crawl runs."""
+
+    on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
+    on_event: OnEvent | None = None
+
+
+class RunPlan(Struct, frozen=True):
+    """What one run is to do."""
+
+    settings_toml: bytes
+    promises: Promises
+    seeds: Sequence[Seed] = ()
+    retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
+
+
+class Books(Struct, frozen=True):
+    """What a run writes besides the archive."""
+
+    folder: CrawlFolder
+    ledger: LocalLedger
+    log: EventLog
+    sink: EventSink
+    emitter: EventEmitter
+
+
+class Machinery(Struct, frozen=True):
+    """What works while a crawl runs."""
+
+    hub: Hub
+    resolver: Resolver
+    policy: AddressPolicy
+    probe: StallProbe
+    figures: FiguresSource
+    heartbeat: Heartbeat
+    opt_outs: OptOutWatch
+
+
+class Session:
+    """One run of a crawl."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        *,
+        books: Books,
+        crawl: Crawl,
+        recovery: Recovery,
+        machinery: Machinery,
+        now: Callable[[], float],
+    ) -> None:
+        self._plan = plan
+        self._books = books
+        self._crawl = crawl
+        self._recovery = recovery
+        self._machinery = machinery
+        self._now = now
+        self._crashes = CrashReporter(books.folder.events, machinery.hub.on_failure)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the crawl; usable while the session `is_open`."""
+        return self._books.ledger
+
+    @property
+    def is_open(self) -> bool:
+        """True from `open` until the run has ended."""
+        return self._books.ledger.is_open
+
+    def first_failure(self) -> str:
+        """Return what went wrong first and what would help, in one line; empty if nothing did."""
+        return self._books.sink.first_failure()
+
+    def submit(self, command: Command) -> None:
+        """Have a command applied in the hub's next turn; before the run, in its first."""
+        self._machinery.hub.submit(command)
+
+    # -- open -------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Own the folder, recover what a dead process left, and queue the seeds."""
+        books = self._books
+        books.folder.take()
+        try:
+            books.ledger.open()
+            books.log.open()
+            books.folder.write(SETTINGS_FILE, self._plan.settings_toml)
+            now = self._now()
+            self._restore(now)
+            self._open_addresses()
+            self._queue_seeds(now)
+            self._crawl.totals.runs += 1
+            self._crawl.save_state(0.0, 0.0, now)
+            books.log.flush()  # what recovery reported is on file before the ledger forgets that there was a crash
+            books.ledger.commit()
+        except BaseException:
+            books.folder.release()
+            raise
+
+    def _restore(self, now: float) -> None:
+        """Bring the engine to where the last run ended, or was ended."""
+        retries = self._plan.retries
+        was_clean = self._crawl.load_state()
+        self._crawl.state.is_running = True
+        self._recovery.prepare(was_clean=was_clean)
+        revived = self._crawl.retry_dead(retries, now) if retries is not None else 0
+        self._crawl.restore(now, was_clean=was_clean)
+        self._crawl.totals.dead -= revived
+        self._recovery.finish()
+
+    def _open_addresses(self) -> None:
+        """Allow the addresses that seeds name, those of earlier runs too."""
+        state = self._crawl.state
+        named = {address for seed in self._plan.seeds for address in opened_addresses(seed)}
+        state.opened_addresses = sorted({*state.opened_addresses, *named})
+        for address in state.opened_addresses:
+            self._machinery.policy.open_address(address)
+
+    def _queue_seeds(self, now: float) -> None:
+        seeds = self._plan.seeds
+        guesses = frozenset(seed.link.id for seed in seeds if seed.is_guess)
+        new = self._crawl.add_seeds([seed.link for seed in seeds], now, https_first=guesses)
+        self._books.emitter.emit(
+            EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=self._plan.promises
+        )
+
+    # -- run --------------------------------------------------------------------------------------
+
+    async def run(self, *, shows_progress: bool = False, is_guest: bool = False) -> Summary:
+        """Crawl to the end; return the summary. The folder is complete on return.
+
+        A guest in another program's event loop leaves signals and the errors of others alone.
+        """
+        machinery = self._machinery
+        machinery.opt_outs.look()
+        if not is_guest:
+            stop_on_signals(self.submit)
+        async with machinery.resolver:
+            machinery.probe.start()
+            try:
+                with self._crashes.installed(is_guest=is_guest):
+                    async with self._watched(shows_progress):
+                        why = await machinery.hub.run()
+            finally:
+                machinery.probe.stop()
+                machinery.probe.note_memory()
+        return self._finish(why)
+
+    @asynccontextmanager
+    async def _watched(self, shows_progress: bool) -> AsyncIterator[None]:
+        """Run the watchers beside the crawl: heartbeats, opt-outs, and progress if it is wanted."""
+        watching = asyncio.create_task(self._watch(shows_progress))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def _watch(self, shows_progress: bool) -> None:
+        machinery = self._machinery
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(machinery.heartbeat.run())
+                group.create_task(machinery.opt_outs.run())
+                if shows_progress:
+                    group.create_task(self._show_progress())
+        except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not go on
+            self._crashes.report(failures, "a watcher of the crawl failed")
+
+    async def _show_progress(self) -> None:
+        with suppress(OSError):  # nobody reads stderr any more: no reason to stop a crawl
+            await Progress(self._machinery.figures.read).run()
+
+    # -- finish -----------------------------------------------------------------------------------
+
+    def _finish(self, why: str) -> Summary:
+        """Leave the folder complete: totals, index, report."""
+        books, state = self._books, self._crawl.state
+        self._machinery.heartbeat.emit()
+        failpoints.reach("in_close")
+        figures = self._machinery.figures.read_all(why)
+        books.emitter.emit(EventName.STOPPED, self._now(), reason=why, fetched=figures.totals.pages)
+        books.log.close()
+        state.figures, state.is_running = figures, False
+        books.ledger.put_crawl_state(state)
+        books.ledger.commit()
+        fold_index(books.folder.index)
+        write_report(books.folder.path, books.ledger, figures)
+        books.ledger.close()
+        books.folder.release()
+        return summary_of(figures)

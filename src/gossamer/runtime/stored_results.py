@@ -1,0 +1,200 @@
+"""Which results stand in the archive, and to which orders do they belong?
+
+The archive is the write-ahead log: a whole order beyond the committed length of a file is a
+page that arrived. It is parsed as if it had just come in. **No whole record is ever cut off.** What
+becomes of one depends on its URL:
+
+    QUEUED     somebody waits for it: it becomes a result
+    SETTLED    nobody does: robots.txt, or a page that is finished; it stays as it is
+    UNKNOWN    the URL was never admitted, because a power cut took the page that it was found on: it
+               stays as it is and is reported
+    ELSEWHERE  the page is credited to another owner, who has stored it too: the record is removed
+
+A revisit whose original is not known has no content. It cannot become a result either, stays as it is
+and is reported; its URL is still queued and will be fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from heapq import merge
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from gossamer.archive.cdxj import final_name
+from gossamer.archive.excision import Excision
+from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
+from gossamer.archive.recovery import RecoveredTail
+from gossamer.core.robots import MAX_ROBOTS_BYTES
+from gossamer.core.robots_state import ROBOTS_TTL_S
+from gossamer.core.url import origin_of
+from gossamer.fetch.body import decode
+from gossamer.fetch.outcome import status_outcome
+from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
+from gossamer.runtime.worker import WorkerRules, read_answer
+
+WHY_UNKNOWN = "its URL is not known, the page that it was found on may be lost"
+WHY_NO_ORIGINAL = "the record that it refers to is not known"
+
+
+class Found(Enum):
+    """What the ledger knows of the URL of a stored answer; see the head of this module."""
+
+    QUEUED = "queued"
+    SETTLED = "settled"
+    UNKNOWN = "unknown"
+    ELSEWHERE = "elsewhere"
+
+
+class Placing(Protocol):
+    """Finds the place of a stored answer in the crawl."""
+
+    def find(self, url: str) -> Found:
+        """Return what is known of a URL. Changes nothing."""
+        ...
+
+    def claim(self, url: str) -> Order | None:
+        """Return an order for a URL that was found QUEUED; None if its answer is of no use."""
+        ...
+
+    def original(self, url: str) -> ArchiveSpan | None:
+        """Return where the page is stored to which a revisit refers."""
+        ...
+
+
+class ReadingRules(Struct, frozen=True):
+    """How a stored answer is read: as the worker would have."""
+
+    worker: WorkerRules
+    max_bytes: int
+
+
+class StoredRecord(Struct, frozen=True):
+    """A whole record that became no result: where it stands, and why."""
+
+    file: str
+    offset: int
+    url: str
+    why: str
+
+
+class _Place(Struct, frozen=True, order=True, gc=False):
+    """Where an order stands in its file."""
+
+    date: float  # the latest so far in the file: an answer that took long stands behind later ones
+    number: int  # of the file
+    start: int  # of the request, if there is one
+    offset: int  # of the response
+    end: int
+
+
+class StoredResults:
+    """The results in the tails of archive files; iterate once, to the end.
+
+    Oldest first over all files, so that a page comes before those that were found on it; a file is read in its own
+    order. Positions in results are those after removals, which are carried out at the end of the iteration.
+    """
+
+    def __init__(self, archive: Path, tails: Sequence[RecoveredTail], placing: Placing, rules: ReadingRules) -> None:
+        self._archive = archive
+        self._tails = tails
+        self._placing = placing
+        self._rules = rules
+        self._excisions = {final_name(tail.path): Excision(tail.path) for tail in tails}
+        self.unplaced: list[StoredRecord] = []
+        self.removed: list[StoredRecord] = []
+
+    def __iter__(self) -> Iterator[Result]:
+        for place in merge(*(_places(number, tail) for number, tail in enumerate(self._tails))):
+            path = self._tails[place.number].path
+            response = read_record(path, place.offset)
+            if response is None:
+                continue
+            result = self._result(final_name(path), place, response)
+            if result is not None:
+                yield result
+        for excision in self._excisions.values():
+            excision.apply()
+
+    def _result(self, file: str, place: _Place, response: ArchivedRecord) -> Result | None:
+        found = self._placing.find(response.target)
+        if found is Found.ELSEWHERE:
+            self._remove(file, place, response)
+            return None
+        if found is Found.UNKNOWN:
+            self._leave(file, response, WHY_UNKNOWN)
+            return None
+        if found is Found.SETTLED:
+            return None
+        refers_to = response.fields.get("warc-refers-to-target-uri", "")
+        original = self._read_original(refers_to) if refers_to else None
+        if refers_to and original is None:
+            self._leave(file, response, f"{WHY_NO_ORIGINAL}: {refers_to}")
+            return None
+        order = self._placing.claim(response.target)
+        if order is None:
+            return None
+        result = _result_of(order, exchange_of(response, None, original), self._rules)
+        offset = self._excisions[file].final(response.offset)
+        result.payload_digest = response.payload_digest
+        result.archived = ArchiveSpan(file, offset, response.length)
+        result.archive_end = offset + response.length
+        return result
+
+    def _leave(self, file: str, response: ArchivedRecord, why: str) -> None:
+        offset = self._excisions[file].final(response.offset)
+        self.unplaced.append(StoredRecord(file, offset, response.target, why))
+
+    def _remove(self, file: str, place: _Place, response: ArchivedRecord) -> None:
+        self._excisions[file].remove(place.start, place.end)
+        self.removed.append(StoredRecord(file, response.offset, response.target, "its page belongs to another owner"))
+
+    def _read_original(self, url: str) -> ArchivedRecord | None:
+        span = self._placing.original(url)
+        if span is None:
+            return None
+        excision = self._excisions.get(span.file)
+        path = self._archive / span.file
+        path = path if path.exists() else path.with_name(path.name + ".open")
+        return read_record(path, span.offset if excision is None else excision.present(span.offset))
+
+
+def _places(number: int, tail: RecoveredTail) -> list[_Place]:
+    places, latest = [], 0.0
+    for request, response in tail.orders():
+        latest = max(latest, response.date)
+        end = response.offset + response.length
+        places.append(_Place(latest, number, (request or response).offset, response.offset, end))
+    return places
+
+
+def _result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
+    decoded = decode(exchange.body, exchange.header("content-encoding"), rules.max_bytes)
+    exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+    exchange.outcome = status_outcome(
+        exchange.status,
+        has_location=bool(exchange.header("location")),
+        is_conditional=bool(order.etag or order.last_modified),
+    )
+    return read_answer(order, exchange, rules.worker)
+
+
+def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
+    """Yield the robots.txt files that a dead process had read but not committed: their delays bind its successor."""
+    for request, response in tail.orders():
+        if not response.target.endswith("/robots.txt"):
+            continue
+        exchange = exchange_of(response, request)
+        if exchange.status == 200 and response.type == "response":
+            body = decode(exchange.body, exchange.header("content-encoding"), MAX_ROBOTS_BYTES).content
+            yield RobotsRecord(
+                origin=origin_of(response.target),
+                status=200,
+                outcome=Outcome.OK.value,
+                body=body,
+                fetched_at=response.date,
+                expires_at=response.date + ROBOTS_TTL_S,
+            )

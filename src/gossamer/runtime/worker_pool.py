@@ -1,0 +1,130 @@
+"""Which worker has which order?
+
+The pool opens workers by their numbers, gives each order to one of them and knows the orders
+that are out. A number is used once: a worker that replaces a dead one has a new number, so
+that no two workers ever share an archive file. A host keeps its worker, unless that one has
+much more to do than another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from gossamer.errors import GossamerError, as_our_error
+from gossamer.records import Order, Result
+from gossamer.runtime import messages
+from gossamer.runtime.channel import Channel, HubListener
+
+SMALL_LOAD = 16  # orders that are too few to be moved to another worker
+
+
+class WorkerSource(Protocol):
+    """Opens workers, and reads back what a dead one left."""
+
+    def open_channel(self, number: int, listener: HubListener) -> Channel:
+        """Return a channel to a new worker; the pool opens it."""
+        ...
+
+    def rescue(self, number: int) -> Iterable[Result]:
+        """Return the results that a dead worker had archived but not reported; its files are closed afterwards."""
+        ...
+
+
+class WorkerPool:
+    """The workers of one crawl and the orders that they have."""
+
+    def __init__(self, source: WorkerSource) -> None:
+        self._source = source
+        self._channels: dict[int, Channel] = {}
+        self._numbers: list[int] = []  # of the channels, sorted
+        self._worker_of: dict[int, int] = {}  # order id -> worker number
+        self._load: dict[int, int] = {}  # worker number -> orders out
+        self._next_number = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no worker."""
+        return not self._channels
+
+    @property
+    def has_orders_out(self) -> bool:
+        """True if an order is out whose result has not arrived."""
+        return bool(self._worker_of)
+
+    async def add(self, listener: HubListener) -> None:
+        """Open one more worker."""
+        number = self._next_number
+        self._next_number += 1
+        channel = self._source.open_channel(number, listener)
+        await channel.open()
+        self._load[number] = 0
+        self._channels[number] = channel  # only now: orders must not overtake the worker's first message
+        self._numbers = sorted(self._channels)
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Give each order to a worker."""
+        batches: dict[int, list[Order]] = {}
+        for order in orders:
+            number = self._worker_for(order)
+            self._worker_of[order.id] = number
+            self._load[number] += 1
+            batches.setdefault(number, []).append(order)
+        for number, batch in batches.items():
+            self._channels[number].start(batch)
+
+    def _worker_for(self, order: Order) -> int:
+        """Return a host's usual worker, whose connections are warm, unless it has much more to do than another."""
+        numbers = self._numbers
+        if len(numbers) == 1:
+            return numbers[0]
+        usual = numbers[hash(order.host) % len(numbers)]
+        load = self._load
+        if load[usual] <= SMALL_LOAD:
+            return usual
+        idlest = min(numbers, key=load.__getitem__)
+        return usual if load[usual] <= 2 * load[idlest] + SMALL_LOAD else idlest
+
+    def end(self, order_id: int) -> int | None:
+        """Record that an order has ended; return its worker's number, or None if the order is not out."""
+        number = self._worker_of.pop(order_id, None)
+        if number is not None:
+            self._load[number] -= 1
+        return number
+
+    def mark_links_final(self, number: int, order_id: int) -> None:
+        """Tell a worker that none of a page's links need be sent again."""
+        channel = self._channels.get(number)
+        if channel is not None:
+            channel.mark_links_final(order_id)
+
+    def remove(self, number: int) -> Iterable[Result]:
+        """Remove a dead worker; return the results that it had archived but not reported."""
+        self._channels.pop(number, None)
+        self._numbers = sorted(self._channels)
+        return self._source.rescue(number)
+
+    def withdraw(self, number: int | None = None) -> list[int]:
+        """Forget the orders of a worker, or all of them if None; return their ids."""
+        withdrawn = [order_id for order_id, worker in self._worker_of.items() if number is None or worker == number]
+        for order_id in withdrawn:
+            self.end(order_id)
+        return withdrawn
+
+    async def sync(self) -> None:
+        """Return when all that the workers have archived so far is durable."""
+        for channel in list(self._channels.values()):
+            await channel.sync()
+
+    async def close(self) -> tuple[list[messages.Report], list[GossamerError]]:
+        """End all workers; return their reports, and what went wrong with those whose files could not be finished."""
+        reports, failures = [], []
+        for channel in self._channels.values():
+            try:
+                report = await channel.close()
+            except (GossamerError, OSError) as error:
+                failures.append(as_our_error(error))
+                continue
+            if report is not None:
+                reports.append(report)
+        return reports, failures

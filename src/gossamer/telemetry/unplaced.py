@@ -1,0 +1,41 @@
+"""Which whole records of the archive could recovery not place?
+
+They stand in the archive and in its index, and no row of the catalog names them: after a power
+cut nobody knows on which page their URLs were found, or what a revisit repeats. The events are
+the only record of them. One pass over the event files; only lines that matter are decoded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.events import Event
+
+_decode = msgspec.json.Decoder(Event).decode
+
+
+class UnplacedRecord(Struct, frozen=True):
+    """Where such a record stands."""
+
+    file: str
+    offset: int
+
+
+def unplaced_records(folder: Path) -> set[UnplacedRecord]:
+    """Return the records that recovery reported as left where they are, over all runs."""
+    found = set()
+    for path in folder.glob("*.jsonl"):
+        with path.open("rb") as lines:
+            for line in lines:
+                if b'"file":' not in line:
+                    continue
+                try:
+                    event = _decode(line)
+                except msgspec.DecodeError:
+                    continue  # torn by a kill
+                if event.file:
+                    found.add(UnplacedRecord(event.file, event.offset))
+    return found

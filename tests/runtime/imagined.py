@@ -1,0 +1,222 @@
+"""A hub over the simulator's web: real engine, real ledger, workers that answer from an imagined web."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.engine.crawl import Crawl
+from gossamer.errors import GossamerError
+from gossamer.events import Event
+from gossamer.ports import Row, SealedChanges
+from gossamer.records import Order, Result
+from gossamer.runtime.addresses import AddressAnswer, OnAnswer
+from gossamer.runtime.channel import HubListener
+from gossamer.runtime.hub import Hub, HubBooks, HubLimits, OnResult
+from gossamer.runtime.messages import Report
+from gossamer.sim.scenarios import START, ImaginedSites, Scenario
+
+
+class ImaginedChannel:
+    """A worker in memory: what it archives is a list, and it can die."""
+
+    def __init__(self, number: int, web: ImaginedSites, listener: HubListener, journal: list[str]) -> None:
+        self.number = number
+        self.started: list[Order] = []
+        self.archived: list[Result] = []  # and not reported yet
+        self.final: list[int] = []  # orders whose links need not be sent again
+        self.is_closed = False
+        self.close_error: Exception | None = None
+        self._web = web
+        self._listener = listener
+        self._journal = journal
+        self._timers: list[asyncio.TimerHandle] = []
+        self._is_stuck = False
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            self.started.append(order)
+            now = START + self._loop.time()
+            answer = self._web.answer(order, now)
+            result = answer.result
+            result.sent_at, result.finished_at = now + answer.sent_after_s, now + answer.done_after_s
+            result.requests_sent = 1
+            if order.report_sent:
+                self._later(answer.sent_after_s, self._listener.on_sent, order.id, result.sent_at)
+            self._later(answer.done_after_s, self._end, result)
+
+    def _later(self, after_s: float, function: Callable[..., None], *args: Any) -> None:
+        self._timers.append(self._loop.call_later(after_s, function, *args))
+
+    def _end(self, result: Result) -> None:
+        self.archived.append(result)
+        if not self._is_stuck:
+            self.archived.remove(result)
+            self._listener.on_result(result)
+
+    def stick(self) -> None:
+        """Archive answers, but report no more."""
+        self._is_stuck = True
+
+    def fail(self, error: GossamerError) -> None:
+        """Report that the archive takes no more."""
+        self._listener.on_failure(error)
+
+    def die(self) -> None:
+        """End as a killed process does: what is archived stays, nothing is reported."""
+        for timer in self._timers:
+            timer.cancel()
+        self._listener.on_lost(self.number)
+
+    def mark_links_final(self, order_id: int) -> None:
+        self.final.append(order_id)
+
+    async def sync(self) -> None:
+        self._journal.append(f"sync {self.number}")
+
+    async def close(self) -> Report | None:
+        for timer in self._timers:
+            timer.cancel()
+        self.is_closed = True
+        if self.close_error is not None:
+            raise self.close_error
+        return Report(cpu_seconds=1.0, peak_private_bytes=10, stall_p99_ms=2.0, core_wait_p99_ms=3.0)
+
+
+@dataclass(slots=True)
+class ImaginedWorkers:
+    """Opens imagined workers, and reads back what dead ones had archived."""
+
+    web: ImaginedSites
+    journal: list[str]
+    channels: list[ImaginedChannel] = field(default_factory=list)
+
+    def open_channel(self, number: int, listener: HubListener) -> ImaginedChannel:
+        assert number == len(self.channels), "a number is used once"
+        self.channels.append(ImaginedChannel(number, self.web, listener, self.journal))
+        return self.channels[-1]
+
+    def rescue(self, number: int) -> Iterable[Result]:
+        self.journal.append(f"rescue {number}")
+        return self.channels[number].archived
+
+
+@dataclass(slots=True)
+class ImaginedNames:
+    """Looks names up in an imagined web."""
+
+    web: ImaginedSites
+
+    def find(self, host: str, on_answer: OnAnswer) -> None:
+        addresses, outcome = self.web.resolve(host)
+        answer = (
+            AddressAnswer(addresses, START + 1e6) if addresses else AddressAnswer(outcome=outcome, error="imagined")
+        )
+        asyncio.get_running_loop().call_later(0.02, on_answer, host, answer)
+
+
+@dataclass(slots=True)
+class JournalLedger:
+    """Commits to a real ledger, and writes down when."""
+
+    ledger: LocalLedger
+    journal: list[str]
+    error: Exception | None = None  # what the next write raises
+
+    def seal(self) -> JournalCommit:
+        self.journal.append("seal")
+        return JournalCommit(self.ledger.seal(), self)
+
+    def commit(self) -> None:
+        self.ledger.commit()
+        self.journal.append("commit")
+
+    def pending_count(self) -> int:
+        return self.ledger.pending_count()
+
+
+@dataclass(slots=True)
+class JournalCommit:
+    """A commit of a journal ledger."""
+
+    sealed: SealedChanges
+    books: JournalLedger
+
+    def by_shard(self) -> Mapping[int, list[Row]]:
+        return self.sealed.by_shard()
+
+    def unsharded(self) -> list[Row]:
+        return self.sealed.unsharded()
+
+    def write(self) -> None:
+        if self.books.error is not None:
+            raise self.books.error
+        self.sealed.write()
+        self.books.journal.append("write")
+
+
+@dataclass(slots=True)
+class JournalLog:
+    """An event log that writes down when it is flushed."""
+
+    journal: list[str]
+
+    def flush(self) -> None:
+        self.journal.append("flush")
+
+
+class HubRun:
+    """A hub and all that is around it; `run` crawls to the end."""
+
+    def __init__(
+        self,
+        folder: Path,
+        web: ImaginedSites,
+        seeds: Sequence[str],
+        *,
+        limits: HubLimits | None = None,
+        on_result: OnResult | None = None,
+        **scenario: Any,
+    ) -> None:
+        self.journal: list[str] = []
+        self.events: list[Event] = []
+        self.ledger = LocalLedger(folder / "state")
+        (folder / "state").mkdir(parents=True)
+        self.ledger.open()
+        self.books = JournalLedger(self.ledger, self.journal)
+        self.crawl: Crawl = Scenario(web, seeds, ledger=self.ledger, events=self.events, **scenario).prepare()[0]
+        self.workers = ImaginedWorkers(web, self.journal)
+        self.hub = Hub(
+            limits or HubLimits(),
+            crawl=self.crawl,
+            books=HubBooks(self.books, JournalLog(self.journal)),
+            workers=self.workers,
+            addresses=ImaginedNames(web),
+            now=self.now,
+            on_result=on_result,
+        )
+
+    @staticmethod
+    def now() -> float:
+        """Return the time of the running virtual loop on the scenario's time line."""
+        return START + asyncio.get_running_loop().time()
+
+    async def run(self) -> str:
+        """Crawl to the end; return why it ended."""
+        return await self.hub.run()
+
+    def later(self, after_s: float, function: Callable[..., object], *args: Any) -> None:
+        """Call a function when so much time has passed."""
+        asyncio.get_running_loop().call_later(after_s, function, *args)
+
+    def pages(self) -> list[str]:
+        """Return the URLs of the pages that were asked for, in order of the workers and of time."""
+        orders = [order for channel in self.workers.channels for order in channel.started]
+        return [order.url for order in orders if not order.url.endswith("/robots.txt")]
