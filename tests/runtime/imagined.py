@@ -181,7 +181,7 @@ class HubRun:
         web: ImaginedSites,
         seeds: Sequence[str],
         *,
-        limits: HubLimits | None = None,
+        hub_limits: HubLimits | None = None,
         on_result: OnResult | None = None,
         **scenario: Any,
     ) -> None:
@@ -194,7 +194,7 @@ class HubRun:
         self.crawl: Crawl = Scenario(web, seeds, ledger=self.ledger, events=self.events, **scenario).prepare()[0]
         self.workers = ImaginedWorkers(web, self.journal)
         self.hub = Hub(
-            limits or HubLimits(),
+            hub_limits or HubLimits(),
             crawl=self.crawl,
             books=HubBooks(self.books, JournalLog(self.journal)),
             workers=self.workers,
@@ -215,6 +215,10 @@ class HubRun:
     def later(self, after_s: float, function: Callable[..., object], *args: Any) -> None:
         """Call a function when so much time has passed."""
         asyncio.get_running_loop().call_later(after_s, function, *args)
+
+    def kill(self, number: int) -> None:
+        """Kill a worker; -1 is the last one."""
+        self.workers.channels[number].die()
 
     def pages(self) -> list[str]:
         """Return the URLs of the pages that were asked for, in order of the workers and of time."""

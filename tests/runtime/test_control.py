@@ -154,7 +154,7 @@ def test_a_paused_crawl_can_be_stopped(tmp_path: Path) -> None:
 
 
 def test_a_paused_crawl_ends_at_its_time_limit(tmp_path: Path) -> None:
-    run = prepared(tmp_path, limits=HubLimits(max_time_s=9.0))
+    run = prepared(tmp_path, hub_limits=HubLimits(max_time_s=9.0))
     run.hub.submit(Pause())
     assert crawled(run) == "max_time"
 
@@ -184,7 +184,7 @@ def test_the_page_limit_can_be_changed_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_the_time_limit_can_be_set_and_removed(tmp_path: Path) -> None:
-    run = prepared(tmp_path, limits=HubLimits(max_time_s=10.0))
+    run = prepared(tmp_path, hub_limits=HubLimits(max_time_s=10.0))
     steps = [
         (5.0, lambda: run.hub.submit(ChangeLimits(max_time_s=None))),
         (15.0, lambda: run.hub.submit(ChangeLimits(max_time_s=20.0))),
@@ -194,7 +194,7 @@ def test_the_time_limit_can_be_set_and_removed(tmp_path: Path) -> None:
 
 
 def test_connections_are_bounded_by_the_operator_and_by_memory(tmp_path: Path) -> None:
-    run = prepared(tmp_path, limits=HubLimits(connections=50))
+    run = prepared(tmp_path, hub_limits=HubLimits(connections=50))
     limits: list[int] = []
 
     async def main() -> None:
