@@ -37,7 +37,7 @@ from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crew import Crew, WorkerLedger
-from gossamer.runtime.event_sink import EventSink
+from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
 from gossamer.runtime.hub import Hub, HubBooks, HubLimits
@@ -226,9 +226,9 @@ def _build_books(basis: _Basis) -> Books:
     budget, folder, started_at = basis.budget, basis.folder, basis.time_line.wall_at_start
     limits = LedgerLimits(budget.seen, budget.near_pages, budget.names)
     log = EventLog(folder.events, file_stem(started_at))
-    sink = EventSink(log, basis.observer.on_event)
-    emitter = EventEmitter(sink.emit, started_at, masked if basis.settings.mask_queries else None)
-    return Books(folder, LocalLedger(folder.state, limits=limits), log, sink, emitter)
+    tap = EventTap(log, basis.observer.on_event)
+    emitter = EventEmitter(tap.emit, started_at, masked if basis.settings.mask_queries else None)
+    return Books(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:

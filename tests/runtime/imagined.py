@@ -163,13 +163,20 @@ class JournalCommit:
 
 
 @dataclass(slots=True)
-class JournalLog:
-    """An event log that writes down when it is flushed."""
+class JournalSink:
+    """An event sink that writes down when it is flushed."""
 
     journal: list[str]
+    events: list[Event]
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
 
     def flush(self) -> None:
         self.journal.append("flush")
+
+    def close(self) -> None:
+        self.flush()
 
 
 class HubRun:
@@ -196,7 +203,7 @@ class HubRun:
         self.hub = Hub(
             hub_limits or HubLimits(),
             crawl=self.crawl,
-            books=HubBooks(self.books, JournalLog(self.journal)),
+            books=HubBooks(self.books, JournalSink(self.journal, self.events)),
             workers=self.workers,
             addresses=ImaginedNames(web),
             now=self.now,

@@ -1,7 +1,8 @@
-"""How orders reach a worker and results come back: by calls, or by a socket to another process.
+"""How do orders reach a worker, and how do results come back? By calls, or by a socket to another process.
 
-Both channels have one face. A channel that dies says so once, by `on_lost`; what it had
-been given and not answered is the hub's to give back.
+Both channels have one interface. If a worker dies, its channel calls `on_lost` once; orders that
+were given to it and not answered are the hub's to give back. A worker that does not end within
+`CLOSE_LIMIT_S` when it is closed is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CLOSE_LIMIT_S = 60.0
 
 
 class HubListener(Listener, Protocol):
-    """What the hub is told of a channel."""
+    """Receives what a channel reports."""
 
     def on_lost(self, number: int) -> None:
         """The worker died by itself."""
@@ -45,7 +46,7 @@ class Channel(Protocol):
         ...
 
     def mark_links_final(self, order_id: int) -> None:
-        """Tell the worker that none of a page's links need be sent again."""
+        """Inform the worker that none of a page's links need be sent again."""
         ...
 
     async def sync(self) -> None:
@@ -81,7 +82,7 @@ class LocalChannel:
             self._worker.start(order)
 
     def mark_links_final(self, order_id: int) -> None:
-        """Tell the worker that none of a page's links need be sent again."""
+        """Inform the worker that none of a page's links need be sent again."""
         assert self._worker is not None
         self._worker.mark_links_final(order_id)
 
@@ -111,7 +112,7 @@ class ProcessChannel(asyncio.Protocol):
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self._sync_number = 0
         self._report: messages.Report | None = None
-        self._decided: list[int] = []  # not told yet
+        self._decided: list[int] = []  # orders whose links need not be sent again; sent with the next orders
         self._is_closing = False
         self._gone: asyncio.Future[None] | None = None
 
@@ -121,7 +122,7 @@ class ProcessChannel(asyncio.Protocol):
         return self._process.pid if self._process else 0
 
     async def open(self) -> None:
-        """Start the process and tell it what it is."""
+        """Start the process and send it its configuration."""
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
         self._gone = loop.create_future()
@@ -143,17 +144,17 @@ class ProcessChannel(asyncio.Protocol):
         self._send(messages.Begin(self._config, self._ledger))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Take what the worker says."""
+        """Handle what the worker sends."""
         for message in self._reader.feed(data):
-            self._hear(message)
+            self._handle(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The process is gone."""
+        """Release everyone who waits for the process, which is gone; report it unless it was to end."""
         for waiting in self._syncs.values():
             if not waiting.done():
                 waiting.set_result(None)
@@ -164,7 +165,7 @@ class ProcessChannel(asyncio.Protocol):
             self._is_closing = True
             self._listener.on_lost(self.number)
 
-    def _hear(self, message: messages.Message) -> None:
+    def _handle(self, message: messages.Message) -> None:
         match message:
             case messages.Results(results):
                 for result in results:
@@ -192,7 +193,7 @@ class ProcessChannel(asyncio.Protocol):
         self._send(messages.Orders(list(orders), decided))
 
     def mark_links_final(self, order_id: int) -> None:
-        """Tell the worker, with its next orders, that none of a page's links need be sent again."""
+        """Inform the worker, with its next orders, that none of a page's links need be sent again."""
         self._decided.append(order_id)
 
     async def sync(self) -> None:

@@ -17,7 +17,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -26,7 +25,7 @@ from gossamer.core.politeness import is_refusal
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.figures import RunState
-from gossamer.ports import CommitLog
+from gossamer.ports import CommitLog, EventSink
 from gossamer.records import Order, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
@@ -41,19 +40,11 @@ MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20
 
 
-class FlushedLog(Protocol):
-    """An event log, as far as a commit concerns it."""
-
-    def flush(self) -> None:
-        """Write the events so far."""
-        ...
-
-
 class HubBooks(Struct, frozen=True):
     """What a commit makes durable, besides the archive."""
 
     ledger: CommitLog
-    events: FlushedLog
+    events: EventSink
 
 
 class HubLimits(Struct, frozen=True):

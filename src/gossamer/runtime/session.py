@@ -30,7 +30,7 @@ from gossamer.ports import Ledger
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.runtime.control import Command
 from gossamer.runtime.crash import CrashReporter
-from gossamer.runtime.event_sink import EventSink, OnEvent
+from gossamer.runtime.event_tap import EventTap, OnEvent
 from gossamer.runtime.figures_source import FiguresSource
 from gossamer.runtime.heartbeat import Heartbeat
 from gossamer.runtime.hub import Hub
@@ -66,7 +66,7 @@ class Books(Struct, frozen=True):
     folder: CrawlFolder
     ledger: LocalLedger
     log: EventLog
-    sink: EventSink
+    tap: EventTap
     emitter: EventEmitter
 
 
@@ -115,7 +115,7 @@ class Session:
 
     def first_failure(self) -> str:
         """Return what went wrong first and what would help, in one line; empty if nothing did."""
-        return self._books.sink.first_failure()
+        return self._books.tap.first_failure()
 
     def submit(self, command: Command) -> None:
         """Have a command applied in the hub's next turn; before the run, in its first."""

@@ -1,8 +1,8 @@
 """A worker in a process of its own: `python -m gossamer.runtime.worker_process FD`.
 
-Reads orders from the socket that the hub left open for it, answers with results in
-batches: a frame costs the hub as much as two pages do. What is done waits up to
-`FLUSH_S` for company, unless nothing else is under way. Ends when the hub says so or is gone.
+Reads orders from the socket that the hub left open for it, and answers with results in
+batches: a frame costs the hub as much as two pages do. A result waits up to `FLUSH_S` for
+others, unless nothing else is under way. The process ends when the hub closes the channel or is gone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.collector import leave_old_objects_alone
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
+from gossamer.ports import Contents
 from gossamer.records import ContentRecord, Order, Result
 from gossamer.runtime import messages, vitals
 from gossamer.runtime.worker import Worker
@@ -32,11 +33,11 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class CopyFinder:
-    """The first copy of a content: this worker's own lately, else what is committed."""
+    """The first copy of a content: one that this worker stored lately, else what is committed."""
 
-    def __init__(self, ledger: LocalLedger, most: int) -> None:
+    def __init__(self, ledger: Contents, max_recent: int) -> None:
         self._ledger = ledger
-        self._most = most
+        self._max_recent = max_recent
         self._recent: dict[bytes, ContentRecord] = {}
         self._urls: dict[int, str] = {}  # of the orders under way
 
@@ -45,15 +46,15 @@ class CopyFinder:
         return self._recent.get(content_hash) or self._ledger.first_with_content(content_hash)
 
     def expect(self, order: Order) -> None:
-        """Remember an order until its result is noted."""
+        """Remember the URL of an order until its result is recorded."""
         self._urls[order.id] = order.url
 
-    def note(self, result: Result) -> None:
+    def record(self, result: Result) -> None:
         """Remember what was just stored."""
         url = self._urls.pop(result.order_id, "")
         if not result.content_hash or not result.payload_digest or result.content_hash in self._recent:
             return
-        if len(self._recent) >= self._most:
+        if len(self._recent) >= self._max_recent:
             self._recent.clear()
         self._recent[result.content_hash] = ContentRecord(b"", url, result.sent_at, result.payload_digest)
 
@@ -85,9 +86,9 @@ class WorkerEnd:
             async for message in inbox:
                 if isinstance(message, messages.Close):
                     break
-                await self._obey(message, worker)
+                await self._handle(message, worker)
             else:
-                # The hub is gone: whoever takes the folder over finds the archive as it is.
+                # The hub is gone: whoever owns the folder next finishes the archive as it is.
                 os._exit(1)
         self._flush()
         probe.note_memory()
@@ -97,7 +98,7 @@ class WorkerEnd:
         self._writer.close()
         ledger.close()
 
-    async def _obey(self, message: messages.Message, worker: Worker) -> None:
+    async def _handle(self, message: messages.Message, worker: Worker) -> None:
         match message:
             case messages.Orders(orders, decided):
                 for order_id in decided:
@@ -120,9 +121,9 @@ class WorkerEnd:
                 yield message
 
     def on_result(self, result: Result) -> None:
-        """Keep a result for a moment, until it has company."""
+        """Send a result with others, after a moment at the latest."""
         if self._finder is not None:
-            self._finder.note(result)
+            self._finder.record(result)
         self._results.append(result)
         self._under_way -= 1
         if not self._under_way or len(self._results) >= MAX_RESULTS:
@@ -131,11 +132,11 @@ class WorkerEnd:
             self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
-        """Tell at once."""
+        """Report a request on the wire at once."""
         self._send(messages.Sent(order_id, sent_at))
 
     def on_failure(self, error: GossamerError) -> None:
-        """Tell the hub that the archive takes no more."""
+        """Report that the archive accepts no more."""
         self._send(messages.Failed(type(error).__name__, str(error)))
 
     def _flush(self) -> None:

@@ -1,4 +1,4 @@
-"""Where events go: the log, one listener, and the memory of the first trouble.
+"""Sees all events on their way to the sink: one listener, and the memory of the first trouble.
 
 The first trouble is what a crawl without a single page gives as its reason.
 """
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gossamer.events import Event, EventName, outcome_of
+from gossamer.ports import EventSink
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.event_log import EventLog
 from gossamer.telemetry.text import printable
 
 _TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
@@ -19,17 +19,17 @@ _TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERRO
 OnEvent: TypeAlias = Callable[[Event], bool]
 
 
-class EventSink:
+class EventTap:
     """Passes events on."""
 
-    def __init__(self, log: EventLog, on_event: OnEvent | None = None) -> None:
-        self._log = log
+    def __init__(self, sink: EventSink, on_event: OnEvent | None = None) -> None:
+        self._sink = sink
         self._on_event = on_event
         self._first_trouble: Event | None = None
 
     def emit(self, event: Event) -> None:
-        """Pass an event on to the log and to the listener."""
-        self._log.emit(event)
+        """Pass an event on to the sink and to the listener."""
+        self._sink.emit(event)
         if self._first_trouble is None and event.event in _TROUBLE:
             self._first_trouble = event
         if self._on_event is not None and not self._on_event(event):

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import Event, EventName
+from gossamer.runtime.control import Command, CommitSoon, SetMemoryWindow
+from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
+from gossamer.sim.scenarios import START, Scenario, many_hosts
+
+CEILING = 100_000_000
+
+
+@dataclass(slots=True)
+class Caches:
+    """A ledger's memory."""
+
+    pending: int = 0
+    shrunk: int = 0
+    has_forgotten_signatures: bool = False
+
+    def pending_count(self) -> int:
+        return self.pending
+
+    def shrink(self) -> None:
+        self.shrunk += 1
+
+
+class Controlled:
+    """Memory control over a crawl that has just begun."""
+
+    def __init__(self) -> None:
+        self.caches = Caches()
+        self.submitted: list[Command] = []
+        self.events: list[Event] = []
+        self.now = START
+        crawl, _ = Scenario(many_hosts(2, 10), ["http://h0.test/", "http://h1.test/"]).prepare()
+        self.control = MemoryControl(
+            MemoryLimits(CEILING, min_connections=4, max_connections=64, body_bytes=10_000_000, max_pending=1000),
+            crawl=crawl,
+            ledger=self.caches,
+            emitter=EventEmitter(self.events.append, START),
+            submit=self.submitted.append,
+            now=lambda: self.now,
+        )
+        self.crawl = crawl
+
+    def answer(self, count: int) -> None:
+        """Count answers of 1,000 bytes."""
+        self.crawl.totals.fetches += count
+        self.crawl.totals.bytes += 1000 * count
+
+
+def test_with_room_and_answers_the_window_grows_and_each_change_is_submitted_once() -> None:
+    run = Controlled()
+    run.crawl.orders(run.now)
+    assert run.crawl.frontier.in_flight == 2, "half of the window is used"
+    run.control.on_memory(CEILING // 10)
+    assert run.submitted == []
+    run.answer(10)
+    run.control.on_memory(CEILING // 10)
+    run.control.on_memory(CEILING // 10)
+    assert run.submitted == [SetMemoryWindow(14)]
+
+
+def test_many_uncommitted_changes_ask_for_a_commit() -> None:
+    run = Controlled()
+    run.caches.pending = 1000
+    run.control.on_memory(CEILING // 10)
+    assert run.submitted == [CommitSoon()]
+
+
+def test_over_the_ceiling_caches_shrink_a_commit_is_asked_for_and_one_warning_is_emitted() -> None:
+    run = Controlled()
+    for _ in range(3):
+        run.now += 2.0
+        run.control.on_memory(2 * CEILING)
+    assert run.caches.shrunk == 3
+    assert run.submitted.count(CommitSoon()) == 3
+    assert [event.event for event in run.events] == [EventName.WARNING]
+
+
+def test_near_duplicates_among_newer_pages_only_are_warned_of_once() -> None:
+    run = Controlled()
+    run.caches.has_forgotten_signatures = True
+    run.control.on_memory(CEILING // 10)
+    run.control.on_memory(CEILING // 10)
+    (warning,) = run.events
+    assert "near duplicates" in warning.reason
