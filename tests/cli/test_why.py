@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.url import link_to
-from gossamer.records import QueuedUrl, UrlRecord, UrlState
+from gossamer.records import QueuedUrl, Source, UrlRecord, UrlState
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
@@ -51,7 +51,7 @@ def test_a_redirect_leads_on(finished: Crawled, capsys: pytest.CaptureFixture[st
 
 
 def test_an_excluded_link_has_a_trace(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
-    home = _a_url(finished, lambda row: row.depth == 0 and row.outcome == "ok")
+    home = _a_url(finished, lambda row: row.source is Source.SEED and row.outcome == "ok")
     status, out, _ = said(capsys, "why", finished.path, home + "img/0.png")
     assert status == 0
     assert "refused     extension" in out
