@@ -36,7 +36,6 @@ from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.crew import Crew, WorkerLedger
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
@@ -50,6 +49,7 @@ from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
+from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
@@ -196,18 +196,18 @@ def build_session(
     recovery = Recovery(folder, books.ledger, crawl, books.emitter, rules=rules, now=now)
     policy = AddressPolicy(settings.allow_network)
     ledger = WorkerLedger(books.ledger.first_with_content, folder.state)
-    crew = Crew(settings.workers or 1, config, policy, ledger, recovery)
+    local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names)
     hub = Hub(
         _hub_limits(basis),
         crawl=crawl,
         books=HubBooks(books.ledger, books.log),
-        workers=workers or crew,
+        workers=workers or local_workers,
         addresses=AddressFinder(resolver, policy),
         now=now,
         on_result=basis.observer.on_page,
     )
-    probe = _build_probe(basis, books, crawl, hub, crew)
+    probe = _build_probe(basis, books, crawl, hub, local_workers)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
     heartbeat = Heartbeat(crawl, figures, books.emitter, now)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
@@ -282,7 +282,7 @@ def _hub_limits(basis: _Basis) -> HubLimits:
     )
 
 
-def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, crew: Crew) -> vitals.StallProbe:
+def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: LocalWorkers) -> vitals.StallProbe:
     """Return the probe of the event loop, which also has memory looked after."""
     budget = basis.budget
     limits = MemoryLimits(
@@ -300,7 +300,7 @@ def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, crew: Crew
         submit=hub.submit,
         now=basis.time_line.now,
     )
-    return vitals.StallProbe(memory=vitals.MemoryWatch(crew.pids, memory.on_memory))
+    return vitals.StallProbe(memory=vitals.MemoryWatch(workers.pids, memory.on_memory))
 
 
 def _measures(basis: _Basis, hub: Hub, probe: vitals.StallProbe) -> RunMeasures:

@@ -27,7 +27,7 @@ class WorkerLedger(Struct, frozen=True):
     folder: Path
 
 
-class Crew:
+class LocalWorkers:
     """Opens workers; see `worker_pool.WorkerSource`."""
 
     def __init__(
