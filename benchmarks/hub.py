@@ -125,9 +125,9 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
     recorded = Recorded()
     complete = Crawl.complete
 
-    def recording(crawl: Crawl, result: Result, now: float) -> None:
-        recorded.results[crawl.order(result.order_id).url] = _encode(result)
-        complete(crawl, result, now)
+    def recording(self: Crawl, result: Result, now: float) -> None:
+        recorded.results[self.order(result.order_id).url] = _encode(result)
+        complete(self, result, now)
 
     Crawl.complete = recording  # type: ignore[method-assign]
     try:

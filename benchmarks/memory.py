@@ -6,7 +6,7 @@ Three measurements, of private memory (anonymous and shared pages of all process
     ceiling   a web of many hosts on a ledger that knows 3,000,000 URLs, without and with a ceiling: the same pages
     bodies    hosts that answer with pages of 5 MB only, without and with a ceiling
 
-    python benchmarks/memory.py [entries] [ceiling] [bodies] [--memory 150M] [--known 3000000]
+    python -m benchmarks.memory [entries] [ceiling] [bodies] [--memory 150M] [--known 3000000]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from growth import fill
+from benchmarks.growth import fill
 from msgspec import Struct
 
 from gossamer.assembly import budget_of, frontier_limits, pace_of
@@ -103,7 +103,7 @@ def _simhash() -> tuple[int, object]:
 
 def _copies() -> tuple[int, object]:
     links = (f"https://{_host(n)}/articles/{n}/some-words-in-a-path" for n in range(100_000))
-    return 100_000, {os.urandom(16): ContentRecord(b"", url, 1e9, f"sha1:{os.urandom(16).hex()}") for url in links}
+    return 100_000, {os.urandom(16): ContentRecord(b"", url, 1e9, os.urandom(20)) for url in links}
 
 
 def _hrefs() -> tuple[int, object]:

@@ -54,7 +54,7 @@ def open_again(folder: Path) -> tuple[float, float, int]:
     settings = completed(merged(("benchmark", {"scope": "any", "max_pages": 10**9})), has_domain_list=False)
     ledger = LocalLedger(folder)
     ledger.open()
-    crawl = build_crawl(settings, budget_of(settings), ledger, EventEmitter(lambda _event: None, 0.0))
+    crawl = build_crawl(settings, budget_of(settings), ledger, EventEmitter(lambda _event: None, 0.0), host_ranks={})
     now = time.time()
     crawl.restore(now, was_clean=True)
     orders = crawl.orders(now, 256)

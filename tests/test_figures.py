@@ -6,23 +6,24 @@ from gossamer.figures import Figures, Totals, is_error
 from gossamer.records import OrderKind, Outcome, Result
 
 
-def figures(run_seconds: float = 0.0, **counts: float) -> Figures:
-    return Figures(totals=Totals(**counts), out="crawl", run_seconds=run_seconds)  # type: ignore[arg-type]
+def figures(totals: Totals, run_seconds: float = 0.0) -> Figures:
+    return Figures(totals=totals, out="crawl", run_seconds=run_seconds)
 
 
 def test_rates_and_shares_of_a_crawl_that_did_nothing_are_zero() -> None:
-    nothing = figures()
+    nothing = figures(Totals())
     assert (nothing.error_rate, nothing.html_share, nothing.pages_per_second, nothing.cpu_ms_per_page) == (0, 0, 0, 0)
     assert nothing.pages_per_second_since(nothing) == 0
 
 
 def test_rates_and_shares_follow_from_the_totals() -> None:
-    some = figures(pages=8, html_pages=6, fetches=20, errors=5, seconds=4.0, cpu_seconds=2.0)
+    some = figures(Totals(pages=8, html_pages=6, fetches=20, errors=5, seconds=4.0, cpu_seconds=2.0))
     assert (some.error_rate, some.html_share, some.pages_per_second, some.cpu_ms_per_page) == (0.25, 0.75, 2.0, 250.0)
 
 
 def test_the_rate_between_two_moments_is_that_of_the_run() -> None:
-    assert figures(run_seconds=12.0, pages=40).pages_per_second_since(figures(run_seconds=10.0, pages=30)) == 5.0
+    before, after = figures(Totals(pages=30), run_seconds=10.0), figures(Totals(pages=40), run_seconds=12.0)
+    assert after.pages_per_second_since(before) == 5.0
 
 
 def test_a_copy_of_totals_does_not_change_with_later_counts() -> None:

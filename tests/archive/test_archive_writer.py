@@ -79,7 +79,7 @@ def test_every_tool_reads_everything(tmp_path: Path) -> None:
         ours = [record.id for record in ArchiveReader(path)]
         with path.open("rb") as file:
             theirs = []
-            for record in ArchiveIterator(file, check_digests="raise", verify_http=True):  # type: ignore[no-untyped-call]
+            for record in ArchiveIterator(file, check_digests="raise", verify_http=True):
                 record.content_stream().read()
                 theirs.append(record.rec_headers.get_header("WARC-Record-ID").strip("<>"))
         assert theirs == ours

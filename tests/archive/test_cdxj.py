@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
-from cdxj_indexer.main import CDXJIndexer  # type: ignore[import-untyped]
+from cdxj_indexer.main import CDXJIndexer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

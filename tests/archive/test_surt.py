@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-import surt as reference  # type: ignore[import-untyped]
+import surt as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

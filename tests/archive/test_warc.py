@@ -27,9 +27,9 @@ def sha1(data: bytes) -> str:
 
 def read_back(data: bytes) -> list[tuple[dict[str, str], bytes]]:
     """Return fields and block of every record as warcio reads them, digests checked."""
-    for record in ArchiveIterator(io.BytesIO(data), check_digests="raise", verify_http=True):  # type: ignore[no-untyped-call]
+    for record in ArchiveIterator(io.BytesIO(data), check_digests="raise", verify_http=True):
         record.content_stream().read()
-    blocks = ArchiveIterator(io.BytesIO(data), no_record_parse=True)  # type: ignore[no-untyped-call]
+    blocks = ArchiveIterator(io.BytesIO(data), no_record_parse=True)
     return [(dict(record.rec_headers.headers), record.raw_stream.read()) for record in blocks]
 
 

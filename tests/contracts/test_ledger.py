@@ -35,9 +35,9 @@ H = host_id("h.test")
 Step: TypeAlias = Callable[[], None]
 
 
-def queued(path: str, priority: int = 0, seq: int = 1, host: str = "h.test", **fields: object) -> QueuedUrl:
+def queued(path: str, priority: int = 0, seq: int = 1, host: str = "h.test") -> QueuedUrl:
     link = link_to(f"http://{host}/{path}")
-    return QueuedUrl(link.url, link.id, link.host, priority, seq, depth=1, **fields)  # type: ignore[arg-type]
+    return QueuedUrl(link.url, link.id, link.host, priority, seq, depth=1)
 
 
 def done(url: QueuedUrl, state: UrlState = UrlState.DONE) -> UrlRecord:
@@ -126,7 +126,7 @@ def test_another_spelling_of_a_url_is_the_same(ledger: Ledger) -> None:
 
 
 def test_an_admitted_url_stands_in_the_catalog_as_queued(ledger: Ledger, step: Step) -> None:
-    url = queued("a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
+    url = replace(queued("a", priority=3, seq=9), parent=b"p" * 16, found_at=4.5, https_first=True, hops=2)
     ledger.admit([url])
     step()
     assert ledger.look_up(url.id) == record_of(url)
@@ -168,9 +168,8 @@ def test_the_end_of_a_queue_last_first(ledger: Ledger, step: Step) -> None:
 
 def test_what_is_read_back_is_what_was_admitted(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
-    url = queued(
-        "a", priority=3, seq=9, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0
-    )
+    first = queued("a", priority=3, seq=9)
+    url = replace(first, parent=b"p" * 16, found_at=4.5, https_first=True, hops=2, attempt=1, not_before=8.0)
     ledger.admit([url])
     step()
     assert ledger.read_queue(H, None, 1) == [url]

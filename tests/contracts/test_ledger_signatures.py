@@ -17,8 +17,6 @@ from gossamer.ports import Ledger, SealedChanges
 from gossamer.records import Similar
 
 MINHASH, SIMHASH = SCHEMES[NearDup.MINHASH].edition, SCHEMES[NearDup.SIMHASH].edition
-Step = Callable[[], None]
-
 Step: TypeAlias = Callable[[], None]
 
 

@@ -10,7 +10,7 @@ from gossamer.records import Link, OrderKind, Source
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
 
 
-def _intake(max_links: int = 100, first_pass: FirstPass | None = None, **options: object) -> Intake:
+def _intake(max_links: int = 100, first_pass: FirstPass | None = None, *, remembers: bool = True) -> Intake:
     scope = Scope(Reach.HOST)
     scope.join("http://h.test/", "h.test")
     return Intake(
@@ -19,7 +19,7 @@ def _intake(max_links: int = 100, first_pass: FirstPass | None = None, **options
         max_depth=3,
         max_links_per_page=max_links,
         first_pass=first_pass,
-        **options,  # type: ignore[arg-type]
+        remembers=remembers,
     )
 
 

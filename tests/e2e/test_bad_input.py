@@ -7,6 +7,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -17,9 +18,9 @@ from tests.e2e.program import run, summary_of
 SEED = "http://localhost:9/"
 
 
-def refused(done: object, *words: str, status: int = 2) -> None:
-    assert done.returncode == status, done.stderr  # type: ignore[attr-defined]
-    lines = done.stderr.strip().splitlines()  # type: ignore[attr-defined]
+def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
+    assert done.returncode == status, done.stderr
+    lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, lines
     assert "Traceback" not in lines[0]
     for word in words:

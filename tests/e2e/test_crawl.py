@@ -15,6 +15,7 @@ from gossamer.archive.cdxj import sorted_lines
 from gossamer.archive.reader import ArchiveReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
+from gossamer.sim.synth_truth import Scope
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
@@ -27,8 +28,8 @@ def small_web() -> Iterator[RunningWeb]:
         yield web
 
 
-def judge_rules(pace_ms: int, **changes: object) -> JudgeRules:
-    return JudgeRules(politeness_s=pace_ms / 1000, slack_s=SLACK_S, **changes)  # type: ignore[arg-type]
+def judge_rules(pace_ms: int, scope: Scope = "domain") -> JudgeRules:
+    return JudgeRules(politeness_s=pace_ms / 1000, slack_s=SLACK_S, scope=scope)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import pytest
 
@@ -24,14 +25,34 @@ from gossamer.ports import Ledger
 from gossamer.records import (
     SITEMAP_INDEX,
     ArchiveSpan,
+    Link,
     Order,
     OrderKind,
     Outcome,
     Result,
+    Truncation,
     UrlState,
 )
 
 NOW = 1_700_000_000.0
+
+
+class ResultFields(TypedDict, total=False):
+    """The fields of a Result that tests choose."""
+
+    status: int
+    content_type: str
+    content_hash: bytes
+    etag: str
+    redirect_to: str
+    retry_after_s: float
+    links: list[Link]
+    robots: bytes
+    archived: ArchiveSpan
+    archive_end: int
+    text_hash: bytes
+    signature: bytes
+    truncated: Truncation
 
 
 class Bench:
@@ -73,9 +94,10 @@ class Bench:
             orders += self.crawl.orders(self.now)
         return orders
 
-    def end(self, order: Order, outcome: Outcome = Outcome.OK, **fields: object) -> None:
+    def end(self, order: Order, outcome: Outcome = Outcome.OK, **fields: Unpack[ResultFields]) -> None:
         """End an order."""
-        result = Result(order.id, outcome, status=200, sent_at=self.now, finished_at=self.now, **fields)  # type: ignore[arg-type]
+        fields.setdefault("status", 200)
+        result = Result(order.id, outcome, sent_at=self.now, finished_at=self.now, **fields)
         self.crawl.complete(result, self.now)
 
     def past_robots(self, body: bytes = b"") -> list[Order]:

@@ -18,10 +18,17 @@ from tests.engine.test_crawl import Bench
 LIMITS = FrontierLimits(max_depth=1000)
 
 
-def page(bench: Bench, order: Order, hrefs: list[str], *, text: bytes, **fields: object) -> None:
+def page(bench: Bench, order: Order, hrefs: list[str], *, text: bytes, truncated: Truncation = Truncation.NONE) -> None:
     """End an order with a page that says `text` and leads to `hrefs`."""
     links = [link_to(f"http://a.test{href}") for href in hrefs]
-    bench.end(order, links=links, text_hash=text, content_type="text/html", content_hash=order.url_id, **fields)
+    bench.end(
+        order,
+        links=links,
+        text_hash=text,
+        content_type="text/html",
+        content_hash=order.url_id,
+        truncated=truncated,
+    )
 
 
 def trap() -> Bench:

@@ -25,12 +25,11 @@ def row(bench: Bench, order: Order) -> UrlRecord:
     return record
 
 
-def crawled(bench: Bench, *texts: str, **fields: object) -> list[Order]:
+def crawled(bench: Bench, *texts: str, content_hash: bytes = b"") -> list[Order]:
     """Let each seed say a text, in order."""
     orders = bench.past_robots()
     for order, said in zip(orders, texts, strict=True):
-        content = {"content_hash": xxh3_128_digest(said.encode()), **fields}
-        bench.end(order, signature=minhash(said), **content)
+        bench.end(order, signature=minhash(said), content_hash=content_hash or xxh3_128_digest(said.encode()))
     return orders
 
 

@@ -43,10 +43,10 @@ def _site(order: Order, _now: float) -> Result | None:
     return Result(order.id, Outcome.OK, status=200, links=links, lastmods={links[0].id: "2026-01-02"})
 
 
-def _crawl(**rules: bool) -> tuple[Scenario, list[str]]:
+def _crawl(*, reads_sitemaps_first: bool = False) -> tuple[Scenario, list[str]]:
     robots = b"User-agent: *\nContent-Signal: search=yes\nSitemap: http://h.test/s.xml\n"
     web = ImaginedSites({"h.test": ImaginedHost(pages=6, fanout=6, robots=robots, says=_site)})
-    scenario = Scenario(web, [PAGE], rules=CrawlRules(**rules))
+    scenario = Scenario(web, [PAGE], rules=CrawlRules(reads_sitemaps_first=reads_sitemaps_first))
     web.hosts["h.test"].status = lambda url, _now: 404 if url.endswith("listed") else 200
     _, _, driver = scenario.run()
     return scenario, [request.url.removeprefix("http://h.test") for request in driver.requests]

@@ -4,6 +4,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
@@ -12,7 +13,7 @@ import pytest
 import uvloop
 
 from gossamer.errors import UsageError
-from gossamer.fetch.dns import Resolver, literal_address, read_hosts
+from gossamer.fetch.dns import Resolution, Resolver, literal_address, read_hosts
 from gossamer.records import Outcome
 
 from .servers import run
@@ -86,12 +87,15 @@ class _Protocol(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def resolving(zone: Zone, clock: Callable[[], float], **options: object) -> AsyncIterator[Resolver]:
+async def resolving(
+    zone: Zone, clock: Callable[[], float], *, deadline_s: float = 5.0, cache_size: int = 50_000
+) -> AsyncIterator[Resolver]:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(lambda: _Protocol(zone), ("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
     try:
-        async with Resolver(clock, server=f"127.0.0.1:{port}", **options) as resolver:  # type: ignore[arg-type]
+        server = f"127.0.0.1:{port}"
+        async with Resolver(clock, server=server, deadline_s=deadline_s, cache_size=cache_size) as resolver:
             yield resolver
     finally:
         transport.close()
@@ -145,9 +149,13 @@ def test_a_name_can_be_looked_up_without_waiting() -> None:
         zone.add("a.test", "192.0.2.1")
         zone.answers["none.test", A] = NXDOMAIN
         hosts = ["a.test", "a.test", "none.test", "127.0.0.1", "a..b"]
+
+        def note(host: str, found: Resolution) -> None:
+            told.append((host, found.outcome))
+
         async with resolving(zone, Clock()) as resolver:
             for host in hosts:
-                resolver.resolve_soon(host, lambda found, host=host: told.append((host, found.outcome)))  # type: ignore[misc]
+                resolver.resolve_soon(host, partial(note, host))
                 assert not told  # later, never at once
             while len(told) < len(hosts):
                 await asyncio.sleep(0.01)

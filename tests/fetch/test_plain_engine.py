@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.http import FetchRequest
+from gossamer.fetch.http import FetchRequest, FetchTicket
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S
 from gossamer.records import Exchange, Outcome
@@ -532,7 +532,7 @@ def test_leaving_ends_requests_in_every_state() -> None:
             request = FetchRequest(scene.url(path), (address,))
             tickets.append(scene.fetcher.start(request, lambda exchange: told.update({path: exchange.outcome})))
 
-        tickets = []
+        tickets: list[FetchTicket] = []
         files = len(os.listdir("/proc/self/fd"))
         with ExitStack() as after:
             async with stage(script, limits=FetchLimits()) as scene:

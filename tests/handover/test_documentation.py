@@ -35,15 +35,21 @@ def test_there_are_three_questions() -> None:
     assert len(QUESTIONS) == len(COLUMNS)
 
 
+def answer_to(question: str, table: Path) -> duckdb.DuckDBPyRelation:
+    answer = duckdb.sql(question.replace("pages.parquet", str(table)))
+    assert answer is not None
+    return answer
+
+
 @pytest.mark.parametrize("number", range(len(COLUMNS)))
 def test_a_question_has_the_answer_that_is_described(number: int, table: Path, finished: Crawled) -> None:
-    answer = duckdb.sql(QUESTIONS[number].replace("pages.parquet", str(table)))
+    answer = answer_to(QUESTIONS[number], table)
     assert answer.columns == COLUMNS[number]
     rows = answer.fetchall()
     assert sum(row[1] for row in rows) == finished.summary.pages
 
 
 def test_the_shares_of_duplicates_agree_with_the_summary(table: Path, finished: Crawled) -> None:
-    rows = duckdb.sql(QUESTIONS[1].replace("pages.parquet", str(table))).fetchall()
+    rows = answer_to(QUESTIONS[1], table).fetchall()
     assert round(sum(pages * float(same) for _, pages, same, _ in rows)) == finished.summary.duplicates
     assert round(sum(pages * float(near) for _, pages, _, near in rows)) == finished.summary.near_duplicates

@@ -24,7 +24,9 @@ def one_stream_bomb(megabytes: int = 100) -> bytes:
 def brotli_bomb(megabytes: int = 64) -> bytes:
     coder = brotli.Compressor(quality=1, lgwin=24)
     chunk = bytes(1_000_000)
-    return b"".join([coder.process(chunk) for _ in range(megabytes)]) + coder.finish()
+    coded: list[bytes] = [coder.process(chunk) for _ in range(megabytes)]
+    end: bytes = coder.finish()
+    return b"".join(coded) + end
 
 
 def nested_gzip(layers: int) -> bytes:

@@ -12,7 +12,7 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.core.url import canonical
-from gossamer.records import Exchange, Order, OrderKind, Outcome
+from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.worker import WorkerRules, read_answer
 from tests.e2e.program import run
@@ -96,7 +96,7 @@ def test_w08_addresses_are_data(after: Aftermath) -> None:
 ORDER = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
 
-def read(**headers: str) -> object:
+def read(**headers: str) -> Result:
     exchange = Exchange(
         "http://a.test/", Outcome.OK, status=200, headers=[*headers.items()], content=b"<p>x", body=b"<p>x"
     )
@@ -105,25 +105,25 @@ def read(**headers: str) -> object:
 
 @pytest.mark.parametrize("etag", ['"a"', 'W/"a"', '""'])
 def test_c03_a_sound_entity_tag_is_kept(etag: str) -> None:
-    assert read(etag=etag).etag == etag  # type: ignore[attr-defined]
+    assert read(etag=etag).etag == etag
 
 
 @pytest.mark.parametrize(
     "etag", ["a", '"a\r\nX: y"', '"' + "x" * 1_000_000 + '"', '"\x00"', '"é"', 'W/a"', '"', '"a"b"']
 )
 def test_c03_no_other_is_echoed(etag: str) -> None:
-    assert read(etag=etag).etag == ""  # type: ignore[attr-defined]
+    assert read(etag=etag).etag == ""
 
 
 def test_c03_the_content_decides_what_has_changed() -> None:
     first, second = read(etag='"1"'), read(etag='"2"')
-    assert first.content_hash == second.content_hash  # type: ignore[attr-defined]
+    assert first.content_hash == second.content_hash
 
 
 def test_c03_a_date_is_echoed_only_if_it_can_be_one() -> None:
-    assert read(**{"last-modified": "Sun, 06 Nov 1994 08:49:37 GMT"}).last_modified  # type: ignore[attr-defined]
-    assert not read(**{"last-modified": "x" * 100}).last_modified  # type: ignore[attr-defined]
-    assert not read(**{"last-modified": "\x1b[2J"}).last_modified  # type: ignore[attr-defined]
+    assert read(**{"last-modified": "Sun, 06 Nov 1994 08:49:37 GMT"}).last_modified
+    assert not read(**{"last-modified": "x" * 100}).last_modified
+    assert not read(**{"last-modified": "\x1b[2J"}).last_modified
 
 
 def test_nothing_is_written_outside_the_folder(after: Aftermath) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -25,10 +26,21 @@ PAGE = f"""<!doctype html><html lang="en-GB"><head><title> Great
 <aside>Related stories</aside><footer>Copyright</footer></body></html>"""
 
 
-def article(html: str | bytes, **fields: object) -> Article:
-    content = html.encode() if isinstance(html, str) else html
-    given_fields: dict[str, object] = {"url": "http://h.test/p/q", "content_type": "text/html", "fetched_at": NOW}
-    return read_article(PageSource(**{**given_fields, "content": content, **fields}))  # type: ignore[arg-type]
+def article(
+    html: str | bytes,
+    content_type: str = "text/html",
+    headers: Sequence[tuple[str, str]] = (),
+    header_charset: str = "",
+) -> Article:
+    page = PageSource(
+        url="http://h.test/p/q",
+        content_type=content_type,
+        content=html.encode() if isinstance(html, str) else html,
+        headers=list(headers),
+        header_charset=header_charset,
+        fetched_at=NOW,
+    )
+    return read_article(page)
 
 
 def test_the_main_text_has_blocks_headings_and_items_and_no_menu() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from gossamer.parse import html, html_lexbor
 from gossamer.parse.html import parse_html
+from gossamer.records import Document
 
 PAGE = b"""<!doctype html><html lang="de-AT"><head>
 <meta charset=utf-8><title>
@@ -26,9 +28,9 @@ PAGE = b"""<!doctype html><html lang="de-AT"><head>
 HREFS = ["/kanon", "/en", "?p=2", "/neu", "/noscript", "/a", "/ugc", "/area", "/frame", "http://e.test/?a=1&b=2"]
 
 
-@pytest.mark.parametrize("parser", [html, html_lexbor])
-def test_a_page_is_read_whole(parser: object) -> None:
-    document = parser.parse_html(PAGE, "")  # type: ignore[attr-defined]
+@pytest.mark.parametrize("parse_html", [html.parse_html, html_lexbor.parse_html])
+def test_a_page_is_read_whole(parse_html: Callable[[bytes, str], Document]) -> None:
+    document = parse_html(PAGE, "")
     assert document.hrefs == HREFS
     assert document.title == "Ein Titel"
     assert document.description == "Eine Seite"

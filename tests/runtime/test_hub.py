@@ -74,8 +74,9 @@ def test_a_host_stays_with_its_worker_while_the_load_is_small(tmp_path: Path) ->
 def test_a_worker_with_much_to_do_shares_it(tmp_path: Path) -> None:
     """All orders of one host, which may be asked for as much as one likes."""
     web = many_hosts(1, 400, fanout=400, latency_s=5.0)
-    pace = {"delay_s": 0.0, "host_connections": 200, "limits": FrontierLimits(address_connections=200)}
-    run = HubRun(tmp_path, web, SEEDS[:1], hub_limits=HubLimits(workers=2), **pace)
+    limits = FrontierLimits(address_connections=200)
+    hub_limits = HubLimits(workers=2)
+    run = HubRun(tmp_path, web, SEEDS[:1], hub_limits=hub_limits, delay_s=0.0, host_connections=200, limits=limits)
     assert crawled(run) == "exhausted"
     most, least = sorted((len(channel.started) for channel in run.workers.channels), reverse=True)
     assert least > 100

@@ -51,8 +51,8 @@ def test_the_judge_sees_rudeness() -> None:
     def judged(*seen: Seen) -> list[str]:
         return [one.what for one in offences(web, list(seen), 1.0)]
 
-    def one(path: str, at: float, host: str = "rules-0.test", **fields: float) -> Seen:
-        return Seen(host, path, at, 1, at + 0.01, **{"status": 200, **fields})  # type: ignore[arg-type]
+    def one(path: str, at: float, host: str = "rules-0.test", *, status: int = 200, quiet_s: float = 0.0) -> Seen:
+        return Seen(host, path, at, 1, at + 0.01, status, quiet_s)
 
     assert judged(one("/robots.txt", 1), one("/", 2), one("/1", 3)) == []
     assert "before robots.txt" in judged(one("/", 1))[0]

@@ -6,6 +6,7 @@ import itertools
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,8 @@ def failure(order: Order, outcome: Outcome, status: int = 0, retry_after_s: floa
     return Result(order.id, outcome, status=status, retry_after_s=retry_after_s)
 
 
-def site(**traits: object) -> ImaginedSites:
-    return ImaginedSites({"a.test": ImaginedHost(**traits)})  # type: ignore[arg-type]
+def site(host: ImaginedHost) -> ImaginedSites:
+    return ImaginedSites({"a.test": host})
 
 
 Says = Callable[[Order, float], Result | None]
@@ -180,7 +181,7 @@ def test_a_slow_host_costs_the_others_nothing() -> None:
 
 
 def test_the_delay_runs_from_the_moment_a_request_is_sent() -> None:
-    _, _, driver = Scenario(site(pages=20, sent_after_s=2.5, latency_s=3.0), ["http://a.test/"]).run()
+    _, _, driver = Scenario(site(ImaginedHost(pages=20, sent_after_s=2.5, latency_s=3.0)), ["http://a.test/"]).run()
     _check_pace(driver, "a.test", 1.0)
     starts = [request.at - 2.5 for request in driver.requests]
     ends = [request.until for request in driver.requests]
@@ -189,7 +190,7 @@ def test_the_delay_runs_from_the_moment_a_request_is_sent() -> None:
 
 @pytest.mark.parametrize("sent_after_s", [0.1, 2.0])
 def test_two_connections_keep_the_pace_of_one(sent_after_s: float) -> None:
-    web = site(pages=40, latency_s=5.0, sent_after_s=sent_after_s)
+    web = site(ImaginedHost(pages=40, latency_s=5.0, sent_after_s=sent_after_s))
     why, _, driver = Scenario(web, ["http://a.test/"], host_connections=2).run()
     assert why == "exhausted"
     _check_pace(driver, "a.test", 1.0)
@@ -214,7 +215,7 @@ def test_429_holds_the_whole_host_for_as_long_as_it_says() -> None:
             return failure(order, Outcome.RATE_LIMITED, 429, 90.0)
         return None
 
-    web = site(pages=20, says=says)
+    web = site(ImaginedHost(pages=20, says=says))
     web.hosts["b.test"] = ImaginedHost(pages=20, address="10.0.0.2")
     scenario = Scenario(web, ["http://a.test/", "http://b.test/"])
     why, _, driver = scenario.run()
@@ -232,7 +233,7 @@ def test_robots_unreachable_parks_the_host_until_it_recovers() -> None:
         is_down = order.kind is OrderKind.ROBOTS and now < START + 20
         return failure(order, Outcome.SERVER_ERROR, 503) if is_down else None
 
-    scenario = Scenario(site(pages=5, says=says), ["http://a.test/"])
+    scenario = Scenario(site(ImaginedHost(pages=5, says=says)), ["http://a.test/"])
     why, _, driver = scenario.run()
     assert why == "exhausted"
     robots = [request.at for request in driver.requests if request.url.endswith("/robots.txt")]
@@ -242,7 +243,7 @@ def test_robots_unreachable_parks_the_host_until_it_recovers() -> None:
 
 
 def test_a_crawl_is_over_when_the_rest_is_parked_for_longer_than_it_may_wait() -> None:
-    web = site(pages=5, robots_status=503)
+    web = site(ImaginedHost(pages=5, robots_status=503))
     web.hosts["b.test"] = ImaginedHost(pages=5, address="10.0.0.2")
     scenario = Scenario(web, ["http://a.test/", "http://a.test/x/1", "http://b.test/"])
     why, crawl, driver = scenario.run(max_wait_s=300.0)
@@ -253,7 +254,7 @@ def test_a_crawl_is_over_when_the_rest_is_parked_for_longer_than_it_may_wait() -
 
 
 def test_a_host_whose_robots_lead_to_a_parked_host_is_parked_with_it() -> None:
-    web = site(pages=5)
+    web = site(ImaginedHost(pages=5))
     web.hosts["a.test"].says = lambda order, _now: (
         redirect(order, "http://b.test/robots.txt") if order.kind is OrderKind.ROBOTS else None
     )
@@ -290,7 +291,7 @@ def test_a_pace_rule_lets_one_site_go_faster() -> None:
 
 
 def test_robots_come_first_and_are_kept() -> None:
-    web = site(pages=30, robots=b"User-agent: *\nDisallow: /1\nDisallow: /2$\n")
+    web = site(ImaginedHost(pages=30, robots=b"User-agent: *\nDisallow: /1\nDisallow: /2$\n"))
     scenario = Scenario(web, ["http://a.test/"])
     _, crawl, driver = scenario.run()
     assert driver.requests[0].url == "http://a.test/robots.txt"
@@ -301,7 +302,7 @@ def test_robots_come_first_and_are_kept() -> None:
 
 
 def test_robots_are_asked_for_again_after_a_day() -> None:
-    web = site(pages=30, fanout=30)
+    web = site(ImaginedHost(pages=30, fanout=30))
     _, _, driver = Scenario(web, ["http://a.test/"], delay_s=3600.0).run(max_wait_s=1e9)
     robots = [request.at for request in driver.requests if request.url.endswith("/robots.txt")]
     assert len(robots) == 2
@@ -309,7 +310,7 @@ def test_robots_are_asked_for_again_after_a_day() -> None:
 
 
 def test_each_origin_of_a_host_has_its_own_robots() -> None:
-    web = site(pages=1, says=lambda order, _now: None)
+    web = site(ImaginedHost(pages=1, says=lambda order, _now: None))
     web.hosts["a.test"].says = lambda order, _now: (
         Result(order.id, Outcome.OK, status=200, robots=b"User-agent: *\nDisallow: /")
         if order.url == "http://a.test:8080/robots.txt"
@@ -349,7 +350,7 @@ def test_an_endless_chain_of_redirects_ends_after_five() -> None:
             return None
         return redirect(order, f"http://a.test/{int(order.url.rpartition('/')[2] or 0) + 1}")
 
-    scenario = Scenario(site(says=says), ["http://a.test/"])
+    scenario = Scenario(site(ImaginedHost(says=says)), ["http://a.test/"])
     why, _, driver = scenario.run()
     assert why == "exhausted"
     assert len(pages_of(driver)) == 6
@@ -360,7 +361,7 @@ def test_an_endless_chain_of_redirects_ends_after_five() -> None:
 
 def test_a_redirect_to_itself_is_a_loop() -> None:
     says = on_page("/0", lambda order: redirect(order, order.url))
-    scenario = Scenario(site(says=says), ["http://a.test/0"])
+    scenario = Scenario(site(ImaginedHost(says=says)), ["http://a.test/0"])
     _, _, driver = scenario.run()
     assert len(pages_of(driver)) == 1
     record = scenario.ledger.look_up(link_to("http://a.test/0").id)
@@ -370,7 +371,7 @@ def test_a_redirect_to_itself_is_a_loop() -> None:
 
 def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
     says = on_page("utm_source=x", lambda order: redirect(order, "http://a.test/0"))
-    scenario = Scenario(site(pages=1, says=says), ["http://a.test/0?utm_source=x"])
+    scenario = Scenario(site(ImaginedHost(pages=1, says=says)), ["http://a.test/0?utm_source=x"])
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     assert pages_of(driver) == ["http://a.test/0?utm_source=x", "http://a.test/0"]
@@ -401,7 +402,7 @@ def test_where_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> No
 
 
 def test_a_name_that_does_not_exist_ends_in_the_dead_letters() -> None:
-    web = site(pages=3)
+    web = site(ImaginedHost(pages=3))
     scenario = Scenario(web, ["http://gone.test/1", "http://gone.test/2", "http://a.test/"])
     why, crawl, _ = scenario.run()
     assert why == "exhausted"
@@ -414,7 +415,7 @@ def test_a_name_that_does_not_exist_ends_in_the_dead_letters() -> None:
 
 
 def test_a_failing_page_is_tried_four_times_with_growing_waits_and_the_host_goes_on() -> None:
-    web = site(pages=40, fanout=40, status=lambda url, _now: 500 if url.endswith("/3") else 200)
+    web = site(ImaginedHost(pages=40, fanout=40, status=lambda url, _now: 500 if url.endswith("/3") else 200))
     scenario = Scenario(web, ["http://a.test/"])
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
@@ -429,7 +430,7 @@ def test_a_failing_page_is_tried_four_times_with_growing_waits_and_the_host_goes
 
 
 def test_five_failures_in_a_row_park_the_host() -> None:
-    web = site(pages=40, fanout=40, status=lambda url, _now: 200 if url.endswith("/") else 500)
+    web = site(ImaginedHost(pages=40, fanout=40, status=lambda url, _now: 200 if url.endswith("/") else 500))
     scenario = Scenario(web, ["http://a.test/"])
     scenario.run(max_wait_s=1e9)
     parked = [event for event in scenario.events if event.event is EventName.HOST_PARKED]
@@ -442,7 +443,9 @@ def test_a_bare_domain_without_https_is_tried_over_http_at_once() -> None:
     def says(order: Order, _now: float) -> Result | None:
         return failure(order, Outcome.CONNECT_FAILED) if order.url.startswith("https:") else None
 
-    scenario = Scenario(site(pages=3, says=says), ["https://a.test/"], is_https_first=True, reach=Reach.PREFIX)
+    scenario = Scenario(
+        site(ImaginedHost(pages=3, says=says)), ["https://a.test/"], is_https_first=True, reach=Reach.PREFIX
+    )
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
     assert [request.url for request in driver.requests][:3] == [
@@ -459,7 +462,7 @@ def test_only_a_guess_falls_back_to_http() -> None:
     def says(order: Order, _now: float) -> Result | None:
         return failure(order, Outcome.CONNECT_FAILED) if order.url.startswith("https:") else None
 
-    why, crawl, _ = Scenario(site(pages=3, says=says), ["https://a.test/"]).run()
+    why, crawl, _ = Scenario(site(ImaginedHost(pages=3, says=says)), ["https://a.test/"]).run()
     assert why == "parked"
     assert (crawl.totals.pages, crawl.frontier.counts.queued) == (0, 1)
 
@@ -467,11 +470,15 @@ def test_only_a_guess_falls_back_to_http() -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 
+def _status_of_host(number: int, url: str, _now: float) -> int:
+    return 404 if (number + len(url)) % 3 == 0 else 200
+
+
 @pytest.mark.parametrize("connections", [1, 50])
 def test_max_pages_is_exact(connections: int) -> None:
     web = many_hosts(30, 20)
     for n, host in enumerate(web.hosts.values()):
-        host.status = lambda url, _now, n=n: 404 if (n + len(url)) % 3 == 0 else 200
+        host.status = partial(_status_of_host, n)
     scenario = Scenario(
         web, [f"http://h{n}.test/" for n in range(30)], FrontierLimits(connections=connections, max_pages=57)
     )
@@ -531,7 +538,7 @@ def test_domains_with_used_up_budgets_make_room_for_others() -> None:
 
 
 def test_the_depth_limit_is_kept() -> None:
-    web = site(pages=10_000, fanout=2)
+    web = site(ImaginedHost(pages=10_000, fanout=2))
     _, _, driver = Scenario(web, ["http://a.test/"], FrontierLimits(max_depth=3), delay_s=0.0).run()
     assert len(pages_of(driver)) == 1 + 2 + 4 + 8
 
@@ -566,6 +573,10 @@ def _hub(links: Sequence[str]) -> ImaginedHost:
     return ImaginedHost(pages=1, cross_links=links, address="10.0.0.99")
 
 
+def _fails_up_to(number: int, url: str, _now: float) -> int:
+    return 404 if int(url.rpartition("/")[2]) <= number else 200
+
+
 def test_the_first_pass_tries_reserves_where_a_domain_fails() -> None:
     web = ImaginedSites({"hub.test": _hub([f"http://d{n}.test/{m}" for m in range(1, 6) for n in range(10)])})
     for n in range(10):
@@ -573,7 +584,7 @@ def test_the_first_pass_tries_reserves_where_a_domain_fails() -> None:
         web.hosts[f"d{n}.test"] = ImaginedHost(
             pages=1,
             address=f"10.0.1.{n}",
-            status=lambda url, _now, n=n: 404 if int(url.rpartition("/")[2]) <= n else 200,
+            status=partial(_fails_up_to, n),
         )
     scenario = Scenario(web, ["http://hub.test/"], target_domains=99)
     why, crawl, driver = scenario.run()
@@ -686,7 +697,9 @@ def test_a_killed_crawl_goes_on_from_its_last_commit(tmp_path: Path) -> None:
 
 
 def test_promises_outlive_a_restart() -> None:
-    web = site(pages=5, says=on_page("/2", lambda order: failure(order, Outcome.RATE_LIMITED, 429, 600.0)))
+    web = site(
+        ImaginedHost(pages=5, says=on_page("/2", lambda order: failure(order, Outcome.RATE_LIMITED, 429, 600.0)))
+    )
     scenario = Scenario(web, ["http://a.test/"])
     crawl, first = scenario.prepare()
     assert first.run(max_wait_s=300.0) == "parked"
@@ -699,7 +712,7 @@ def test_promises_outlive_a_restart() -> None:
 
 
 def test_a_clock_set_back_freezes_nobody() -> None:
-    web = site(pages=5)
+    web = site(ImaginedHost(pages=5))
     scenario = Scenario(web, ["http://a.test/"])
     crawl, first = scenario.prepare()
     first.run(until=START + 2.5)

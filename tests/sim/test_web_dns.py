@@ -87,8 +87,8 @@ async def _resolve(port: int, name: str) -> list[str]:
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[list[str]] = loop.create_future()
 
-    def done(result: object, error: int | None) -> None:
-        addresses = [node.addr[0] for node in result.nodes] if error is None else []  # type: ignore[attr-defined]
+    def done(result: pycares.AddrInfoResult | None, error: int | None) -> None:
+        addresses = [node.addr[0] for node in result.nodes] if result is not None else []
         loop.call_soon_threadsafe(answered.set_result, [address.decode() for address in addresses])
 
     channel = pycares.Channel(servers=[f"127.0.0.1:{port}"], timeout=2.0, tries=1)

@@ -3,8 +3,8 @@
 import sys
 
 from gossamer.cli.main import main
-from gossamer.fetch import http
+from gossamer.fetch import curl_engine
 
 certificate = sys.argv[1]
-http.ca_file = lambda: certificate
+curl_engine.ca_file = lambda: certificate
 sys.exit(main(sys.argv[2:]))

@@ -1,6 +1,9 @@
 """Scrapy, set up for speed: follow every link within the host, an item with URL and title a page."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import scrapy
@@ -15,7 +18,7 @@ class DocumentationSpider(scrapy.Spider):
     start_urls = [START]  # noqa: RUF012 - Scrapy's way
     links = LinkExtractor(allow_domains=[urlsplit(START).netloc])
 
-    def parse(self, response):  # noqa: ANN001, ANN201
+    def parse(self, response: scrapy.http.Response) -> Iterator[dict[str, str | None] | scrapy.Request]:
         if not isinstance(response, scrapy.http.HtmlResponse):
             return
         yield {"url": response.url, "title": response.css("title::text").get()}

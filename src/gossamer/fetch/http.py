@@ -17,7 +17,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from gossamer.fetch.curl_engine import CurlEngine, ca_file
+from gossamer.fetch import curl_engine
+from gossamer.fetch.curl_engine import CurlEngine
 from gossamer.fetch.curl_transfer import CurlTransfer
 from gossamer.fetch.exchange import exchange_of
 from gossamer.fetch.guard import AddressPolicy
@@ -94,7 +95,7 @@ class Fetcher:
             head_tail=head_tail(self._identity),
             kept_connections=self._kept_connections,
         )
-        self._ca_file = self._ca_file or ca_file()
+        self._ca_file = self._ca_file or curl_engine.ca_file()
         self._curl = CurlEngine(self._loop, self._new_curl_transfer, self._end, kept_connections=self._kept_connections)
         self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl}
         self._is_open = True

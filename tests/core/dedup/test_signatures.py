@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -73,12 +75,12 @@ def test_c_and_python_compare_alike(kernel: Kernel, one: bytes, other: bytes, sa
 
 
 @pytest.mark.parametrize("sign", [minhash.minhash, minhash.plain_minhash])
-def test_a_lane_is_the_least_of_all_shingles(sign: object) -> None:
+def test_a_lane_is_the_least_of_all_shingles(sign: Callable[[str], bytes]) -> None:
     factors, addends = minhash._permutations()
     some = text(50)
     hashes = [value >> 32 for value in shingle_hashes(some)]
     lanes = [min((value * a + b) & LANE_BITS for value in hashes) for a, b in zip(factors, addends, strict=True)]
-    assert list(memoryview(sign(some)).cast("I")) == lanes  # type: ignore[operator]
+    assert list(memoryview(sign(some)).cast("I")) == lanes
 
 
 def test_words_are_runs_between_ascii_blanks_with_ascii_letters_in_lower_case() -> None:
