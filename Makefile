@@ -42,7 +42,7 @@ lint: .venv/dev  ## style
 types: .venv/dev  ## static types
 	@$(BIN)/mypy
 
-layers: .venv/dev  ## nothing imports upwards
+layers: .venv/dev  ## imports: nothing upwards, no I/O in core and engine, backends apart
 	@$(BIN)/lint-imports
 
 check: lint types layers test  ## everything that CI runs
