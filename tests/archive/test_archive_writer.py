@@ -10,9 +10,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.cdxj import fold_index
 from gossamer.archive.reader import ArchiveReader, read_record
-from gossamer.archive.verify import verify_file, verify_index
 from gossamer.errors import DiskFullError
 
+from .oracle import verify_file, verify_index
 from .samples import NOW, exchange, odd_exchanges, writer
 
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.archive.cdxj import fold_index, index_file, merge_index, part_path, write_index
-from gossamer.archive.verify import verify_index
 from gossamer.archive.warc import RefersTo
 from gossamer.core.url import canonical
 from gossamer.records import Outcome
 
+from .oracle import verify_index
 from .samples import NOW, exchange, odd_exchanges, writer
 
 

@@ -16,7 +16,6 @@ from gossamer.core.url import (
     key_of,
     link_to,
     links_from,
-    looks_absolute,
     origin_of,
     path_of,
     port_of,
@@ -175,8 +174,6 @@ def test_parts_of_a_url() -> None:
     )
     assert (host_of("http://[::1]:81/"), port_of("http://[::1]:81/"), port_of("http://[::1]/")) == ("[::1]", 81, 80)
     assert (port_of("http://h.test/"), port_of("https://h.test/")) == (80, 443)
-    assert looks_absolute("x-y:z")
-    assert not looks_absolute("/a:b")
 
 
 def test_a_final_dot_is_the_same_host() -> None:

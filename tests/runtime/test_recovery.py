@@ -8,7 +8,6 @@ import pytest
 
 from gossamer.archive.reader import ArchiveReader, read_record
 from gossamer.archive.recovery import close_file, recover, unfinished_files
-from gossamer.archive.verify import verify_file
 from gossamer.core.url import link_to
 from gossamer.events import Event, EventName
 from gossamer.records import ArchiveSpan, Order, OrderKind, Result, UrlState
@@ -16,6 +15,7 @@ from gossamer.runtime.stored_results import Found, ReadingRules, StoredResults
 from gossamer.runtime.worker import WorkerRules
 from gossamer.sim.scenarios import START
 from gossamer.telemetry.unplaced import unplaced_records
+from tests.archive.oracle import verify_file
 from tests.inspect.folders import said, write_events
 
 from .crashed import CrashedFolder

@@ -36,11 +36,6 @@ class FirstPass:
         """Tell whether the target is reached."""
         return len(self._reached) >= self._target
 
-    @property
-    def reached(self) -> int:
-        """How many domains have a page."""
-        return len(self._reached)
-
     def admits(self, link: Link, domain: str, depth: int) -> bool:
         """Return whether a link is to be queued; one that is not may become a reserve."""
         if domain in self._reached:

@@ -54,7 +54,7 @@ class Frontier:
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
         self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts)
         self._page_end = PageEnd(self._table, limits, self.counts)
-        self.view = FrontierView(self._table, self._outstanding)
+        self.view = FrontierView(self._table)
         # Asked for a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._swapped_out_hosts = 0

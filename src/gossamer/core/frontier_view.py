@@ -1,21 +1,19 @@
-"""What can be seen of a frontier: read-only, for reports, progress and tests. Changes nothing."""
+"""What can be seen of a frontier from outside, for reports and progress? Read-only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from gossamer.core.host_table import HostTable
-from gossamer.core.outstanding import Outstanding
 from gossamer.core.workbench import HostSlot, HostState
-from gossamer.records import HostRecord, Order, QueuedUrl
+from gossamer.records import HostRecord
 
 
 class FrontierView:
-    """The hosts in memory and the orders that are out."""
+    """The hosts in memory."""
 
-    def __init__(self, table: HostTable, outstanding: Outstanding) -> None:
+    def __init__(self, table: HostTable) -> None:
         self._table = table
-        self._outstanding = outstanding
 
     def records(self) -> Iterator[HostRecord]:
         """Return what is known of every host in memory."""
@@ -29,19 +27,6 @@ class FrontierView:
         """Return how many URLs wait for hosts that are not to be asked within `max_wait_s`."""
         hosts = self._table.hosts.values()
         return sum(host.record.queued for host in hosts if _is_parked(host, now + max_wait_s))
-
-    def orders(self) -> list[Order]:
-        """Return the orders that are out."""
-        return self._outstanding.orders()
-
-    def is_out(self, order_id: int) -> bool:
-        """Return whether an order is out."""
-        return self._outstanding.get(order_id) is not None
-
-    def head_of(self, host_name: str) -> list[QueuedUrl]:
-        """Return a host's URLs in memory, in order."""
-        host = self._table.hosts.get(host_name)
-        return [entry[3] for entry in sorted(host.head)] if host else []
 
 
 def _is_parked(host: HostSlot, horizon: float) -> bool:

@@ -90,10 +90,6 @@ class Novelty:
         for host, pattern in [key for key in self._windows if shard_of(host_id(key[0])) == shard]:
             del self._windows[host, pattern]
 
-    def quarantines(self) -> list[Quarantine]:
-        """Return all of them, the released ones too."""
-        return [quarantine for held in self._held.values() for quarantine in held.values()]
-
     def refusal(self, url: str, host: str) -> str | None:
         """Return the name of the trap where a URL is of a pattern in quarantine, or None."""
         held = self._held.get(host)

@@ -46,10 +46,6 @@ class Outstanding:
         """Remove and return an order that has ended."""
         return self._orders.pop(order_id)
 
-    def orders(self) -> list[Order]:
-        """Return all orders that are out."""
-        return [out.order for out in self._orders.values()]
-
     def begin_lookup(self, host: str) -> None:
         """Record a name that is being looked up."""
         self._lookups.add(host)

@@ -22,7 +22,6 @@ from gossamer.records import Link, UrlId
 MAX_URL_CHARS = 4096
 
 _DOT_SEGMENT = re.compile(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "hsa_", "matomo_")
@@ -210,8 +209,3 @@ def _joined(base: can_ada.URL, href: str) -> str | None:
     if _has_dot_segment(url):
         return canonical(href, str(base))
     return url if url.startswith(("http://", "https://")) and len(url) <= MAX_URL_CHARS else None
-
-
-def looks_absolute(text: str) -> bool:
-    """Tell whether a text starts with a scheme."""
-    return _SCHEME.match(text) is not None

@@ -292,8 +292,3 @@ class Workbench:
         host.in_flight -= 1
         freed = self.gates.vacate(host, address)
         return [other for other in freed if other.state is HostState.BLOCKED] if freed else freed
-
-    @property
-    def ready(self) -> int:
-        """How many hosts could be asked now."""
-        return self.count[HostState.READY]

@@ -4,7 +4,7 @@ Never expanded: entities. Never opened: anything. A document type with an intern
 is refused outright, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded,
 50,000 entries (sitemaps.org), 256 levels. What was read before an error or a cap is kept,
 and `is_complete` says that there was more. Relative entries come out as they are; scope and
-cross-submission are for the caller (`is_under` answers sitemaps.org's rule of location).
+cross-submission are for the caller.
 About 6 µs an entry: 0.3 s for a full one, so large ones belong off the event loop.
 """
 
@@ -14,15 +14,12 @@ import codecs
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from xml.parsers import expat
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 from msgspec import Struct
 
-from gossamer.core.url import origin_of, path_of
 from gossamer.parse.charset import decode_text
 from gossamer.parse.hrefs import has_followed_scheme, trim
 
@@ -107,27 +104,6 @@ def _capped(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
         yield content[start : min(start + _STEP_BYTES, MAX_DECODED_BYTES)]
     if len(content) > MAX_DECODED_BYTES:
         contents.is_complete, contents.error = False, f"longer than {MAX_DECODED_BYTES} bytes"
-
-
-def lastmod_time(text: str) -> float | None:
-    """Return a W3C or RFC 822 date as seconds since 1970, or None where it is neither."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError):
-            return None
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, ValueError):
-        return None
-
-
-def is_under(sitemap_url: str, loc: str) -> bool:
-    """Whether a sitemap may speak for `loc`: same origin, and not above its own folder. Both canonical."""
-    folder = path_of(sitemap_url).partition("?")[0].rpartition("/")[0] + "/"
-    return origin_of(sitemap_url) == origin_of(loc) and path_of(loc).startswith(folder)
 
 
 def _inflated(content: bytes, contents: SitemapContents) -> Iterator[bytes]:

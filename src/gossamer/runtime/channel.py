@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol
 
@@ -220,6 +220,3 @@ class ProcessChannel(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
         return self._report
-
-
-OpenChannel = Callable[[int, HubListener], Channel]

@@ -65,14 +65,12 @@ class HubStats:
     worker_deaths: int = 0
     worker_cpu_s: float = 0.0
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
-    worker_private_bytes: int = 0
     worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
     worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
 
     def add_report(self, report: Report) -> None:
         """Add what a worker reported at its end."""
         self.worker_cpu_s += report.cpu_seconds
-        self.worker_private_bytes += report.peak_private_bytes
         self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
         self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
 

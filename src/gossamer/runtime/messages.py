@@ -70,7 +70,6 @@ class Report(Struct, tag=True):
     """The last word of a worker."""
 
     cpu_seconds: float
-    peak_private_bytes: int
     stall_p99_ms: float
     core_wait_p99_ms: float
 

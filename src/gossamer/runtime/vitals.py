@@ -76,15 +76,6 @@ def _container_limits(proc: Path = Path("/proc/self/cgroup"), root: Path = Path(
                 break
 
 
-def open_files() -> tuple[int, int]:
-    """Return how many files are open, and how many may be."""
-    try:
-        count = len(os.listdir("/proc/self/fd"))
-    except OSError:
-        count = 0
-    return count, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
 class CoreWait:
     """How long a thread has stood in the queue for a core since it began. 1.4 µs a look."""
 

@@ -302,7 +302,6 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
     result.charset, result.language, result.title = document.charset, document.language, document.title
-    result.is_noindex, result.is_nofollow = document.is_noindex, document.is_nofollow
     _read_wishes(document, exchange, result)
     _read_validators(exchange, result)
     if not exchange.is_decoded:

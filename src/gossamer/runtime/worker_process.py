@@ -93,7 +93,7 @@ class WorkerEnd:
         self._flush()
         probe.note_memory()
         stalls_ms = probe.stall_p99_ms(), probe.core_wait_p99_ms()
-        self._send(messages.Report(vitals.cpu_seconds(), probe.peak_private, *stalls_ms))
+        self._send(messages.Report(vitals.cpu_seconds(), *stalls_ms))
         await self._writer.drain()
         self._writer.close()
         ledger.close()

@@ -15,7 +15,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
-from gossamer.core.url import host_of, link_to, links_from
+from gossamer.core.url import link_to, links_from
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
@@ -150,8 +150,3 @@ def many_hosts(count: int, pages: int, **traits: object) -> ImaginedSites:
             setattr(host, name, value)
         sites.hosts[f"h{number}.test"] = host
     return sites
-
-
-def hosts_of(urls: Sequence[str]) -> list[str]:
-    """Return the hosts of URLs."""
-    return [host_of(url) for url in urls]

@@ -30,7 +30,6 @@ class Truth(Struct, frozen=True):
     documents: frozenset[str]  # PDFs
     redirects: int
     broken: int  # links that end in 404 or 410
-    forbidden: int  # links that robots.txt forbids
 
 
 @dataclass(slots=True)
@@ -137,7 +136,6 @@ def _as_truth(web: SyntheticWeb, walk: _Walk) -> Truth:
         documents=frozenset(walk.found.get(Kind.DOCUMENT, ())),
         redirects=sum(counts.get(kind, 0) for kind in (Kind.GO, Kind.HOP, Kind.AWAY)),
         broken=counts.get(Kind.MISSING, 0) + counts.get(Kind.GONE, 0),
-        forbidden=counts.get(Kind.PRIVATE, 0),
     )
 
 
