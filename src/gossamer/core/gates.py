@@ -67,7 +67,7 @@ class Gates:
         self._domain_times: dict[str, float] = {}  # a domain may leave memory before its time has come
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
-        self.begun_at = float("-inf")  # the crawl was taken up again: nobody knows which address was asked last
+        self.begun_at = float("-inf")  # of a restart: nobody knows which address was asked last
 
     def domain_next_at(self, name: str) -> float:
         """Return when a domain that comes into memory may be asked."""
@@ -84,7 +84,8 @@ class Gates:
             return None
         address = self._addresses.get(addresses[0])
         if address is None:
-            if not limits.address_delay_s:
+            # No slot for an address that is open: if the host sends nothing, nobody would remove it.
+            if not limits.address_delay_s or self.begun_at + limits.address_delay_s <= now:
                 return None
             address = self._slot(addresses[0])
         connections, delay_s = limits.address_connections, limits.address_delay_s
@@ -125,7 +126,7 @@ class Gates:
             slot.unsent += bool(self._limits.address_delay_s)
 
     def hold(self, host: HostSlot, address: str, asked_at: float, *, is_first_word: bool) -> None:
-        """Take note of when a request reached its server, at first when it is sent, perhaps again when it ends."""
+        """Record when a request reached its server: first when it is sent, perhaps again when it ends."""
         limits = self._limits
         if not limits.has_gate_delay:
             return
@@ -189,10 +190,10 @@ class Gates:
 
 
 def _wake_some(gate: Gate, limit: int) -> list[HostSlot]:
-    """Take hosts from the line: one for the request that ended, as those let go before are about to take their room.
+    """Remove hosts from the line: one for the request that ended, since those woken before are about to use their room.
 
-    More where there is much room, since some turn out to have nothing to ask for; all, where nothing is left
-    in flight to free the rest.
+    More if there is much room, since some turn out to have nothing to ask for; all if nothing is left in flight
+    that could wake the rest.
     """
     waiting = len(gate.blocked)
     if not gate.in_flight:

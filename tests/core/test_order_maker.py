@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gossamer.core.commands import Resolve
+from gossamer.core.counts import Counts
+from gossamer.core.host_table import HEAD_URLS, HostTable
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.order_maker import OrderMaker
+from gossamer.core.outstanding import Outstanding
+from gossamer.core.robots import ALLOW_ALL, parse_robots
+from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.records import Order, OrderKind
+from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
+
+ORIGIN = "http://a.test"
+
+
+@dataclass
+class Scene:
+    """A host whose turn it is, and what makes its orders."""
+
+    limits: FrontierLimits
+    table: HostTable
+    outstanding: Outstanding
+    counts: Counts
+    maker: OrderMaker
+    host: HostSlot
+
+    def order(self, now: float = NOW) -> Order | None:
+        return self.maker.order_for(self.host, now)
+
+
+def scene(*paths: str, limits: FrontierLimits | None = None, connections: int = 1, delay_s: float = 0.0) -> Scene:
+    limits = limits or FrontierLimits()
+    table, outstanding, counts = table_with(limits), Outstanding(), Counts()
+    host = enter(table, connections=connections)
+    host.floor_s = delay_s
+    for seq, path in enumerate(paths):
+        host.push(queued_url(host, path, seq=seq))
+        counts.enqueue(host.record)
+    table.reschedule(host, NOW)
+    return Scene(limits, table, outstanding, counts, OrderMaker(table, outstanding, limits, counts), host)
+
+
+# -- what comes first ----------------------------------------------------------------------------------
+
+
+def test_the_first_url_of_the_queue_is_ordered() -> None:
+    bench = scene("1", "2", connections=2)
+    first, second = bench.order(), bench.order()
+    assert first is not None
+    assert second is not None
+    assert [order.url for order in (first, second)] == [f"{ORIGIN}/1", f"{ORIGIN}/2"]
+    assert (first.id, second.id, first.kind, first.addresses) == (1, 2, OrderKind.PAGE, ("10.0.0.1",))
+    assert (bench.counts.pages_in_flight, bench.host.in_flight, bench.outstanding.count) == (2, 2, 2)
+    assert bench.host.out == {first.url_id, second.url_id}
+    assert bench.host.state is HostState.BUSY
+
+
+def test_an_address_that_has_expired_is_looked_up_first() -> None:
+    bench = scene("1")
+    bench.host.record.addresses_until = NOW
+    assert bench.order() is None
+    assert bench.table.commands == [Resolve("a.test")]
+    assert bench.host.is_resolving
+    assert bench.host.state is HostState.BUSY
+    assert bench.outstanding.count == 1, "a look-up takes a connection"
+
+
+def test_a_name_is_not_looked_up_while_a_request_is_out() -> None:
+    bench = scene("1", "2", connections=2)
+    assert bench.order() is not None
+    bench.host.record.addresses_until = NOW
+    assert bench.order() is None
+    assert bench.table.commands == []
+    assert not bench.host.is_resolving
+    assert bench.host.state is HostState.BUSY
+
+
+def test_robots_is_asked_for_before_the_first_page_of_its_origin() -> None:
+    bench = scene("1")
+    bench.host.origins.clear()
+    order = bench.order()
+    assert order is not None
+    assert (order.kind, order.url, order.needs_links) == (OrderKind.ROBOTS, f"{ORIGIN}/robots.txt", False)
+    assert bench.host.origins[ORIGIN].is_pending
+    assert bench.counts.pages_in_flight == 0
+    assert len(bench.host.head) == 1, "the page is still queued"
+
+
+def test_robots_that_has_expired_is_asked_for_on_condition() -> None:
+    bench = scene("1")
+    bench.host.origins[ORIGIN] = OriginRules(rules=ALLOW_ALL, expires_at=NOW, etag='"e"', last_modified="yesterday")
+    order = bench.order()
+    assert order is not None
+    assert (order.kind, order.etag, order.last_modified) == (OrderKind.ROBOTS, '"e"', "yesterday")
+    assert bench.host.origins[ORIGIN].rules is ALLOW_ALL, "they are known until the answer comes"
+
+
+def test_a_request_for_robots_that_waits_at_a_host_goes_before_its_pages() -> None:
+    bench = scene("1")
+    bench.host.robots_requests.append(RobotsRequest("http://b.test", f"{ORIGIN}/robots.txt", 2))
+    order = bench.order()
+    assert order is not None
+    assert (order.kind, order.hops) == (OrderKind.ROBOTS, 2)
+    assert not bench.host.robots_requests
+
+
+def test_a_page_waits_for_robots_that_were_asked_for() -> None:
+    bench = scene("1")
+    bench.host.origins[ORIGIN] = OriginRules(is_pending=True, expires_at=FOREVER)
+    assert bench.order() is None
+    assert bench.host.state is HostState.BUSY
+    assert len(bench.host.head) == 1
+
+
+# -- what is not ordered -------------------------------------------------------------------------------
+
+
+def test_a_url_that_robots_forbids_leaves_the_queue_with_the_line_that_forbids_it() -> None:
+    bench = scene("private/1", "public")
+    rules = parse_robots(b"User-agent: *\nDisallow: /private/\n", "gossamer")
+    bench.host.origins[ORIGIN] = OriginRules(rules=rules, expires_at=FOREVER)
+    assert bench.order() is None
+    (denied,) = bench.maker.take_denied()
+    assert (denied.url.url, denied.decision.line) == (f"{ORIGIN}/private/1", "Disallow: /private/")
+    assert bench.maker.take_denied() == [], "each is reported once"
+    assert bench.host.record.queued == bench.counts.queued == 1
+    assert bench.host.state is HostState.READY
+    order = bench.order()
+    assert order is not None
+    assert order.url == f"{ORIGIN}/public"
+
+
+def test_a_url_whose_robots_cannot_be_reached_is_deferred_and_stays_queued() -> None:
+    bench = scene("1")
+    bench.host.origins[ORIGIN] = OriginRules(is_unreachable=True, expires_at=NOW + 60)
+    assert bench.order() is None
+    assert bench.host.state is HostState.WAITING
+    assert bench.table.bench.next_due() == NOW + 60
+    assert [entry[0] for entry in bench.host.deferred] == [NOW + 60]
+    assert bench.counts.queued == 1
+
+
+def test_a_host_is_parked_if_too_many_of_its_urls_are_deferred() -> None:
+    bench = scene(*(str(number) for number in range(2 * HEAD_URLS + 1)))
+    bench.host.origins[ORIGIN] = OriginRules(is_unreachable=True, expires_at=NOW + 60)
+    for _ in range(2 * HEAD_URLS):
+        assert bench.order() is None
+    assert bench.host.record.parked_until == 0.0
+    assert bench.order() is None
+    assert bench.host.record.parked_until == NOW + 60
+
+
+def test_a_budget_that_another_host_of_the_domain_used_up_is_respected() -> None:
+    bench = scene("1", limits=FrontierLimits(max_pages_per_domain=1))
+    bench.host.domain.pages_in_flight = 1
+    assert bench.order() is None
+    assert bench.host.state is HostState.BUDGET_EXHAUSTED
+    assert len(bench.host.head) == 1
+
+
+def test_a_host_whose_urls_are_gone_is_rescheduled() -> None:
+    bench = scene("1")
+    bench.host.head.clear()
+    assert bench.order() is None
+    assert bench.host.state is HostState.IDLE
+
+
+def test_a_retry_whose_time_has_come_is_ordered() -> None:
+    bench = scene()
+    bench.host.defer(replace(queued_url(bench.host, "1", not_before=NOW + 1), attempt=2))
+    order = bench.order(NOW + 1)
+    assert order is not None
+    assert (order.url, order.attempt) == (f"{ORIGIN}/1", 2)
+
+
+# -- pace and sending ----------------------------------------------------------------------------------
+
+
+def test_a_host_is_left_alone_for_its_delay_from_the_order_on() -> None:
+    bench = scene("1", "2", delay_s=3.0)
+    order = bench.order()
+    assert order is not None
+    assert bench.host.record.next_at == NOW + 3.0
+    assert bench.host.unsent == order.id
+
+
+def test_an_order_brings_no_later_promise_forward() -> None:
+    bench = scene("1", delay_s=3.0)
+    bench.host.record.next_at = NOW + 50
+    assert bench.order() is not None
+    assert bench.host.record.next_at == NOW + 50
+
+
+def test_without_a_delay_nobody_waits_for_an_order_to_be_sent() -> None:
+    bench = scene("1", "2", connections=2)
+    order = bench.order()
+    assert order is not None
+    assert not order.report_sent
+    assert bench.host.unsent == 0
+    assert bench.host.state is HostState.READY
+
+
+def test_an_order_is_to_be_reported_as_sent_if_another_waits_for_that() -> None:
+    alone = scene("1", delay_s=3.0).order()
+    several = scene("1", delay_s=3.0, connections=2).order()
+    at_a_gate = scene("1", limits=FrontierLimits(address_delay_s=1.0)).order()
+    assert [order.report_sent for order in (alone, several, at_a_gate) if order] == [False, True, True]
+
+
+def test_links_are_of_no_use_at_the_greatest_depth() -> None:
+    bench = scene(limits=FrontierLimits(max_depth=2))
+    orders = [
+        bench.maker.order_page(bench.host, replace(queued_url(bench.host, str(depth)), depth=depth), NOW)
+        for depth in (1, 2)
+    ]
+    assert [order.needs_links for order in orders] == [True, False]
