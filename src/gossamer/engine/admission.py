@@ -81,7 +81,7 @@ class Admission:
             self._events.excluded(refused, context.depth, now)
         if screened.capped:
             self._events.capped(context.parent, links[0].host, screened.capped, now)
-        strangers = [url for url in screened.candidates if not self._frontier.knows(url.host)]
+        strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             self._refuse_collisions(strangers, screened.candidates, context.depth, now)
             if context.source is not Source.SEED:
@@ -161,7 +161,7 @@ class Admission:
 
     def requeue(self, url: QueuedUrl, now: float) -> None:
         """Queue a known URL again, behind all that has arrived so far."""
-        again = replace(url, seq=self._intake.give_seq())
+        again = replace(url, seq=self._intake.next_arrival())
         self._ledger.requeue(again, record_of(again))
         self._intake.record_admitted([again])
         self.enqueue([again], now)
@@ -169,7 +169,7 @@ class Admission:
     def enqueue(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Hand queued URLs to the frontier; those of hosts that stay out of memory are only counted."""
         for url in urls:
-            if not self._frontier.knows(url.host):
+            if not self._frontier.has_host(url.host):
                 self._hosts.bring_in(url.host, now)
         # Read before: adding a URL can swap its host out at once.
         records = {url.host: self._frontier.record_of(url.host) for url in urls}

@@ -23,7 +23,7 @@ class Copies:
         if self._is_duplicate(url, result):
             self._state.totals.duplicates += 1
             return True
-        is_near = self._near.note(url, result)
+        is_near = self._near.check(url, result)
         self._state.totals.near_duplicates += is_near
         return is_near
 

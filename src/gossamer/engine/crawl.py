@@ -58,7 +58,7 @@ from gossamer.records import (
 from gossamer.state import CrawlState
 
 MAX_HOPS = 5
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
 _PAGE = OrderKind.PAGE
@@ -140,11 +140,11 @@ class Crawl:
         self.frontier.counts.pages = totals.pages
         self._scope.restore()
         self._near.restore()
-        self._shards.take(None, self.state, now)
+        self._shards.claim(None, self.state, now)
 
-    def take(self, shard: int, now: float) -> None:
+    def claim(self, shard: int, now: float) -> None:
         """Begin to own a shard."""
-        self._shards.take(shard, self.state, now)
+        self._shards.claim(shard, self.state, now)
 
     def release(self, shard: int, now: float) -> None:
         """Cease to own a shard: its orders go back to the queue. The caller commits what is pending."""
@@ -345,7 +345,7 @@ class Crawl:
         record = self._ledger.look_up(link.id)
         if record is None or record.state is not UrlState.QUEUED:
             return None
-        if not self.frontier.knows(link.host):
+        if not self.frontier.has_host(link.host):
             self._hosts.load(self._hosts.record(link.host, now), now)
         order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
         if order is not None:

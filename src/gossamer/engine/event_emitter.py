@@ -20,7 +20,7 @@ _PAGE_EVENTS = {
     Outcome.LINKS_ONLY: EventName.PDF_LINKS_EXTRACTED,
 }
 _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcome.OK
 
 

@@ -91,7 +91,7 @@ class HostDirectory:
 
     def swap_out(self, record: HostRecord, until: float) -> None:
         """Leave a host to the ledger until a time."""
-        if record.swapped_out_until or self._frontier.knows(record.name):
+        if record.swapped_out_until or self._frontier.has_host(record.name):
             return
         record.swapped_out_until = until
         self._ledger.put_host(record)

@@ -19,7 +19,7 @@ from gossamer.records import SITEMAP_INDEX, Link, OrderKind, Outcome, QueuedUrl,
 from gossamer.state import CrawlState
 
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _PAGE = OrderKind.PAGE
 _SITEMAP = OrderKind.SITEMAP

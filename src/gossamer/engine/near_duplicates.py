@@ -25,8 +25,8 @@ class NearDuplicates:
         if self._scheme is not None:
             self._ledger.use_signatures(self._scheme.edition)
 
-    def note(self, url: QueuedUrl, result: Result) -> bool:
-        """Tell whether a page is a near duplicate, and of which: in `result`. Call before its row is settled."""
+    def check(self, url: QueuedUrl, result: Result) -> bool:
+        """Return whether a page is a near duplicate, and of which: in `result`. Call before its row is settled."""
         if self._scheme is None or not result.signature or url.source is Source.PROBE:
             return False
         found = self._ledger.most_similar(result.signature)
@@ -39,7 +39,7 @@ class NearDuplicates:
         return True
 
     def _is_kept(self, url: QueuedUrl, found: Similar) -> bool:
-        """Tell whether the URL may itself be what others were found to repeat."""
+        """Return whether the URL may itself be what others were found to repeat."""
         if found.url_id == url.id:
             return True
         row = self._ledger.look_up(url.id)

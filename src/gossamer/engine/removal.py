@@ -45,7 +45,7 @@ class Removal:
 
     def kill(self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = "") -> int:
         """Move queued URLs of a host to the dead letters; return how many could be, which are not in flight."""
-        if self._frontier.knows(host):
+        if self._frontier.has_host(host):
             gone = self._frontier.forget(host, urls, now)
             record = self._frontier.record_of(host)
         else:
@@ -120,7 +120,7 @@ class Removal:
                 self._block(self._frontier.record_of(record.name) or record, is_blocked, now)
 
     def _block(self, record: HostRecord, is_blocked: bool, now: float) -> None:
-        if self._frontier.knows(record.name):
+        if self._frontier.has_host(record.name):
             self._frontier.block(record.name, is_blocked, now)
         else:
             record.is_blocked = is_blocked

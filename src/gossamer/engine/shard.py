@@ -42,10 +42,10 @@ class Shards:
         self._evidence = evidence
         self._first_pass = first_pass
 
-    def take(self, shard: int | None, state: CrawlState, now: float) -> None:
+    def claim(self, shard: int | None, state: CrawlState, now: float) -> None:
         """Begin to own a shard, or all of them (None)."""
         if shard is not None:
-            self._ledger.take_shard(shard)
+            self._ledger.claim_shard(shard)
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         self._evidence.load(shard)
         self._first_pass.load(shard)

@@ -51,7 +51,7 @@ class CrawlFolder:
         return self.path / "events"
 
     def holds_crawl(self) -> bool:
-        """Tell whether a crawl was begun here."""
+        """Return whether a crawl was begun here."""
         return self.settings_path.is_file() and self.state.is_dir()
 
     def require_crawl(self) -> None:
@@ -70,7 +70,7 @@ class CrawlFolder:
             raise UsageError(f"{self.path}: holds something else than a crawl; choose an empty or a new folder")
 
     def _was_just_begun(self) -> bool:
-        """Tell whether it is empty, or was being made when its process died: our folders, and nothing fetched."""
+        """Return whether it is empty, or was being made when its process died: our folders, and nothing fetched."""
         names = {entry.name for entry in self.path.iterdir()}
         return names <= _OWN_NAMES and not (self.archive.is_dir() and any(self.archive.iterdir()))
 

@@ -104,7 +104,7 @@ class LocalLedger:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether it can be used."""
         return self._store.is_open
 
     # -- memory -----------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class LocalLedger:
 
     @property
     def has_forgotten_signatures(self) -> bool:
-        """Tell whether pages are compared with the newer ones only."""
+        """Return whether pages are compared with the newer ones only."""
         return self._signatures.has_forgotten
 
     def shrink(self) -> None:
@@ -128,7 +128,7 @@ class LocalLedger:
     # -- reads ------------------------------------------------------------------------------------
 
     def is_seen(self, url_id: UrlId) -> bool:
-        """Tell whether a URL was ever admitted."""
+        """Return whether a URL was ever admitted."""
         return url_id in self._seen and self._store.get("urls", url_id) is not None
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
@@ -308,9 +308,9 @@ class LocalLedger:
         """Return how many hosts are swapped out, and when the first is due."""
         return self._swapped_out.waiting()
 
-    def take_shard(self, shard: int) -> None:
+    def claim_shard(self, shard: int) -> None:
         """Begin to own a shard."""
-        self._swapped_out.take_shard(shard)
+        self._swapped_out.claim_shard(shard)
 
     def release_shard(self, shard: int) -> None:
         """Cease to own a shard."""

@@ -79,7 +79,7 @@ class SignatureTable:
 
     @property
     def has_forgotten(self) -> bool:
-        """Tell whether pages are kept that are no longer compared with."""
+        """Return whether pages are kept that are no longer compared with."""
         return bool(self._left_out) or (self._newest is not None and self._newest.has_forgotten)
 
     def forget_older(self) -> None:

@@ -108,7 +108,7 @@ class Store:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether it can be used."""
         return self._env is not None
 
     # -- reads ------------------------------------------------------------------------------------
