@@ -19,7 +19,7 @@ class Copies:
         self._state = state
 
     def is_copy(self, url: QueuedUrl, result: Result) -> bool:
-        """Return whether a page repeats another; which one is written into `result`. Call before its row is written."""
+        """Return whether a page repeats another, and record which in `result`. Call before its row is written."""
         if self._is_duplicate(url, result):
             self._state.totals.duplicates += 1
             return True

@@ -19,7 +19,7 @@ _PAGE = OrderKind.PAGE
 
 
 class PageResults:
-    """Records what came of requests for pages and sitemaps."""
+    """Records the results of requests for pages and sitemaps."""
 
     def __init__(
         self,
