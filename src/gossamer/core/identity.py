@@ -43,7 +43,7 @@ def shard_of(key: bytes) -> int:
 
 
 def shard_prefix(shard: int) -> bytes:
-    """Return the first bytes of the keys of a table that has no id in front."""
+    """Return the first bytes of the keys of a table whose keys do not begin with an id."""
     return _PREFIXES[shard]
 
 

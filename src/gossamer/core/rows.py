@@ -19,9 +19,9 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     archives     file name                                       committed length 8
     meta         name                                            `crawl`: CrawlState; format, edition of signatures
 
-Values are MessagePack. A field that is added at the end of a record, with a default, is no change of format.
-To add a table of records, see `tables`; for one that is sorted or shared otherwise, name it here and give the
-ledgers the methods that read and write it.
+Values are MessagePack. Adding a field with a default at the end of a record does not change the format.
+To add a table of records, see `tables`; for one that is sorted or sharded otherwise, list it here and add the
+methods that read and write it to the ledgers.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Evidence:
     # -- what survives a restart, and the loss of a shard -----------------------------------------
 
     def load(self, shard: int | None) -> None:
-        """Go on with what was learned in earlier runs, or by the owner before."""
+        """Restore what was learned in earlier runs, or by the previous owner."""
         for quarantine in self._ledger.records(QUARANTINES, shard):
             self._intake.novelty.load(quarantine)
         for evidence in self._ledger.records(EVIDENCE, shard):
@@ -140,7 +140,7 @@ class Evidence:
         is_own_copy = is_copy and result.duplicate_of[:8] == url.id[:8]
         begun = self._intake.novelty.record(url.url, url.host, mark, is_copy=is_own_copy, now=now)
         if begun is not None:
-            begun.held = self._hold(begun.host, begun.pattern, begun.name, now)
+            begun.held = self._kill_pattern(begun.host, begun.pattern, begun.name, now)
             self._ledger.put_record(QUARANTINES, begun)
             self._events.quarantined(begun, now)
 

@@ -72,7 +72,7 @@ class LinkFollowing:
         return len(self._admission.offer(links, context, now, result.lastmods))
 
     def _submitted(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
-        """Return the links that a sitemap may speak for: of its own domain, or of one whose robots.txt lists it."""
+        """Return the links that a sitemap may list: of its own domain, or of one whose robots.txt lists it."""
         submitters = self._ledger.record(SUBMITTERS, sitemap.id)
         domains = {registrable_domain(sitemap.host), *(submitters.domains if submitters is not None else ())}
         foreign = [link for link in links if registrable_domain(link.host) not in domains]

@@ -111,7 +111,7 @@ class RobotsResults:
         self._admission.offer(links, LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
 
     def _add_submitter(self, sitemap: bytes, domain: str) -> None:
-        """Store that a sitemap at another host may speak for a domain, whose robots.txt lists it."""
+        """Store that a sitemap at another host may list URLs of a domain, whose robots.txt lists it."""
         known = self._ledger.record(SUBMITTERS, sitemap) or Submitters(sitemap)
         if domain not in known.domains and len(known.domains) < MAX_SUBMITTERS:
             known.domains += (domain,)

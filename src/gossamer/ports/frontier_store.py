@@ -112,7 +112,7 @@ class HostStore(Protocol):
 
 
 class RecordStore(Protocol):
-    """Tables of records that every ledger stores alike: see `core/tables`."""
+    """Tables of records that every ledger stores in the same way: see `core/tables`."""
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
         """Return a record by its key."""
@@ -123,7 +123,7 @@ class RecordStore(Protocol):
         ...
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment, in place of the one with its key."""
+        """Store a record as it is now, in place of the one with its key."""
         ...
 
 
@@ -148,7 +148,7 @@ class StateStore(Protocol):
 
 
 class FrontierStore(QueueStore, HostStore, RecordStore, StateStore, Protocol):
-    """All that the engine needs of a ledger, but for contents and signatures."""
+    """All that the engine needs of a ledger, except contents and signatures."""
 
     def claim_shard(self, shard: int) -> None:
         """Become the owner of a shard: its swapped-out hosts are due again. All shards are owned at first."""

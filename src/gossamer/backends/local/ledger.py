@@ -293,7 +293,7 @@ class LocalLedger:
         self._store.put("robots", rows.robots_key(record.origin), encode(record))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment."""
+        """Store a record as it is now."""
         self._store.put(table.name, table.key(record), encode(record))
 
     def swap_out(self, name: str, until: float) -> None:
@@ -396,7 +396,7 @@ class LocalLedger:
                 yield rows.decode_domain(value)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
-        """Return all records of a table, with those that are not committed."""
+        """Return all records of a table, including uncommitted ones."""
         changed = set(self._store.changed_keys(table.name))
         for key in changed:
             value = self._store.get(table.name, key)

@@ -221,7 +221,7 @@ class MemoryLedger:
         return map(table.decode, self._of_shard(table.name, shard))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment."""
+        """Store a record as it is now."""
         self._put(table.name, table.key(record), rows.encode(record))
 
     # -- contents and signatures ------------------------------------------------------------------
