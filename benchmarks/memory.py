@@ -118,7 +118,7 @@ def _patterns() -> tuple[int, object]:
     novelty = Novelty()
     for host in range(2000):
         for page in range(90):
-            novelty.note(f"https://h{host}.test/a/{page}", f"h{host}.test", os.urandom(8), is_copy=False, now=1e9)
+            novelty.record(f"https://h{host}.test/a/{page}", f"h{host}.test", os.urandom(8), is_copy=False, now=1e9)
     return 4000, novelty
 
 

@@ -33,7 +33,7 @@ def is_optimised(build: Mapping[str, Any]) -> bool:
 
 
 def is_fit() -> bool:
-    """Tell whether this Python can make environments and build the compiled parts, and is optimised."""
+    """Return whether this Python can make environments and build the compiled parts, and is optimised."""
     return (
         sys.version_info >= OLDEST
         and find_spec("venv") is not None

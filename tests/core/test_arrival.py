@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.arrival import CLOCK_SLACK_S, MAX_TRANSIT_S, UNTOLD_DELAY_S, arrived_at, renew_promises
+from gossamer.core.arrival import CLOCK_SLACK_S, MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.workbench import HostSlot, OriginRules
 from gossamer.records import Outcome, Result
@@ -109,7 +109,7 @@ def test_a_host_without_a_delay_is_not_delayed_by_a_restart() -> None:
 def test_a_crawl_delay_that_was_not_stored_is_allowed_for(delay_s: float) -> None:
     host = host_with(delay_s, has_robots=False)
     renew_promises(host, all_asked_at=NOW, now=NOW)
-    assert host.record.next_at == NOW + max(UNTOLD_DELAY_S, delay_s + MAX_TRANSIT_S)
+    assert host.record.next_at == NOW + max(UNKNOWN_DELAY_S, delay_s + MAX_TRANSIT_S)
 
 
 def test_the_back_off_of_a_host_counts_towards_its_wait() -> None:

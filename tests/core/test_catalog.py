@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.catalog import change_of, queued_from, record_of, settled_record
+from gossamer.core.catalog import change_of, finished_record, queued_from, record_of
 from gossamer.records import (
     ArchiveSpan,
     ChangeKind,
@@ -120,7 +120,7 @@ def test_the_row_of_a_url_that_waits_says_what_the_url_says() -> None:
 
 
 def test_the_row_after_a_fetch_says_what_url_and_result_say() -> None:
-    row = settled_record(_URL, UrlState.DEAD, _RESULT, None)
+    row = finished_record(_URL, UrlState.DEAD, _RESULT, None)
     of_result = set(UrlRecord.__struct_fields__) & set(Result.__struct_fields__)
     of_url = (set(UrlRecord.__struct_fields__) & set(QueuedUrl.__struct_fields__)) - of_result
     assert {name: getattr(row, name) for name in of_url} == {name: getattr(_URL, name) for name in of_url}

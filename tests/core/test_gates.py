@@ -138,7 +138,7 @@ def test_a_gate_is_closed_until_its_request_is_sent_and_then_for_its_delay(limit
     assert gates.closed(host, 0.0) is None
     gates.occupy(host, ADDRESS)
     assert gates.closed(host, 1e9) is not None, "nobody knows when it will be sent"
-    gates.hold(host, ADDRESS, 10.0, is_first_word=True)
+    gates.record_arrival(host, ADDRESS, 10.0, is_first_report=True)
     assert gates.closed(host, 11.9) is not None
     assert gates.closed(host, 12.0) is None
 
@@ -147,11 +147,11 @@ def test_the_end_of_a_request_that_was_reported_as_sent_opens_no_gate_twice() ->
     gates = Gates(BY_ADDRESS)
     host = lone_host("a.test")
     gates.occupy(host, ADDRESS)
-    gates.hold(host, ADDRESS, 10.0, is_first_word=True)
+    gates.record_arrival(host, ADDRESS, 10.0, is_first_report=True)
     gates.occupy(host, ADDRESS)
-    gates.hold(host, ADDRESS, 10.5, is_first_word=False)
+    gates.record_arrival(host, ADDRESS, 10.5, is_first_report=False)
     assert gates.closed(host, 1e9) is not None, "the second request is not on the wire"
-    gates.hold(host, ADDRESS, 14.0, is_first_word=True)
+    gates.record_arrival(host, ADDRESS, 14.0, is_first_report=True)
     assert gates.closed(host, 15.9) is not None
     assert gates.closed(host, 16.0) is None
 
@@ -160,8 +160,8 @@ def test_an_earlier_arrival_does_not_bring_the_next_time_forward() -> None:
     gates = Gates(BY_ADDRESS)
     host = lone_host("a.test")
     gates.occupy(host, ADDRESS)
-    gates.hold(host, ADDRESS, 10.0, is_first_word=True)
-    gates.hold(host, ADDRESS, 9.0, is_first_word=False)
+    gates.record_arrival(host, ADDRESS, 10.0, is_first_report=True)
+    gates.record_arrival(host, ADDRESS, 9.0, is_first_report=False)
     assert gates.closed(host, 11.9) is not None
 
 
@@ -169,7 +169,7 @@ def test_a_gate_with_a_delay_wakes_one_host_per_delay() -> None:
     gates = Gates(BY_ADDRESS)
     asked = lone_host("asked.test")
     gates.occupy(asked, ADDRESS)
-    gates.hold(asked, ADDRESS, 0.0, is_first_word=True)
+    gates.record_arrival(asked, ADDRESS, 0.0, is_first_report=True)
     waiting = [lone_host(f"h{n}.test") for n in range(3)]
     stand_in_line(gates, waiting)
     assert gates.vacate(asked, ADDRESS) == [], "the time wakes them, one by one"
@@ -183,9 +183,9 @@ def test_a_gate_that_is_asked_meanwhile_is_looked_at_again_when_its_time_has_com
     gates = Gates(BY_ADDRESS)
     asked, waiting = lone_host("asked.test"), lone_host("waiting.test")
     gates.occupy(asked, ADDRESS)
-    gates.hold(asked, ADDRESS, 0.0, is_first_word=True)
+    gates.record_arrival(asked, ADDRESS, 0.0, is_first_report=True)
     stand_in_line(gates, [waiting])
-    gates.hold(asked, ADDRESS, 1.0, is_first_word=False)
+    gates.record_arrival(asked, ADDRESS, 1.0, is_first_report=False)
     assert gates.open_due(2.0) == []
     assert gates.next_time() == 3.0
     assert gates.open_due(3.0) == [waiting]
@@ -195,7 +195,7 @@ def test_an_address_is_forgotten_when_its_time_is_over() -> None:
     gates = Gates(BY_ADDRESS)
     host = lone_host("a.test")
     gates.occupy(host, ADDRESS)
-    gates.hold(host, ADDRESS, 0.0, is_first_word=True)
+    gates.record_arrival(host, ADDRESS, 0.0, is_first_report=True)
     gates.vacate(host, ADDRESS)
     assert list(gates._addresses) == [ADDRESS], "its next time must not be lost"
     gates.open_due(2.0)
@@ -207,7 +207,7 @@ def test_the_time_of_a_domain_outlives_its_slot() -> None:
     gates = Gates(BY_DOMAIN)
     host = lone_host("a.test")
     gates.occupy(host, ADDRESS)
-    gates.hold(host, ADDRESS, 5.0, is_first_word=True)
+    gates.record_arrival(host, ADDRESS, 5.0, is_first_report=True)
     gates.vacate(host, ADDRESS)
     assert gates.domain_next_at("a.test") == 7.0
     gates.open_due(7.0)
@@ -305,7 +305,7 @@ class GatesModel(RuleBasedStateMachine):
         """Make the next order, if there is one; return whether there was."""
         for woken in self.bench.due(self.now):
             self.reschedule(woken)
-        while (host := self.bench.take(self.now)) is not None:
+        while (host := self.bench.pop_ready(self.now)) is not None:
             if self.wanted[host.name]:
                 self.send_out(host)
                 return True
@@ -330,8 +330,8 @@ class GatesModel(RuleBasedStateMachine):
         self.reschedule(host)
 
     def hold(self, request: Request, asked_at: float) -> None:
-        is_first_word, request.is_sent = not request.is_sent, True
-        self.bench.gates.hold(request.host, request.address, asked_at, is_first_word=is_first_word)
+        is_first_report, request.is_sent = not request.is_sent, True
+        self.bench.gates.record_arrival(request.host, request.address, asked_at, is_first_report=is_first_report)
         for name in request.gate_names:
             self.asked_at[name] = max(self.asked_at[name], asked_at)
 

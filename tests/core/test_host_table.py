@@ -67,7 +67,7 @@ def test_a_host_that_has_left_memory_gets_no_state() -> None:
     host.push(queued_url(host, "1"))
     table.reschedule(host, NOW)
     assert table.bench.count == [0] * len(HostState)
-    assert table.bench.take() is None
+    assert table.bench.pop_ready() is None
 
 
 # -- WAITING -------------------------------------------------------------------------------------------
@@ -123,8 +123,8 @@ def test_a_ready_host_is_taken_once() -> None:
     table = table_with()
     host = ready_host(table)
     table.reschedule(host, NOW)
-    assert table.bench.take(NOW) is host
-    assert table.bench.take(NOW) is None
+    assert table.bench.pop_ready(NOW) is host
+    assert table.bench.pop_ready(NOW) is None
 
 
 # -- BUSY ----------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_host_is_blocked_while_its_address_is_full_and_ready_when_that_has_roo
     one, two = ready_host(table, "one.test"), ready_host(table, "two.test")
     table.bench.occupy(one, "10.0.0.1")
     table.reschedule(one, NOW)
-    assert table.bench.take(NOW) is None
+    assert table.bench.pop_ready(NOW) is None
     assert (one.state, two.state) == (BUSY, BLOCKED)
     freed = table.bench.vacate(one, "10.0.0.1")
     assert freed == [two]
@@ -342,13 +342,13 @@ def test_a_domain_that_comes_back_keeps_its_distance() -> None:
     table = table_with(FrontierLimits(domain_delay_s=60.0, max_idle_hosts=0))
     host = enter(table)
     table.bench.occupy(host, "10.0.0.1")
-    table.bench.gates.hold(host, "10.0.0.1", NOW, is_first_word=True)
+    table.bench.gates.record_arrival(host, "10.0.0.1", NOW, is_first_report=True)
     table.bench.vacate(host, "10.0.0.1")
     table.reschedule(host, NOW)
     assert not table.hosts
     host = ready_host(table)
     assert host.domain.next_at == NOW + 60.0
-    assert table.bench.take(NOW + 59) is None
+    assert table.bench.pop_ready(NOW + 59) is None
     assert host.state is BLOCKED
 
 
@@ -378,13 +378,13 @@ def test_a_host_can_be_released_from_every_state_but_busy(state: HostState) -> N
     table.reschedule(host, NOW)
     if state is BLOCKED:
         table.bench.occupy(other, "10.0.0.1")
-        assert table.bench.take(NOW) is None
+        assert table.bench.pop_ready(NOW) is None
     assert host.state is state
     table.release(host)
     assert list(table.hosts) == ["other.test"]
     assert table.bench.count[state] == (1 if state is IDLE else 0)
     assert host.domain.exhausted == {}
-    assert table.bench.take(FOREVER) is None
+    assert table.bench.pop_ready(FOREVER) is None
     assert table.bench.due(FOREVER) == []
     if state is BLOCKED:
         assert table.bench.vacate(other, "10.0.0.1") == []

@@ -30,7 +30,7 @@ def told(novelty: Novelty, count: int, text: str, *, start: int = 0) -> list[Qua
     for number in range(start, start + count):
         url = f"http://{HOST}/shop?color={number}&size={number % 7}"
         mark = text.format(number=number).encode()
-        quarantine = novelty.note(url, HOST, mark, is_copy=False, now=1.0)
+        quarantine = novelty.record(url, HOST, mark, is_copy=False, now=1.0)
         if quarantine is not None:
             begun.append(quarantine)
     return begun
@@ -61,13 +61,14 @@ def test_few_new_pages_among_many_are_enough() -> None:
     novelty = Novelty()
     for number in range(2000):
         mark = f"new {number}" if number % 10 == 0 else "the same"
-        assert novelty.note(f"http://{HOST}/x?n={number}", HOST, mark.encode(), is_copy=False, now=1.0) is None
+        assert novelty.record(f"http://{HOST}/x?n={number}", HOST, mark.encode(), is_copy=False, now=1.0) is None
 
 
 def test_ever_new_names_of_parameters_do_not_escape() -> None:
     novelty = Novelty()
     begun = [
-        novelty.note(f"http://{HOST}/shop?p{number}=1", HOST, b"same", is_copy=False, now=1.0) for number in range(100)
+        novelty.record(f"http://{HOST}/shop?p{number}=1", HOST, b"same", is_copy=False, now=1.0)
+        for number in range(100)
     ]
     assert [each.pattern for each in begun if each] == ["/shop?*"]
 
@@ -88,11 +89,11 @@ def test_what_is_released_is_not_held_again() -> None:
 def test_memory_is_bounded() -> None:
     novelty = Novelty()
     for number in range(MAX_PATTERNS + 500):
-        novelty.note(f"http://h{number}.test/x", f"h{number}.test", b"x", is_copy=False, now=1.0)
+        novelty.record(f"http://h{number}.test/x", f"h{number}.test", b"x", is_copy=False, now=1.0)
     assert len(novelty._windows) <= MAX_PATTERNS
 
 
 def test_a_host_is_probed_once_and_only_for_a_reason() -> None:
     soft = SoftNotFound(suspicious=3)
-    assert [soft.note("good.test", str(number).encode()) for number in range(50)] == [False] * 50
-    assert [soft.note("bad.test", b"sorry") for _ in range(6)] == [False, False, True, False, False, False]
+    assert [soft.record("good.test", str(number).encode()) for number in range(50)] == [False] * 50
+    assert [soft.record("bad.test", b"sorry") for _ in range(6)] == [False, False, True, False, False, False]

@@ -10,8 +10,8 @@ from gossamer.core.politeness import (
     Pace,
     PaceRule,
     delay_in_force_s,
-    note_latency,
-    note_result,
+    record_latency,
+    record_result,
 )
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.records import HostRecord, Outcome, Result
@@ -26,7 +26,7 @@ def _host() -> HostRecord:
 def _note(
     record: HostRecord, outcome: Outcome, now: float = NOW, *, status: int = 0, retry_after_s: float = -1
 ) -> None:
-    note_result(record, Result(1, outcome, status=status, retry_after_s=retry_after_s), now)
+    record_result(record, Result(1, outcome, status=status, retry_after_s=retry_after_s), now)
 
 
 def test_the_floor_is_the_larger_of_setting_and_crawl_delay() -> None:
@@ -130,17 +130,17 @@ def test_back_off_holds_without_a_configured_delay_and_has_a_bound() -> None:
 def test_rising_latency_doubles_the_delay_until_it_stops_rising() -> None:
     record = _host()
     for _ in range(10):
-        note_latency(record, 0.2)
+        record_latency(record, 0.2)
     assert delay_in_force_s(record, 1.0) == 1.0, "a steady host keeps its floor"
     seen = set()
     for step in range(120):
-        note_latency(record, min(3.0, 0.2 * 1.1**step))
+        record_latency(record, min(3.0, 0.2 * 1.1**step))
         seen.add(delay_in_force_s(record, 1.0))
     assert seen == {1.0, 2.0, 4.0, 8.0}, "a step at a time"
     assert delay_in_force_s(record, 1.0) == 8.0, "3 s are three doublings of what is usual"
     delays = []
     for _ in range(60):
-        note_latency(record, 0.2)
+        record_latency(record, 0.2)
         delays.append(delay_in_force_s(record, 1.0))
     assert delays == sorted(delays, reverse=True), "it recovers step by step"
     assert delays[-1] == 1.0
@@ -149,8 +149,8 @@ def test_rising_latency_doubles_the_delay_until_it_stops_rising() -> None:
 def test_a_quick_host_is_never_slowed_by_noise_and_a_slow_one_not_by_being_slow() -> None:
     quick, slow = _host(), _host()
     for number in range(200):
-        note_latency(quick, 0.2 if number % 7 == 0 else 0.004)
-        note_latency(slow, 3.0)
+        record_latency(quick, 0.2 if number % 7 == 0 else 0.004)
+        record_latency(slow, 3.0)
     assert delay_in_force_s(quick, 1.0) == 1.0
     assert delay_in_force_s(slow, 1.0) == 1.0
 
@@ -164,11 +164,11 @@ def test_without_a_delay_latency_makes_none() -> None:
 def test_failures_of_requests_sent_side_by_side_double_the_delay_once() -> None:
     record = _host()
     for number in range(4):
-        note_result(record, Result(number, Outcome.SERVER_ERROR, status=500, sent_at=NOW - 1), NOW + number * 0.01)
+        record_result(record, Result(number, Outcome.SERVER_ERROR, status=500, sent_at=NOW - 1), NOW + number * 0.01)
     assert record.backoff == 1
-    note_result(record, Result(9, Outcome.RATE_LIMITED, status=429, sent_at=NOW - 1), NOW + 0.1)
+    record_result(record, Result(9, Outcome.RATE_LIMITED, status=429, sent_at=NOW - 1), NOW + 0.1)
     assert record.backoff == 1
-    note_result(record, Result(9, Outcome.SERVER_ERROR, status=500, sent_at=NOW + 60), NOW + 61)
+    record_result(record, Result(9, Outcome.SERVER_ERROR, status=500, sent_at=NOW + 60), NOW + 61)
     assert record.backoff == 2
 
 

@@ -101,7 +101,7 @@ def test_tiers_take_turns_by_weight_and_nobody_starves() -> None:
             bench.make_ready(host)
     turns = [0, 0, 0]
     for _ in range(100):
-        taken = bench.take()
+        taken = bench.pop_ready()
         assert taken is not None
         bench.move(taken, taken.state.BUSY)
         turns[taken.lane] += 1

@@ -32,7 +32,7 @@ def _path(url: str) -> str:
 
 
 def _is_excluded(case: dict[str, Any], exclusions: list[dict[str, Any]]) -> bool:
-    """Tell whether we read a case otherwise on purpose."""
+    """Return whether we read a case otherwise on purpose."""
     matches = [exclusion["match"] for exclusion in exclusions]
     return any(
         match["test"] == case["test"] and case["line"] in match.get("lines", [case["line"]]) for match in matches

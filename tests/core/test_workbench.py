@@ -38,12 +38,12 @@ def test_a_host_whose_standing_has_become_worse_goes_back_in_line() -> None:
         bench.enter(host)
         host.push(_url(host, 0, seq))
         bench.make_ready(host)
-    assert bench.take() is one
+    assert bench.pop_ready() is one
     bench.move(one, HostState.BUSY)
     shared.pages += 1
-    assert bench.take() is other
+    assert bench.pop_ready() is other
     bench.move(other, HostState.BUSY)
-    assert bench.take() is two
+    assert bench.pop_ready() is two
 
 
 def test_a_stale_entry_behind_a_worse_one_is_never_taken() -> None:
@@ -56,9 +56,9 @@ def test_a_stale_entry_behind_a_worse_one_is_never_taken() -> None:
         bench.make_ready(host)
     shared.pages += 5
     bench.move(gone, HostState.BUSY)
-    assert bench.take() is fine
+    assert bench.pop_ready() is fine
     bench.move(fine, HostState.BUSY)
-    assert bench.take() is worse
+    assert bench.pop_ready() is worse
 
 
 def test_hosts_at_one_address_wait_for_each_other() -> None:
@@ -68,11 +68,11 @@ def test_hosts_at_one_address_wait_for_each_other() -> None:
         bench.enter(host)
         host.push(_url(host, 0, seq))
         bench.make_ready(host)
-    first = bench.take()
+    first = bench.pop_ready()
     assert first is hosts[0]
     bench.occupy(first, "10.0.0.1")
     bench.move(first, HostState.BUSY)
-    assert bench.take() is None
+    assert bench.pop_ready() is None
     assert bench.count[HostState.BLOCKED] == 2
     freed = bench.vacate(first, "10.0.0.1")
     assert freed == hosts[1:], "nothing is left in flight that could free the second later"
@@ -163,7 +163,7 @@ class WorkbenchModel(RuleBasedStateMachine):
     def take(self) -> None:
         ready = [host for host in self.hosts if host.state is HostState.READY]
         open_hosts = [host for host in ready if self.has_room(host)]
-        host = self.bench.take()
+        host = self.bench.pop_ready()
         assert (host is None) == (not open_hosts)
         if host is None:
             return

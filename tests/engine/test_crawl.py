@@ -277,7 +277,7 @@ def test_a_host_that_is_needed_again_before_it_sleeps_stays_awake(monkeypatch: p
     (page,) = bench.orders(after_s=20.0)
     bench.end(page, links=[link_to("http://a.test/2")])
     bench.crawl.orders(bench.now)
-    is_resident = bench.crawl.frontier.knows("a.test")
+    is_resident = bench.crawl.frontier.has_host("a.test")
     assert is_resident is (bench.ledger.swapped_out()[0] == 0), "in one place or the other"
     urls = []
     while orders := bench.orders(after_s=20.0):

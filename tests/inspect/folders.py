@@ -129,5 +129,5 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
 
 
 def is_one_line(text: str) -> bool:
-    """Tell whether an error is one line without a traceback."""
+    """Return whether an error is one line without a traceback."""
     return text.count("\n") == 1 and "Traceback" not in text

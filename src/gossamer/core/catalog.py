@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord, UrlState
 
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _NOT_MODIFIED = Outcome.NOT_MODIFIED
 _PROBE = Source.PROBE
@@ -13,7 +13,7 @@ _UPSERT = ChangeKind.UPSERT
 
 
 def record_of(url: QueuedUrl) -> UrlRecord:
-    """Return the catalog's row of a URL that waits."""
+    """Return the catalog's row of a queued URL."""
     record = UrlRecord(
         url.url,
         _QUEUED,
@@ -35,7 +35,7 @@ def record_of(url: QueuedUrl) -> UrlRecord:
 
 
 def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
-    """Return a URL that waits from its row in the catalog."""
+    """Return a queued URL from its row in the catalog."""
     return QueuedUrl(
         url=record.url,
         id=url_id,
@@ -57,9 +57,9 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
     )
 
 
-def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:
-    """Return the row of a URL after a fetch; a 304 keeps what the visit before had found."""
-    # By place, which takes half the time: in the order of the fields.
+def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:
+    """Return the row of a URL after a fetch; after a 304 it has the content fields of the previous visit."""
+    # Positional arguments, in the order of the fields: half the time of keyword arguments.
     record = UrlRecord(
         url.url,
         state,
@@ -100,11 +100,11 @@ def settled_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlR
         result.nofollow_links,
     )
     if before is not None and result.status == 304:
-        _keep_content(record, before)
+        _copy_content(record, before)
     return record
 
 
-def _keep_content(record: UrlRecord, before: UrlRecord) -> None:
+def _copy_content(record: UrlRecord, before: UrlRecord) -> None:
     record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
     record.content_bytes, record.language = before.content_bytes, before.language
     record.charset, record.duplicate_of = before.charset, before.duplicate_of
@@ -112,7 +112,7 @@ def _keep_content(record: UrlRecord, before: UrlRecord) -> None:
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:
-    """Return what a settled visit of a page means to an indexer; None where it says nothing of the page."""
+    """Return what a finished visit of a page means to an indexer; None if it shows nothing about the page."""
     if url.source is _PROBE:
         return None
     if result.status in (404, 410) or is_soft_404:

@@ -1,4 +1,4 @@
-"""What the frontier hands to whoever drives it: I/O to do, and what follows from the end of an order."""
+"""What the frontier returns to its driver: I/O to do, and what follows from the end of an order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SwapIn(Struct, frozen=True):
 
 
 class SwapOut(Struct, frozen=True):
-    """A host has left memory; the ledger keeps it until the time given."""
+    """A host has left memory; it is swapped out to the ledger until the given time."""
 
     host: HostRecord
     until: float
@@ -56,7 +56,7 @@ Command: TypeAlias = Resolve | ReadQueue | LoadHost | SwapIn | SwapOut | KillQue
 
 
 class Denied(Struct, frozen=True):
-    """A URL that robots.txt forbids; found out when its turn came."""
+    """A URL that robots.txt forbids; detected when its turn came."""
 
     url: QueuedUrl
     decision: RobotsDecision
@@ -66,14 +66,14 @@ class Effects(Struct):
     """What follows from the end of an order, for the driver to record."""
 
     url: QueuedUrl | None = None  # the URL that the order was for; None for robots.txt
-    state: UrlState | None = None  # DONE or DEAD; QUEUED where it will be tried again
+    state: UrlState | None = None  # DONE or DEAD; QUEUED if it will be tried again
     retry: QueuedUrl | None = None
-    hosts: list[HostRecord] = []  # changed by it: the order's own first
+    hosts: list[HostRecord] = []  # changed by it: the order's host first
     is_page: bool = False
-    domain_pages: int = 0  # of the host's domain, with this one; 0 where it is no page
-    robots_origin: str = ""  # whose robots.txt was asked for
+    domain_pages: int = 0  # of the host's domain, including this one; 0 if it is no page
+    robots_origin: str = ""  # whose robots.txt was requested
     robots: OriginRules | None = None
     sitemaps: list[str] = []
-    fallbacks: list[QueuedUrl] = []  # bare domains whose https cannot be had: to be tried over http
+    fallbacks: list[QueuedUrl] = []  # bare domains without https: to be tried over http
     parked_s: float = 0.0  # the host was parked for this long just now
-    usage: list[str] = []  # preferences for the use of a page's content, of the robots.txt of its origin
+    usage: list[str] = []  # preferences for the use of a page's content, from the robots.txt of its origin

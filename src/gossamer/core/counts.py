@@ -1,6 +1,6 @@
-"""How many URLs are queued, and how many pages are done or under way? The counts that limits are judged by.
+"""How many URLs are queued, and how many pages are done or in flight? Limits are checked against these counts.
 
-Each is changed by one method here and nowhere else: the total, and its part in the record of the host.
+Each is changed by one method here and nowhere else: the total, and the host's share in its record.
 Invariant: `queued` is the sum of `HostRecord.queued` over all hosts of the shards that are owned.
 """
 
@@ -17,7 +17,7 @@ from gossamer.records import HostRecord
 class Counts:
     """The counts of one frontier."""
 
-    queued: int = 0  # URLs in the ledger that wait or are in flight
+    queued: int = 0  # URLs in the ledger that are waiting or in flight
     pages: int = 0  # fetched successfully, over all runs
     pages_in_flight: int = 0
 
@@ -32,7 +32,7 @@ class Counts:
         record.queued += count
 
     def load(self, record: HostRecord) -> None:
-        """Count what is queued at a host of a shard that was taken."""
+        """Count what is queued at a host of a shard that was claimed."""
         self.queued += record.queued
 
     def unload(self, record: HostRecord) -> None:
@@ -44,7 +44,7 @@ class Counts:
         self._change_in_flight(host, 1)
 
     def end_page(self, host: HostSlot) -> None:
-        """Count an order for a page that ended, however it ended."""
+        """Count an order for a page that ended, whatever the outcome."""
         self._change_in_flight(host, -1)
 
     def _change_in_flight(self, host: HostSlot, step: int) -> None:
@@ -59,5 +59,5 @@ class Counts:
         host.domain.pages += 1
 
     def is_page_limit_reached(self, limits: FrontierLimits) -> bool:
-        """Return whether pages and what is in flight reach the limit: what is in flight may still fail."""
+        """Return whether fetched pages and those in flight reach the limit; those in flight may still fail."""
         return limits.max_pages is not None and self.pages + self.pages_in_flight >= limits.max_pages

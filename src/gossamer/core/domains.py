@@ -1,7 +1,7 @@
 """Which registrable domain a host belongs to, by the Public Suffix List.
 
 An IP address, `localhost`, a bare public suffix and a name with a leading dot are domains of their own.
-A walk over three sets: 0.7 µs a host, 0.1 µs where it was asked before.
+Looks in three sets: 0.7 µs per host, 0.1 µs if it is cached.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
     exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")
     wild = frozenset(rule[2:] for rule in rules if rule[:2] == "*.")
-    return frozenset([*rules, "test"]), wild, exceptions  # the marked ones among the plain match no name
+    return frozenset([*rules, "test"]), wild, exceptions  # the entries with a mark match no host name
 
 
 @lru_cache(maxsize=100_000)

@@ -1,8 +1,8 @@
 """The first pass for breadth: which links would add a new registrable domain?
 
 A domain is pending while one URL of it is queued; up to three more are in reserve and tried if that
-one fails. Redirect targets are always admitted. When enough domains have a page the pass is over.
-Reserves are stored with the domain's record: `take_changed` names the domains whose reserves changed.
+one fails. Redirect targets are always admitted. The pass is over when enough domains have a page.
+Reserves are stored with the domain's record: `take_changed` returns the domains whose reserves changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Pending:
 
 
 class FirstPass:
-    """The domains reached, and those on the way."""
+    """The domains reached, and those pending."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -33,7 +33,7 @@ class FirstPass:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the target is reached."""
+        """Return whether the target is reached."""
         return len(self._reached) >= self._target
 
     def admits(self, link: Link, domain: str, depth: int) -> bool:
@@ -86,7 +86,7 @@ class FirstPass:
     # -- what survives a restart ------------------------------------------------------------------
 
     def restore(self, domain: str, reserves: tuple[Reserve, ...]) -> None:
-        """Go on with the reserves of an earlier run; what is queued of the domain comes by `queue`."""
+        """Restore the reserves of an earlier run; what is queued of the domain is counted by `queue`."""
         if reserves and domain not in self._reached:
             self._pending.setdefault(domain, _Pending()).reserves = list(reserves)
 

@@ -1,16 +1,16 @@
 """Which URL to fetch next, and when.
 
-Facts go in (URLs found, names resolved, orders ended), decisions come out. It does no I/O: what it needs done is
-returned by `take_commands`, and the driver does it before the next question. No method reads a clock: `now` is
-passed in. What is queued is in the ledger; a host has only the head of its queue in memory, and a host that
-has nothing to do leaves memory whole. `next_order` costs O(log hosts).
+Facts go in (URLs found, names resolved, orders ended), decisions come out. It does no I/O: `take_commands` returns
+the I/O to do, and the driver does it before the next call. No method reads a clock: `now` is passed in. Queued
+URLs are in the ledger; a host has only the head of its queue in memory, and a host that has nothing to do leaves
+memory entirely. `next_order` costs O(log hosts).
 
 The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (orders that
 are out), `page_end` and `robots_requests` (what follows when one ends), `order_maker` (what a host may be asked),
-`arrival` (pace), `counts`, and `frontier_view` for whoever only looks.
+`arrival` (pace), `counts`, and `frontier_view` for readers.
 
-Looking a name up takes one of the connections, as a fetch does, so that a crawl with one connection is the same
-sequence every time.
+A name look-up uses one of the connections, as a fetch does, so that a crawl with one connection makes the same
+sequence of requests every time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappush
 
 from gossamer.core import politeness, robots_state
-from gossamer.core.arrival import MAX_TRANSIT_S, UNTOLD_DELAY_S, arrived_at, renew_promises
+from gossamer.core.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.commands import Command, Denied, Effects, KillQueue, SwapIn
 from gossamer.core.counts import Counts
 from gossamer.core.frontier_view import FrontierView
@@ -36,7 +36,7 @@ from gossamer.figures import is_error
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
 MAX_SWAPPED_IN = 1000  # hosts at a time
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
 _WORKER_LOST = Outcome.WORKER_LOST
 _IN_LINE = (_READY, _WAITING)
@@ -55,7 +55,7 @@ class Frontier:
         self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts)
         self._page_end = PageEnd(self._table, limits, self.counts)
         self.view = FrontierView(self._table)
-        # Asked for a dozen times per page.
+        # Read a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._swapped_out_hosts = 0
         self._next_swap_in_at = float("inf")
@@ -73,7 +73,7 @@ class Frontier:
         """Change numbers while the crawl runs. The delays of addresses and domains are fixed for a run."""
         for name, value in changes.items():
             if name not in FrontierLimits.__struct_fields__ or name.endswith("delay_s"):
-                raise ValueError(f"{name}: no limit that can be changed while a crawl runs")
+                raise ValueError(f"{name}: not a limit that can be changed while a crawl runs")
             setattr(self._limits, name, value)
         if changes.keys() & {"max_pages_per_host", "max_pages_per_domain"}:
             for host in list(self._hosts.values()):
@@ -81,9 +81,9 @@ class Frontier:
                     self._reschedule(host, now)
 
     def continue_crawl(self, now: float, *, was_clean: bool) -> None:
-        """Begin with a crawl that ran before: any address or domain may have been asked just now.
+        """Continue a crawl that ran before: any address or domain may have been contacted just now.
 
-        After an unclean stop this holds for every host too, since nobody knows who was asked last.
+        After an unclean stop this applies to every host too, since it is unknown which one was contacted last.
         """
         self._bench.gates.begun_at = now
         if not was_clean:
@@ -97,7 +97,7 @@ class Frontier:
 
     # -- facts ---------------------------------------------------------------------------------
 
-    def knows(self, host: str) -> bool:
+    def has_host(self, host: str) -> bool:
         """Return whether a host is in memory."""
         return host in self._hosts
 
@@ -111,7 +111,7 @@ class Frontier:
         return None if slot is None else slot.record
 
     def load_host(self, record: HostRecord, domain: DomainRecord, robots: dict[str, OriginRules], now: float) -> None:
-        """Bring a host into memory, with what the ledger knows of it."""
+        """Load a host into memory, with what the ledger has about it."""
         if record.name in self._hosts:
             return
         host = self._table.enter(record, domain, self._pace.connections(record.name))
@@ -146,7 +146,7 @@ class Frontier:
                 heappush(head, (url.priority, url.seq, url.id, url))
             if len(head) > 2 * max_head:
                 host.trim(max_head)
-            # Behind what is first already a URL changes nothing about the turn of its host.
+            # A URL that does not become the first of its host does not change the host's turn.
             if first is None or host.head[0] is not first or host.state not in _IN_LINE:
                 touched[url.host] = host
         for host in touched.values():
@@ -158,7 +158,7 @@ class Frontier:
         host = self._hosts[host_name]
         host.is_reading_queue = False
         host.horizon = None if len(urls) < asked else urls[-1].position
-        # What was deferred behind the horizon and is back in the head by now is in the ledger as well.
+        # What was deferred beyond the horizon and is in the head again is also in the ledger.
         in_head = {entry[2] for entry in host.head}
         for url in urls:
             if url.id in host.out or url.id in in_head:
@@ -178,7 +178,7 @@ class Frontier:
             self._reschedule(host, now)
 
     def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord | None:
-        """Accept the answer to `Resolve` if there is no usable address; return the host, if it is still in memory."""
+        """Accept the answer to `Resolve` if there is no usable address; return the host if it is still in memory."""
         host = self._resolved(host_name)
         if host is None:
             return None
@@ -211,27 +211,27 @@ class Frontier:
         if host.unsent == order_id:
             host.unsent = 0
         arrived = max(out.order.ordered_at, sent_at) + MAX_TRANSIT_S
-        self._hold_gates(out, arrived)
+        self._delay_gates(out, arrived)
         out.next_at_before = host.record.next_at
-        host.hold_pace(arrived)
+        host.start_delay(arrived)
         out.next_at_held = host.record.next_at
         self._reschedule(host, now)
 
-    def _hold_gates(self, out: OutstandingOrder, arrived: float) -> None:
+    def _delay_gates(self, out: OutstandingOrder, arrived: float) -> None:
         if not self._limits.has_gate_delay:
             return
-        is_first_word, out.is_sent = not out.is_sent, True
-        self._bench.gates.hold(out.host, out.order.addresses[0], arrived, is_first_word=is_first_word)
+        is_first_report, out.is_sent = not out.is_sent, True
+        self._bench.gates.record_arrival(out.host, out.order.addresses[0], arrived, is_first_report=is_first_report)
 
     def complete(self, result: Result, now: float) -> Effects:
         """Record that an order has ended; return what follows from it."""
         out = self._outstanding.remove(result.order_id)
         host, order = out.host, out.order
         record = host.record
-        # Of a worker that died nobody knows what it sent last: it counts as sent now.
+        # It is unknown what a worker that died sent last: the request counts as sent now.
         is_lost = result.outcome is _WORKER_LOST
         asked_at = now if is_lost else max(order.ordered_at, arrived_at(result, record.best_latency_s))
-        self._hold_gates(out, asked_at)
+        self._delay_gates(out, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
             host.unsent = 0
@@ -246,8 +246,8 @@ class Frontier:
             effects.parked_s = record.parked_until - now
         _set_pace(out, asked_at)
         if out.robots is not None and is_lost:
-            # The answer may have been there: whatever Crawl-delay it stated is lost with the worker.
-            record.next_at = max(record.next_at, now + UNTOLD_DELAY_S)
+            # The answer may have arrived: a Crawl-delay in it is lost with the worker.
+            record.next_at = max(record.next_at, now + UNKNOWN_DELAY_S)
         self._reschedule(host, now)
         for other in freed:
             self._reschedule(other, now)
@@ -256,18 +256,18 @@ class Frontier:
     # -- decisions -------------------------------------------------------------------------------
 
     def next_order(self, now: float) -> Order | None:
-        """Return the request to make now, or None. Call `take_commands` first, and after None again."""
+        """Return the request to make now, or None. Call `take_commands` before, and again after None."""
         for host in self._bench.due(now):
             self._reschedule(host, now)
         while self.in_flight < self._limits.connections and not self.counts.is_page_limit_reached(self._limits):
-            ready = self._bench.take(now)
+            ready = self._bench.pop_ready(now)
             if ready is None:
                 return None
             order = self._maker.order_for(ready, now)
             if order is not None:
                 return order
             if self._table.commands:
-                # Reading its queue must not cost a host its turn: the driver reads it, then asks again.
+                # A host must not lose its turn because its queue is read: the driver reads it, then calls again.
                 return None
         return None
 
@@ -277,7 +277,7 @@ class Frontier:
         return self._outstanding.count
 
     def adopt(self, url: QueuedUrl, now: float) -> Order | None:
-        """Make an order for a URL whose answer is here already: read back from the archive after a crash."""
+        """Make an order for a URL whose answer was already received: read back from the archive after a crash."""
         host = self._hosts.get(url.host)
         if host is None or url.id in host.out:
             return None
@@ -286,7 +286,7 @@ class Frontier:
         return self._maker.order_page(host, url, now)
 
     def next_wakeup(self) -> float | None:
-        """Return when `next_order` can next succeed by the passing of time alone, or None."""
+        """Return when `next_order` can next succeed without a new fact, or None."""
         due = self._bench.next_due()
         if not self._swapped_out_hosts or not self._table.has_room():
             return due
@@ -308,11 +308,11 @@ class Frontier:
 
     @property
     def has_denied(self) -> bool:
-        """Whether robots.txt turned out to forbid something."""
+        """Whether URLs were found to be forbidden by robots.txt."""
         return bool(self._maker.denied)
 
     def take_denied(self) -> list[Denied]:
-        """Return the URLs that robots.txt turned out to forbid."""
+        """Return the URLs that were found to be forbidden by robots.txt."""
         return self._maker.take_denied()
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
@@ -321,7 +321,7 @@ class Frontier:
             return None
         if self.counts.is_page_limit_reached(self._limits):
             return "max_pages"
-        # Whoever is busy now waits for robots.txt at a host that is parked itself.
+        # A host that is busy now waits for robots.txt at another host, which is parked.
         if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
         wakeup = self.next_wakeup()
@@ -343,7 +343,7 @@ class Frontier:
         self._table.commands.append(KillQueue(host.record, outcome, error))
 
     def block(self, host_name: str, is_blocked: bool, now: float) -> None:
-        """Never ask a host again, or do so again; requests that are out may end."""
+        """Block a host from further requests, or unblock it; requests that are out may end."""
         host = self._hosts.get(host_name)
         if host is not None and host.record.is_blocked is not is_blocked:
             host.record.is_blocked = is_blocked
@@ -366,28 +366,28 @@ class Frontier:
         return [url for url in urls if url.id in gone]
 
     def _reschedule_if_free(self, host: HostSlot, now: float) -> None:
-        """Reschedule a host unless something that is under way will do it."""
+        """Reschedule a host unless something in progress will do it."""
         if host.state is not _BUSY and host.state is not _BLOCKED:
             self._reschedule(host, now)
 
 
 def _count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
-    if result.outcome is not _WORKER_LOST:  # an order that was given back has not ended
+    if result.outcome is not _WORKER_LOST:  # an order that was returned to the queue has not ended
         record.fetches += 1
         record.errors += is_error(result.outcome, is_robots=is_robots)
     record.last_fetch_at = now
     record.bytes += result.wire_bytes
     if result.first_byte_at > result.sent_at > 0:
-        politeness.note_latency(record, result.first_byte_at - result.sent_at)
-    politeness.note_result(record, result, now)
+        politeness.record_latency(record, result.first_byte_at - result.sent_at)
+    politeness.record_result(record, result, now)
 
 
 def _set_pace(out: OutstandingOrder, asked_at: float) -> None:
-    """Leave a host alone for its delay after a request whose arrival is known now."""
+    """Start a host's delay after a request whose arrival is known now."""
     record = out.host.record
     delay_s = record.delay_s = out.host.delay_s()
     if out.next_at_held and out.next_at_held == record.next_at:
-        # Nothing was sent since: the longest transit that was assumed counts no more.
+        # Nothing was sent since: the assumed maximum transit no longer counts.
         record.next_at = out.next_at_before
     if delay_s:
         record.next_at = max(record.next_at, asked_at + delay_s)

@@ -1,4 +1,4 @@
-"""What can be seen of a frontier from outside, for reports and progress? Read-only."""
+"""Read-only view of a frontier, for reports and progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FrontierView:
         self._table = table
 
     def records(self) -> Iterator[HostRecord]:
-        """Return what is known of every host in memory."""
+        """Return the record of every host in memory."""
         return (host.record for host in self._table.hosts.values())
 
     def host_states(self) -> dict[str, int]:
@@ -24,7 +24,7 @@ class FrontierView:
         return {state.name.lower(): self._table.bench.count[state] for state in HostState}
 
     def parked_urls(self, now: float, max_wait_s: float) -> int:
-        """Return how many URLs wait for hosts that are not to be asked within `max_wait_s`."""
+        """Return how many URLs wait for hosts that are not to be contacted within `max_wait_s`."""
         hosts = self._table.hosts.values()
         return sum(host.record.queued for host in hosts if _is_parked(host, now + max_wait_s))
 

@@ -1,25 +1,26 @@
 """May one more request go to this address, and to this registrable domain?
 
 A gate bounds the requests at once and, if it has a delay, the time between two of them. Hosts that find a
-gate closed stand in line there (`blocked`), in state BLOCKED, and are in no heap.
+gate closed wait in its line (`blocked`), in state BLOCKED, and are in no heap.
 
 **Why a line, and who wakes it.** Ten thousand hosts may share one address. If each end of a request woke all
 of them, a request would cost O(hosts). So a host in line is woken only by the gate, and each wake-up must be
 followed by another until the line is empty, or a host would wait for ever:
 
 - A gate that only counts requests wakes hosts when one of its requests ends (`vacate`). One is enough for the
-  request that ended, but a host that is woken may turn out to have nothing to ask for, or go elsewhere. So
-  more are woken if there is much room, and all of them if nothing is left in flight that could wake the rest.
+  request that ended, but a host that is woken may have nothing to request, or use another address. So more
+  are woken if there is much room, and all of them if nothing is left in flight that could wake the rest.
 - A gate with a delay wakes one host when its time has come (`open_due`), by an entry in the heap `_times`.
   Exactly one entry is in the heap per gate that needs one (`is_timed`). After waking a host the gate is
   timed again, one delay later: if the host sends nothing, the next one gets its turn.
-- With a delay the next request must not go out before the one before is known to be on the wire, else two
-  could arrive closer than the delay. `unsent` counts those orders; a gate with one is closed, and `hold`,
-  called when the request is reported as sent and again when it ends, opens it and sets the next time.
+- With a delay, a request must not go out before the previous one is known to be on the wire, else two
+  could arrive closer together than the delay. `unsent` counts those orders; a gate with one is closed, and
+  `record_arrival`, called when the request is reported as sent and again when it ends, opens it and sets the
+  next time.
 
-A domain's slot lives as long as a host of it is in memory; its next time must outlive that, so it is in
-`_domain_times` as well. After a restart nobody knows which address was asked last: `begun_at` counts for all.
-Costs O(log gates) per request, however many hosts stand in line.
+A domain's slot exists as long as a host of it is in memory; its next time must outlive the slot, so it is in
+`_domain_times` as well. After a restart it is unknown which address was contacted last: `begun_at` counts for all.
+Costs O(log gates) per request, however many hosts wait in line.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class Gate(Protocol):
     blocked: deque[HostSlot]
     next_at: float  # with a pace: no request before this
     unsent: int  # with a pace: orders that may not be on the wire yet
-    is_timed: bool  # with a pace: an entry in the heap of times will look at it
+    is_timed: bool  # with a pace: an entry for it is in the heap of times
 
 
 @dataclass(slots=True)
 class AddressSlot:
-    """An IP address that has requests in flight, hosts that wait for it, or was asked a moment ago."""
+    """An IP address that has requests in flight or hosts that wait for it, or was contacted a moment ago."""
 
     name: str
     in_flight: int = 0
@@ -64,13 +65,13 @@ class Gates:
     def __init__(self, limits: FrontierLimits) -> None:
         self._limits = limits
         self._addresses: dict[str, AddressSlot] = {}
-        self._domain_times: dict[str, float] = {}  # a domain may leave memory before its time has come
+        self._domain_times: dict[str, float] = {}  # a domain may leave memory before its next time
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
-        self.begun_at = float("-inf")  # of a restart: nobody knows which address was asked last
+        self.begun_at = float("-inf")  # when the crawl was resumed: it is unknown which address was contacted last
 
     def domain_next_at(self, name: str) -> float:
-        """Return when a domain that comes into memory may be asked."""
+        """Return when a domain that is loaded into memory may be contacted."""
         return self._domain_times.get(name, 0.0)
 
     def closed(self, host: HostSlot, now: float) -> Gate | None:
@@ -125,22 +126,22 @@ class Gates:
             domain.unsent += bool(self._limits.domain_delay_s)
             slot.unsent += bool(self._limits.address_delay_s)
 
-    def hold(self, host: HostSlot, address: str, asked_at: float, *, is_first_word: bool) -> None:
-        """Record when a request reached its server: first when it is sent, perhaps again when it ends."""
+    def record_arrival(self, host: HostSlot, address: str, asked_at: float, *, is_first_report: bool) -> None:
+        """Record when a request reached its server: first when it is sent, possibly again when it ends."""
         limits = self._limits
         if not limits.has_gate_delay:
             return
         gates = ((host.domain, limits.domain_delay_s), (self._slot(address), limits.address_delay_s))
         for gate, delay_s in gates:
             if delay_s:
-                gate.unsent -= is_first_word
+                gate.unsent -= is_first_report
                 gate.next_at = max(gate.next_at, asked_at + delay_s)
                 if gate is host.domain:
                     self._domain_times[gate.name] = gate.next_at
                 self._time(gate, gate.next_at)
 
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
-        """Count a request that ended; return hosts that it held up."""
+        """Count a request that ended; return hosts that were waiting for it."""
         freed: list[HostSlot] = []
         domain, slot = host.domain, self._addresses[address]
         domain.in_flight -= 1
@@ -155,13 +156,13 @@ class Gates:
         return freed
 
     def lines_of(self, host: HostSlot) -> list[deque[HostSlot]]:
-        """Return the lines in which a host stands."""
+        """Return the lines that a host waits in."""
         slots = [self._addresses[address] for address in host.record.addresses if address in self._addresses]
         lines = [host.domain.blocked, *(slot.blocked for slot in slots)]
         return [line for line in lines if host in line]
 
     def next_time(self) -> float | None:
-        """Return when a gate is to be looked at next."""
+        """Return when a gate must be checked next."""
         return self._times[0][0] if self._times else None
 
     def open_due(self, now: float) -> list[HostSlot]:
@@ -179,7 +180,7 @@ class Gates:
     def _wake_one(self, gate: Gate, freed: list[HostSlot], now: float) -> None:
         if gate.blocked:
             freed.append(gate.blocked.popleft())
-            # It may turn out to have nothing to ask for: then the next one must not wait for ever.
+            # It may have nothing to request: the next one must not wait forever.
             is_address = isinstance(gate, AddressSlot)
             self._time(gate, now + (self._limits.address_delay_s if is_address else self._limits.domain_delay_s))
         elif isinstance(gate, AddressSlot):
@@ -190,10 +191,10 @@ class Gates:
 
 
 def _wake_some(gate: Gate, limit: int) -> list[HostSlot]:
-    """Remove hosts from the line: one for the request that ended, since those woken before are about to use their room.
+    """Remove hosts from the line: one for the request that ended, since hosts woken before are about to send theirs.
 
-    More if there is much room, since some turn out to have nothing to ask for; all if nothing is left in flight
-    that could wake the rest.
+    More if there is much room, since some have nothing to request; all if nothing is left in flight that
+    could wake the rest.
     """
     waiting = len(gate.blocked)
     if not gate.in_flight:

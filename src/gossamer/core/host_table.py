@@ -1,8 +1,8 @@
 """Which hosts are in memory, and in which state is each of them?
 
-A host enters with what the ledger knows of it and gets a state whenever something about it changes
-(`reschedule`): see `workbench` for the states. It leaves if it has had nothing to do for long, if it waits for
-long and others need the room, if its budget is used up, or if its shard is released. What must be read or
+A host enters with what the ledger has about it and gets a state whenever something about it changes
+(`reschedule`): see `workbench` for the states. It leaves if it has had nothing to do for a long time, if it has a
+long wait and others need the room, if its budget is used up, or if its shard is released. What must be read or
 written for that is appended to `commands`. Memory: at most `max_hosts_in_memory` hosts with work and
 `max_idle_hosts` without, each with the head of its queue.
 """
@@ -22,8 +22,8 @@ from gossamer.records import DomainRecord, HostRecord
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
-BEFORE_ALL = (-(1 << 62), 0, b"")  # a horizon that nothing queued is within
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+BEFORE_ALL = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
 
 
@@ -40,7 +40,7 @@ class HostTable:
         self.commands: list[Command] = []
 
     def enter(self, record: HostRecord, domain: DomainRecord, connections: int) -> HostSlot:
-        """Bring a host in; the caller gives it its rules and reschedules it."""
+        """Add a host; the caller sets its rules and reschedules it."""
         slot = self._domains.get(record.domain)
         if slot is None:
             slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
@@ -55,7 +55,7 @@ class HostTable:
         return host
 
     def has_room(self) -> bool:
-        """Tell whether one more host may be in memory with work to do."""
+        """Return whether one more host may be in memory with work to do."""
         return len(self.hosts) - len(self.idle) < self._limits.max_hosts_in_memory
 
     def room(self) -> int:
@@ -63,13 +63,13 @@ class HostTable:
         return self._limits.max_hosts_in_memory - (len(self.hosts) - len(self.idle))
 
     def is_crowded(self) -> bool:
-        """Tell whether hosts that wait for long should make room."""
+        """Return whether hosts with a long wait should make room."""
         return len(self.hosts) - len(self.idle) > self._limits.max_hosts_in_memory // 2
 
     def reschedule(self, host: HostSlot, now: float) -> None:
-        """Give a host the state that its facts ask for. Called after every change to it."""
+        """Set the state that follows from a host's facts. Called after every change to it."""
         if self.hosts.get(host.name) is not host:
-            return  # it has left memory in the meantime
+            return  # it has left memory since
         if host.state is _IDLE:
             self.idle.pop(host.name, None)
         state = self._state_of(host, now)
@@ -84,9 +84,9 @@ class HostTable:
         else:
             self.bench.move(host, state)
         if host.state is _IDLE:
-            self._keep_idle(host)
+            self._add_idle(host)
         elif host.state is _BUDGET_EXHAUSTED:
-            self._keep_exhausted(host)
+            self._add_exhausted(host)
 
     def _state_of(self, host: HostSlot, now: float) -> HostState | float:
         """Return the state of a host; a time if it has to wait."""
@@ -124,7 +124,7 @@ class HostTable:
         return False
 
     def is_budget_exhausted(self, host: HostSlot) -> bool:
-        """Tell whether the budget of a host or its domain is used up, with what is in flight."""
+        """Return whether the budget of a host or its domain is used up, with what is in flight."""
         per_host, per_domain = self._limits.max_pages_per_host, self._limits.max_pages_per_domain
         if per_host is not None and host.record.pages + host.pages_in_flight >= per_host:
             return True
@@ -132,7 +132,7 @@ class HostTable:
         return per_domain is not None and domain.pages + domain.pages_in_flight >= per_domain
 
     def reopen(self, domain: DomainSlot, now: float) -> None:
-        """Give hosts back their turn where a page that was counted on failed; let them go where none can fail now."""
+        """Reschedule hosts whose budget was used up: they get a turn again if a page failed, else they may leave."""
         exhausted, domain.exhausted = domain.exhausted, {}
         for host in exhausted.values():
             if host.state is _BUDGET_EXHAUSTED:
@@ -148,17 +148,17 @@ class HostTable:
         self.commands.append(ReadQueue(host.name, host.horizon, self.head_size()))
 
     def _may_swap_out(self, host: HostSlot, until: float, now: float) -> bool:
-        """Tell whether a host that waits for long should make room in memory."""
+        """Return whether a host with a long wait should make room in memory."""
         return self.is_crowded() and not host.in_flight and not host.robots_requests and until - now > LONG_WAIT_S
 
-    def _keep_idle(self, host: HostSlot) -> None:
+    def _add_idle(self, host: HostSlot) -> None:
         self.idle[host.name] = host
         if len(self.idle) > self._limits.max_idle_hosts:
             _, oldest = self.idle.popitem(last=False)
             self._drop(oldest)
 
-    def _keep_exhausted(self, host: HostSlot) -> None:
-        """Keep a host whose budget is used up for as long as a page that was counted on may fail."""
+    def _add_exhausted(self, host: HostSlot) -> None:
+        """Retain a host whose budget is used up as long as a page that counts against it may fail."""
         if self.is_crowded() and not host.in_flight and not host.domain.pages_in_flight:
             self._drop(host)
         else:

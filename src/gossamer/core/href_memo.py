@@ -1,12 +1,12 @@
-"""Which of a page's hrefs need no second look? Those that its neighbours had, and that were offered to the crawl.
+"""Which of a page's hrefs can be skipped? Those that pages near it had, and that were offered to the crawl.
 
 Pages of a site repeat the same navigation. A relative href means the same URL on every page of a
 folder, one that begins with a slash on every page of an origin, an absolute one everywhere; so they
-are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing travels to the hub.
-What a page newly brings counts as offered only when the hub says that all of it was decided for
-good; until then it is kept by the number of its order.
+are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing is sent to the hub.
+New hrefs of a page count as offered only when the hub reports that the decision on all of them is
+final; until then they are pending under the id of their order.
 
-Memory: at most `max_hrefs` of each kind, 170 bytes each, and what the last page brought.
+Memory: at most `max_hrefs` of each kind, 170 bytes each, and the hrefs of the last page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Places: TypeAlias = tuple[str, str, str]
 
 
 class HrefMemo:
-    """The hrefs offered lately, by what they are relative to."""
+    """The hrefs offered recently, by what they are relative to."""
 
     def __init__(self, max_hrefs: int = MEMO_HREFS) -> None:
         self._max_hrefs = max_hrefs
@@ -45,7 +45,7 @@ class HrefMemo:
         return fresh
 
     def note_offered(self, order_id: int) -> None:
-        """Take note that all fresh hrefs of a page were decided for good."""
+        """Record that the decision on all fresh hrefs of a page is final."""
         pending = self._pending.pop(order_id, None)
         if pending is None:
             return
@@ -62,7 +62,7 @@ class HrefMemo:
             elif href.startswith(("http://", "https://")):
                 place = scheme
             elif href[0] in "?\\" or ":" in href or href[0] == "/":
-                continue  # relative to the page itself, or written in a way that few write
+                continue  # relative to the page itself, or in an unusual form
             known = self._known.get(place)
             if known is None:
                 known = self._known[place] = set()
@@ -72,7 +72,7 @@ class HrefMemo:
 def _places_of(base: str) -> _Places:
     """Return what hrefs of a page can be relative to: its folder, its origin, nothing.
 
-    An origin ends without a slash, so that it is no folder's name.
+    An origin has no final slash, so it cannot equal the name of a folder.
     """
     query = base.find("?")
     folder = base[: base.rfind("/", 0, query if query >= 0 else len(base)) + 1]

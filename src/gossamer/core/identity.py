@@ -6,12 +6,12 @@
 
 The first 12 bits are the *shard*: the unit that has one owner in a cluster. They come from the
 registrable domain, so that budgets, fairness and pace of a domain never need another node; and
-they stand in front, so that a shard is a key range in every sorted store. The number of shards is
-fixed for ever: changing it would move every row.
+they come first, so that a shard is a key range in every sorted store. The number of shards never
+changes: that would move every row.
 
-Two hosts of one shard share an id if 52 bits of their hashes agree. xxh3 is no cryptographic hash,
-so somebody can construct such a name. A host's row holds its name: whoever admits URLs compares it
-and refuses the second name (`Admission`), so a collision is found, never merged.
+Two hosts of one shard share an id if 52 bits of their hashes are equal. xxh3 is not a cryptographic
+hash, so such a name can be constructed. A host's row contains its name: `Admission` compares it and
+refuses the second name, so colliding hosts are detected and never merged.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def shard_of(key: bytes) -> int:
 
 
 def shard_prefix(shard: int) -> bytes:
-    """Return the first bytes of the keys of a table that has no id in front."""
+    """Return the first bytes of the keys of a table whose keys do not begin with an id."""
     return _PREFIXES[shard]
 
 
 def shard_range(shard: int) -> tuple[bytes, bytes | None]:
-    """Return the first key that a shard can have, and the first behind it; None: the shard is the last one."""
+    """Return the first key that a shard can have, and the first key after it (None for the last shard)."""
     end = shard_prefix(shard + 1) if shard + 1 < SHARD_COUNT else None
     return shard_prefix(shard), end
 
@@ -59,7 +59,7 @@ def _id_of(shard: int, name: str) -> bytes:
 
 @lru_cache(maxsize=100_000)
 def host_id(host: str) -> HostId:
-    """Return the identity of a host. 0.1 µs if it was asked lately, 2 µs else."""
+    """Return the identity of a host. 0.1 µs if it is cached, else 2 µs."""
     name = host.rstrip(".")
     return _id_of(shard_of_domain(registrable_domain(name)), name)
 

@@ -1,8 +1,8 @@
-"""Which of the links that were found are to be queued? Scope, traps, first pass; each refusal named.
+"""Which of the links that were found are to be queued? Scope, traps, first pass; each refusal has a name.
 
-A memo of the URLs decided lately spares known links all of it: on a page of a site most
-links stand on every other page too (0.1 µs instead of 5). What depends on depth is not
-remembered: the same URL may be found nearer to a seed later.
+Known links skip all of this by a memo of URLs decided recently: most links of a page are
+on every other page of its site too (0.1 µs instead of 5). What depends on depth is not
+remembered: the same URL may later be found nearer to a seed.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from gossamer.core.traps import DateBudget, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 
 MEMO_URLS = 200_000
-SCORE_STEPS = 1000  # of priority to one point of a hook's score
-DEEP = 2  # beyond this depth a host that sends over-size answers is not followed
+SCORE_STEPS = 1000  # of priority per point of a hook's score
+DEEP = 2  # beyond this depth links to a host that sends over-size answers are not followed
 _NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SEED, _FROM_SITEMAP, _SITEMAP = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP
 
 
 class Refused(Struct, frozen=True):
-    """A link that was not queued, and the rule that says so."""
+    """A link that was not queued, and the rule that refused it."""
 
     link: Link
     rule: str
 
 
 class Screened(Struct):
-    """What remained of the links, and what did not."""
+    """The links that passed, and those that were refused."""
 
     candidates: list[QueuedUrl] = []
     refused: list[Refused] = []
     capped: int = 0  # over the limit for one page
-    is_final: bool = True  # whether each link would be decided the same way, found again
+    is_final: bool = True  # whether each link would be decided the same way if it were found again
 
 
 class LinkContext(Struct, frozen=True):
-    """Where links come from."""
+    """Where links were found."""
 
     depth: int  # of what is found
     source: Source
@@ -66,14 +66,14 @@ class FoundLink(Struct, frozen=True):
 
 
 class LinkHooks(Struct, frozen=True):
-    """What a user's program has to say about links."""
+    """A user's functions that accept and score links."""
 
     accept: Callable[[FoundLink], bool] | None = None
     score: Callable[[FoundLink], float] | None = None  # 0 to 100, more is sooner within its host
 
 
 class Intake:
-    """The gate between what is found and what is queued."""
+    """Decides which of the links that were found are queued."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Intake:
             id=link.id,
             host=link.host,
             priority=self._priority(link, context),
-            seq=self.give_seq(),
+            seq=self.next_arrival(),
             depth=context.depth,
             kind=context.kind,
             source=context.source,
@@ -179,8 +179,8 @@ class Intake:
         if self.first_pass is not None:
             self.first_pass.release(shard)
 
-    def give_seq(self) -> int:
-        """Return the next number of arrival."""
+    def next_arrival(self) -> int:
+        """Return the next sequence number, in order of arrival."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq

@@ -1,7 +1,7 @@
 """Numbers that bound the frontier.
 
 There is one object per frontier, shared by all its parts, so that a change (`Frontier.change_limits`)
-reaches each of them: nobody keeps a copy of a number.
+reaches each of them: no part copies a number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FrontierLimits(Struct):
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
-    max_idle_hosts: int = 10_000  # that have nothing to do, kept in memory for what is found next
+    max_idle_hosts: int = 10_000  # that have nothing to do, in memory for what is found next
     is_unreachable_robots_allowed: bool = False
 
     @property
@@ -34,5 +34,5 @@ class FrontierLimits(Struct):
 
     @property
     def has_gate_delay(self) -> bool:
-        """Whether requests to one address or domain must keep a distance."""
+        """Whether there is a delay between requests to one address or domain."""
         return bool(self.address_delay_s or self.domain_delay_s)

@@ -1,13 +1,13 @@
-"""Does a kind of URL at a host still bring anything new? By evidence: what its pages said.
+"""Does a kind of URL at a host still bring anything new? Decided by the content of its pages.
 
-The URLs of a host fall into patterns: the path with its numbers blotted out and the names of
-its parameters, and a coarser one beside it, so that neither numbers nor ever new combinations
-of parameters escape. Of every `WINDOW` pages of a pattern at least `MIN_NEW` must say
-something that was not said before; else the pattern is in quarantine: its URLs are held, not
-forgotten, and the operator may release it. Numbered pages with new content are never held.
+A URL has two patterns: its path with numbers replaced and the names of its parameters, and a
+coarser one, so that neither numbers nor ever new combinations of parameters escape. Of every
+`WINDOW` pages of a pattern at least `MIN_NEW` must have text that was not seen before; else the
+pattern goes into quarantine: its URLs are held, not forgotten, and the operator may release it.
+Numbered pages with new content are never held.
 
 Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns
-with `KNOWN` fingerprints each (10 kB a pattern); 4 µs a page, 0.05 µs a link of a host without quarantine.
+with `KNOWN` fingerprints each (10 kB per pattern); 4 µs per page, 0.05 µs per link of a host without quarantine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
 
 
 class Quarantine(Struct, array_like=True):
-    """A pattern whose URLs are held. `is_released`: the operator let it go; it is not watched any more."""
+    """A pattern whose URLs are held. `is_released`: the operator released it; it is no longer watched."""
 
     host: str
     pattern: str
@@ -46,7 +46,7 @@ class Quarantine(Struct, array_like=True):
 
     @property
     def name(self) -> str:
-        """As the operator reads and writes it."""
+        """The name that the operator reads and writes."""
         return self.host + self.pattern
 
 
@@ -80,7 +80,7 @@ class Novelty:
         self._held: dict[str, dict[str, Quarantine]] = {}
 
     def load(self, quarantine: Quarantine) -> None:
-        """Go on with what an earlier run decided."""
+        """Restore what an earlier run decided."""
         self._held.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
 
     def release(self, shard: int) -> None:
@@ -91,7 +91,7 @@ class Novelty:
             del self._windows[host, pattern]
 
     def refusal(self, url: str, host: str) -> str | None:
-        """Return the name of the trap where a URL is of a pattern in quarantine, or None."""
+        """Return the name of the trap if a URL matches a pattern in quarantine, else None."""
         held = self._held.get(host)
         if held is None:
             return None
@@ -101,8 +101,8 @@ class Novelty:
                 return "quarantine"
         return None
 
-    def note(self, url: str, host: str, fingerprint: bytes, *, is_copy: bool, now: float) -> Quarantine | None:
-        """Take note of a page; return the quarantine that begins with it."""
+    def record(self, url: str, host: str, fingerprint: bytes, *, is_copy: bool, now: float) -> Quarantine | None:
+        """Record a page; return the quarantine that begins with it, or None."""
         begun = None
         for pattern in patterns_of(url):
             if pattern in self._held.get(host, ()):
@@ -131,7 +131,7 @@ class Novelty:
         return window
 
     def _judge(self, host: str, pattern: str, window: _Window, now: float) -> Quarantine | None:
-        """Close a full window: quarantine, or another window that knows what this one saw."""
+        """Close a full window: begin a quarantine, or reset the counts and retain the known fingerprints."""
         if window.new >= self._min_new:
             window.fetched = window.new = 0
             window.samples.clear()
@@ -143,11 +143,11 @@ class Novelty:
 
 
 class SoftNotFound:
-    """Which hosts say "not found" with status 200? Suspected by what they repeat, proven by one probe.
+    """Which hosts answer "not found" with status 200? Suspected by repeated text, proven by one probe.
 
-    A host that gave `suspicious` URLs the same text is asked for a page that cannot exist. What it says
-    then is its "not found", whatever the status. Nobody is asked without such a reason. At most
-    `max_hosts` hosts are watched, each with `texts` fingerprints.
+    If `suspicious` URLs of a host have the same text, a page that cannot exist is requested from it. The
+    text of that answer is its "not found", whatever the status. No host is probed without such a reason.
+    At most `max_hosts` hosts are watched, each with `texts` fingerprints.
     """
 
     def __init__(self, suspicious: int = 10, max_hosts: int = 2000, texts: int = 32) -> None:
@@ -158,8 +158,8 @@ class SoftNotFound:
         self._probed: OrderedDict[str, None] = OrderedDict()
         self._changed: set[str] = set()
 
-    def note(self, host: str, fingerprint: bytes) -> bool:
-        """Take note of a page; tell whether its host should be probed now (once)."""
+    def record(self, host: str, fingerprint: bytes) -> bool:
+        """Record a page; return whether its host should be probed now (once)."""
         if host in self._probed:
             return False
         counts = self._counts.get(host)
@@ -191,11 +191,11 @@ class SoftNotFound:
         return host in self._probed
 
     def repeated(self, host: str) -> dict[bytes, int]:
-        """Return the texts that a host gave more than once, and how often. One page of a text is no suspicion yet."""
+        """Return the texts that a host sent more than once, and how often. A text sent once is no suspicion."""
         return {text: count for text, count in self._counts.get(host, {}).items() if count > 1}
 
     def restore(self, host: str, repeated: dict[bytes, int], *, is_probed: bool) -> None:
-        """Go on with the suspicion of an earlier run."""
+        """Restore the suspicion of an earlier run."""
         if is_probed:
             self._set_probed(host)
         elif repeated:

@@ -1,4 +1,4 @@
-"""What may a host be asked whose turn it is? Its address first, then robots.txt, then the first URL of its queue."""
+"""What is requested from a host when its turn comes? Its address first, then robots.txt, then its first queued URL."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gossamer.core.url import origin_of, path_of
 from gossamer.core.workbench import HostSlot, HostState, RobotsRequest
 from gossamer.records import Order, OrderKind, QueuedUrl
 
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY = HostState.READY, HostState.BUSY
-_NO_ADDRESS = ("",)  # of a host that the simulator, not the DNS, knows
+_NO_ADDRESS = ("",)  # of a host that exists only in the simulator, not in the DNS
 
 
 class OrderMaker:
-    """Makes orders, and finds what must come before one."""
+    """Makes orders, or requests what must come before one."""
 
     def __init__(self, table: HostTable, outstanding: Outstanding, limits: FrontierLimits, counts: Counts) -> None:
         self._table = table
@@ -33,7 +33,7 @@ class OrderMaker:
         self.denied: list[Denied] = []
 
     def take_denied(self) -> list[Denied]:
-        """Return the URLs that robots.txt turned out to forbid."""
+        """Return the URLs that were found to be forbidden by robots.txt."""
         denied, self.denied = self.denied, []
         return denied
 
@@ -70,7 +70,7 @@ class OrderMaker:
         return self.order_page(host, url, now)
 
     def _look_up(self, host: HostSlot) -> None:
-        """Have a host's name looked up as soon as none of its requests is out, since a failure kills its queue."""
+        """Request a look-up of a host's name once none of its requests is out, since a failure kills its queue."""
         self._table.bench.move(host, _BUSY)
         if not host.in_flight:
             host.is_resolving = True
@@ -113,7 +113,7 @@ class OrderMaker:
         """Make an order for a URL that was taken from its queue."""
         host.out.add(url.id)
         self._counts.begin_page(host)
-        # Positional arguments: made for every page.
+        # Positional arguments, for speed: called for every page.
         order = Order(
             self._outstanding.next_id,
             url.kind,
@@ -142,7 +142,7 @@ class OrderMaker:
         if delay_s:
             host.record.next_at = max(host.record.next_at, now + delay_s)
         if host.state is _READY and host.in_flight >= host.connections and host.head and not self._limits.has_budgets:
-            self._table.bench.move(host, _BUSY)  # what `reschedule` would find, in a tenth of the time
+            self._table.bench.move(host, _BUSY)  # the result of `reschedule`, in a tenth of the time
         else:
             self._table.reschedule(host, now)
 

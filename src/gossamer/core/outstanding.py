@@ -1,4 +1,4 @@
-"""Which orders are out, and which names are being looked up? Each takes one of the connections."""
+"""Which orders are out, and which names are being looked up? Each uses one of the connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OutstandingOrder(Struct):
     robots: RobotsRequest | None
     is_sent: bool = False
     next_at_before: float = 0.0  # of its host, when it was sent
-    next_at_held: float = 0.0  # since, as long as nobody knows when it arrived; 0: not reported as sent
+    next_at_held: float = 0.0  # after that, until its arrival is known; 0: not reported as sent
 
 
 class Outstanding:
@@ -51,5 +51,5 @@ class Outstanding:
         self._lookups.add(host)
 
     def end_lookup(self, host: str) -> None:
-        """Record that a look-up has ended; its host may have been released in the meantime."""
+        """Record that a look-up has ended; its host may have been released since."""
         self._lookups.discard(host)

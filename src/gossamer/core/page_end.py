@@ -14,7 +14,7 @@ from gossamer.core.url import origin_of
 from gossamer.core.workbench import HostSlot
 from gossamer.records import ANSWERED, OrderKind, Outcome, QueuedUrl, Result, UrlState
 
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK, _NOT_MODIFIED, _WORKER_LOST = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.WORKER_LOST
 _PAGE, _DONE = OrderKind.PAGE, UrlState.DONE
 

@@ -1,10 +1,10 @@
-"""How long is a host left alone? Pace, refusals and parking; all of it durable in `HostRecord`.
+"""How long must a host be left alone? Pace, refusals and parking; all of it durable in `HostRecord`.
 
 The delay in force is the larger of the configured delay and the host's Crawl-delay,
-doubled once for each step of back-off and of slowness. It never falls below that floor. A
-refusal (429, or 503 with Retry-After) holds the whole host; five failures in a row park it.
-Rising latency doubles the delay each time that it has doubled itself, and halves it step by
-step as it falls. What was on its way when the delay was doubled does not double it again.
+doubled once for each step of backoff and of slowness. It never falls below that floor. A
+refusal (429, or 503 with Retry-After) parks the whole host, and so do five failures in a row.
+Each doubling of the latency doubles the delay, and each halving halves it again, one step at a
+time. Requests that were on their way when the delay was doubled do not double it again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_PARK_S = 3600.0
 MAX_BACKOFF = 8  # 256 times the delay
 MAX_DELAY_S = 3600.0
 FIRST_REFUSAL_S = 5.0
-MIN_REFUSAL_S = 2.0  # a commit is begun at once, and over by then: a refusal is durable before the next request
-LATENCY_NOTICED_S = 0.25  # below this the network and our own work are as large
+MIN_REFUSAL_S = 2.0  # a commit starts at once and has ended by then: a refusal is durable before the next request
+LATENCY_NOTICED_S = 0.25  # below this, network and our own processing are of the same size
 MAX_SLOW_STEPS = 6
 ANSWERS_PER_STEP = 5
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SERVER_ERROR = Outcome.SERVER_ERROR
 _RATE_LIMITED = Outcome.RATE_LIMITED
 _WORKER_LOST = Outcome.WORKER_LOST
@@ -57,7 +57,7 @@ class Pace:
         return next((rule for rule in self._rules if fnmatch.fnmatchcase(host, rule.pattern.lower())), None)
 
     def floor_s(self, host: str, crawl_delay_s: float | None) -> float:
-        """Return the least delay of a host before any back-off."""
+        """Return the minimum delay of a host, before any backoff."""
         rule = self._rule(host) if self._rules else None
         delay_s = self._delay_s if rule is None or rule.delay_s is None else rule.delay_s
         return max(delay_s, crawl_delay_s or 0.0)
@@ -69,19 +69,19 @@ class Pace:
 
 
 def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
-    """Return the host's delay with its back-off and its slowness."""
+    """Return the host's delay including backoff and slowness."""
     if not record.backoff and not record.slow_steps:
         return floor_s
-    # Who asked for no delay at all gets one after failures, but not because answers take long.
+    # With a configured delay of 0, failures cause a delay, but slow answers do not.
     min_s = max(floor_s, 0.5) if record.backoff else floor_s
     return max(floor_s, min(MAX_DELAY_S, min_s * float(1 << (record.backoff + record.slow_steps))))
 
 
-def note_latency(record: HostRecord, latency_s: float) -> None:
-    """Let the pace follow how long answers take: a step at a time, after a few answers each."""
+def record_latency(record: HostRecord, latency_s: float) -> None:
+    """Adapt the pace to how long answers take: one step at a time, a few answers per step."""
     smooth_s = latency_s if not record.latency_s else 0.8 * record.latency_s + 0.2 * latency_s
     record.latency_s = smooth_s
-    # The best drifts towards what is usual: a site that became slower for good is not left behind for ever.
+    # The best latency drifts towards the usual one: a site that became permanently slower recovers its pace.
     best_s = record.best_latency_s
     record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.0005 * (smooth_s - best_s)
     record.answers += 1
@@ -94,25 +94,25 @@ def note_latency(record: HostRecord, latency_s: float) -> None:
 
 
 def is_refusal(result: Result) -> bool:
-    """Tell whether a host asked to be left alone."""
+    """Return whether an answer asks the crawler to slow down."""
     is_busy = result.outcome is _SERVER_ERROR and result.retry_after_s > 0
     return is_busy or result.outcome is _RATE_LIMITED
 
 
-def note_result(record: HostRecord, result: Result, now: float) -> None:
-    """Let a host's promises follow from how a fetch ended."""
+def record_result(record: HostRecord, result: Result, now: float) -> None:
+    """Update backoff and parking of a host after a fetch."""
     if is_refusal(result):
-        _hold_after_refusal(record, result, now)
+        _park_after_refusal(record, result, now)
     elif result.outcome in HOST_FAILURES:
-        _note_failure(record, result, now)
+        _record_failure(record, result, now)
     elif result.outcome is not _WORKER_LOST:
         record.failures_in_a_row = 0
         record.backoff = max(0, record.backoff - 1)
         record.park_reason = ""
 
 
-def _hold_after_refusal(record: HostRecord, result: Result, now: float) -> None:
-    # A burst counts once: refusals that arrive while the host is held already change nothing but the later time.
+def _park_after_refusal(record: HostRecord, result: Result, now: float) -> None:
+    # A burst counts once: a refusal that arrives while the host is parked can only extend the time.
     if record.parked_until <= now:
         _double(record, result, now)
     wait_s = result.retry_after_s if result.retry_after_s > 0 else FIRST_REFUSAL_S * 2 ** max(0, record.backoff - 1)
@@ -127,7 +127,7 @@ def _double(record: HostRecord, result: Result, now: float) -> None:
         record.slowed_at = now
 
 
-def _note_failure(record: HostRecord, result: Result, now: float) -> None:
+def _record_failure(record: HostRecord, result: Result, now: float) -> None:
     record.failures_in_a_row += 1
     if record.failures_in_a_row >= FAILURES_BEFORE_BACKOFF:
         _double(record, result, now)

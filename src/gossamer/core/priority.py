@@ -1,8 +1,8 @@
-"""In what order are URLs fetched? Within a host by priority and arrival, between hosts by standing.
+"""In what order are URLs fetched? By priority and arrival within a host, by standing between hosts.
 
-A priority is an integer made once, when the URL is admitted; lower is sooner. A standing is
-made whenever a host becomes ready, from what is known then. Pages come before documents
-and media in every order: their priorities are demoted by more than any depth can reach.
+A priority is an integer computed once, when the URL is admitted; lower is sooner. A standing
+is computed whenever a host becomes ready. Pages come before documents and media in every
+order: the priority of those is demoted by more than any depth can add.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Standing: TypeAlias = tuple[int, int, int]
 
 DEMOTION = 1 << 20
 YOUNG_DOMAIN_PAGES = 10
-# Skipped ones are met all the same: as seeds, and where the scope keeps them.
+# Skipped extensions occur all the same: as seeds, and if the scope accepts them.
 _LATE_EXTENSIONS = DEMOTED_EXTENSIONS | SKIPPED_EXTENSIONS
 
 
@@ -35,14 +35,14 @@ class QueueOrder(StrEnum):
 
 
 class Ordering(Struct, frozen=True):
-    """One order: how a URL is ranked, how a ready host stands, and in which lane it waits."""
+    """One queue order: the priority of a URL, the standing of a ready host, and the lane it waits in."""
 
     priority: Callable[[str, UrlId, int], int]  # url, id, depth
     standing: Callable[[int, int, int], Standing]  # pages of the domain, priority and seq of the host's first URL
     lane_weights: tuple[int, ...] = (1,)
 
     def lane(self, host_rank: float) -> int:
-        """Return the lane of a host by its rank from 0 to 1: the first is the best."""
+        """Return the lane of a host by its rank from 0 to 1; lane 0 is for the highest."""
         lanes = len(self.lane_weights)
         return min(lanes - 1, int((1.0 - host_rank) * lanes))
 
@@ -77,7 +77,7 @@ def _lost_points(url: str, depth: int) -> int:
 
 
 def _priority_by_score(url: str, _id: UrlId, depth: int) -> int:
-    # Not clamped yet: the bonus comes first.
+    # Not clamped yet: the bonus is added first.
     return _lost_points(url, depth)
 
 
@@ -100,7 +100,7 @@ def ordering(name: QueueOrder, seed: int = 0) -> Ordering:
         QueueOrder.BREADTH: Ordering(_priority_by_depth, _breadth_standing),
         QueueOrder.SCORE: Ordering(_priority_by_score, _score_standing),
         QueueOrder.RANDOM: Ordering(priority_by_chance, _arrival_standing),
-        # Six turns for the best third of the hosts, three for the middle, one for the rest: nobody starves.
+        # Six turns for the best third of the hosts, three for the middle, one for the rest: none starves.
         QueueOrder.TIERS: Ordering(_priority_by_depth, _arrival_standing, lane_weights=(6, 3, 1)),
     }
     return orders[name]

@@ -1,4 +1,4 @@
-"""Is a failed fetch tried again, and when? A table, by outcome (RFC 9110 and the habits of the field).
+"""Is a failed fetch tried again, and when? A table by outcome (RFC 9110 and common practice).
 
 A wait grows by `factor` with each attempt. What is not in the table is final.
 """
@@ -15,7 +15,7 @@ MAX_RETRY_AFTER_S = 24 * 3600.0
 
 
 class RetryRule(Struct, frozen=True):
-    """How often after the first failure, and how the wait grows."""
+    """How many attempts after the first failure, and how the wait grows."""
 
     attempts: int
     factor: float = 4.0
@@ -29,11 +29,11 @@ RETRY: Mapping[Outcome, RetryRule] = {
     Outcome.DNS_FAILED: RetryRule(attempts=3),
     Outcome.TIMEOUT: RetryRule(attempts=1),
     Outcome.CONNECT_TIMEOUT: RetryRule(attempts=1),
-    # Our own fault, not the host's: as often as it takes.
+    # Our fault, not the host's: practically unlimited.
     Outcome.WORKER_LOST: RetryRule(attempts=1_000_000, factor=1.0),
 }
 
-# Failures that speak of the host rather than of the page: five in a row park it.
+# Failures of the host rather than of the page: five in a row park it.
 HOST_FAILURES = frozenset(
     {
         Outcome.SERVER_ERROR,
@@ -50,7 +50,7 @@ HOST_FAILURES = frozenset(
 
 
 def wait_before_retry(outcome: Outcome, failures: int, first_wait_s: float) -> float | None:
-    """Return the seconds to wait after the given number of failures in all, or None where it was the last."""
+    """Return the seconds to wait after the given total number of failures, or None if there is no further attempt."""
     rule = RETRY.get(outcome)
     if rule is None or failures > rule.attempts:
         return None

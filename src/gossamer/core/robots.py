@@ -1,9 +1,9 @@
-"""May this URL be fetched, by the robots.txt of its origin, and which line says so?
+"""May this URL be fetched according to the robots.txt of its origin, and which line decides?
 
-RFC 9309, read the way the large search engines read it where the RFC is silent: groups
-for the same agent are merged, unknown lines close nothing, common typos count, the
-longest matching pattern wins and `Allow` wins a tie. Both sides of a comparison are
-brought to one percent-encoding first. Matching is linear in the URL for every pattern
+RFC 9309; where the RFC is silent, as the large search engines do it: groups for the same
+agent are merged, unknown lines do not end a group, common typos are accepted, the longest
+matching pattern wins and `Allow` wins a tie. Paths and patterns are brought to one
+percent-encoding before they are compared. Matching is linear in the URL for every pattern
 (no regular expressions), and rules without wildcards cost one dictionary look-up for
 each distinct length, so a file with 20,000 rules is as quick as one with 20.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 MAX_ROBOTS_BYTES = 1 << 20
-MAX_LINE_CHARS = 16_663  # 8 times the longest URL that browsers took, less one; where Google's parser cuts
+MAX_LINE_CHARS = 16_663  # 8 times the maximum URL length of browsers, less one; the limit of Google's parser
 MAX_CRAWL_DELAY_S = 3600.0
 
 _AGENT_KEYS = frozenset({"user-agent", "useragent", "user agent"})
@@ -36,7 +36,7 @@ _NEEDS_ESCAPE = re.compile(r"[^\x21-\x7e]")
 
 
 class RobotsDecision(Struct, frozen=True):
-    """The answer, and the line of robots.txt behind it (0 where no line speaks of the path)."""
+    """The decision, and the line of robots.txt behind it (0 if no line matches the path)."""
 
     is_allowed: bool
     line_number: int = 0
@@ -64,7 +64,7 @@ class _Group:
 
 
 class RobotsRules:
-    """The rules of one robots.txt that bind one product token."""
+    """The rules of one robots.txt that apply to one product token."""
 
     def __init__(self, rules: list[_Rule], crawl_delay_s: float | None, sitemaps: list[str], usage: list[str]) -> None:
         self.crawl_delay_s = crawl_delay_s
@@ -98,7 +98,7 @@ class RobotsRules:
         return _ALLOWED if best is None else RobotsDecision(best.is_allow, best.line_number, best.line)
 
     def is_allowed(self, path: str) -> bool:
-        """Tell whether a path with its query may be fetched. Without rules: nothing is computed."""
+        """Return whether a path with its query may be fetched. Without rules nothing is computed."""
         return not self.rule_count or self.decide(path).is_allowed
 
 
@@ -107,7 +107,7 @@ ALLOW_ALL = RobotsRules([], None, [], [])
 
 
 def parse_robots(body: bytes, token: str) -> RobotsRules:
-    """Return the rules of a robots.txt that bind the given product token."""
+    """Return the rules of a robots.txt that apply to the given product token."""
     groups: list[_Group] = []
     sitemaps: list[str] = []
     usage: list[str] = []
@@ -130,7 +130,7 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
 
 
 def _cut(body: bytes) -> bytes:
-    """Leave out the last line of a body that was cut off: half a rule can forbid everything."""
+    """Remove the last line of a body that was cut off: half a rule can forbid everything."""
     if len(body) < MAX_ROBOTS_BYTES:
         return body
     body = body[:MAX_ROBOTS_BYTES]
@@ -147,7 +147,7 @@ def _key_and_value(line: str) -> tuple[str, str]:
     line = line.partition("#")[0].strip(" \t\f\v\0")
     key, colon, value = line.partition(":")
     if not colon:
-        # A line whose colon was forgotten, where it still has two words.
+        # A line without a colon that still has two words.
         words = line.split(None, 1)
         if len(words) != 2 or words[0].lower() not in _KNOWN_KEYS:
             return "", ""
@@ -185,17 +185,17 @@ def _add_rule(group: _Group, value: str, is_allow: bool, number: int, line: str)
     pattern = normal_path(value)
     group.rules.append(_Rule(pattern, is_allow, number, line.strip()))
     if is_allow and pattern.endswith(("/index.html", "/index.htm")):
-        # Who allows the index file means the folder that serves it.
+        # Allowing the index file means allowing the folder that serves it.
         group.rules.append(_Rule(pattern[: pattern.rindex("/") + 1] + "$", True, number, line.strip()))
 
 
 def _groups_for(groups: list[_Group], token: str) -> list[_Group]:
-    """Return the groups that name the token, or else those for everybody."""
+    """Return the groups that name the token, or else those for `*`."""
     return [group for group in groups if token in group.agents] or [group for group in groups if "*" in group.agents]
 
 
 def normal_path(path: str) -> str:
-    """Return path or pattern in one percent-encoding: plain characters bare, everything else upper case."""
+    """Return a path or pattern with unreserved characters unescaped and the other escapes in upper case."""
     if "%" in path:
         path = _ESCAPE.sub(_normal_escape, path)
     if not path.isascii() or " " in path:
@@ -213,7 +213,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Match a pattern with `*` and a final `$`. Taking each part where it is first found is enough: linear."""
+    """Match a pattern with `*` and a final `$`. The first occurrence of each part is enough, so it is linear."""
     is_anchored = pattern.endswith("$")
     parts = (pattern[:-1] if is_anchored else pattern).split("*")
     if not path.startswith(parts[0]):

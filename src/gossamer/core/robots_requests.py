@@ -1,8 +1,8 @@
-"""Requests for robots.txt: whose they are, and what follows from the answer.
+"""Requests for robots.txt: which origin they are for, and what follows from the answer.
 
-robots.txt belongs to an origin. The request may be made at another host, where a redirect leads:
-then its owner waits until that host has had its turn. An answer gives the owner its rules; none
-parks it, or lets what was known stand in.
+robots.txt belongs to an origin. After a redirect the request may go to another host: then the owner
+waits until that host has had its turn. An answer contains the owner's rules; without an answer the
+owner is parked, or the last good copy stays in force.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def first_wait_s(host: HostSlot, limits: FrontierLimits) -> float:
 
 
 class RobotsRequests:
-    """The requests for robots.txt that are to be made, and those that were answered."""
+    """The requests for robots.txt that are waiting, and the effects of answers."""
 
     def __init__(self, table: HostTable, limits: FrontierLimits, counts: Counts, pace: Pace, token: str) -> None:
         self._table = table
@@ -39,11 +39,11 @@ class RobotsRequests:
         self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
 
     def hand_over(self, host: HostSlot) -> None:
-        """Give a host that has come into memory the requests that waited for it."""
+        """Add the requests that waited for a host to be loaded into memory."""
         host.robots_requests.extend(self._ahead.pop(host.name, ()))
 
     def end(self, host: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
-        """Take the answer to a request for robots.txt, asked at a host for itself or for another."""
+        """Record the answer to a request for robots.txt, made at a host for itself or for another."""
         effects.robots_origin = request.origin
         if result.outcome is Outcome.WORKER_LOST:
             host.robots_requests.append(request)
@@ -66,13 +66,13 @@ class RobotsRequests:
             _park(owner, effects.robots)
         effects.sitemaps = list(rules.sitemaps) if rules else []
         if owner is not host:
-            if owner.crawl_delay_s:  # it may have been asked just before, when nobody knew how slow it wants us to be
-                owner.hold_pace(owner.record.last_fetch_at)
+            if owner.crawl_delay_s:  # it may have been contacted just before, when its Crawl-delay was unknown
+                owner.start_delay(owner.record.last_fetch_at)
             effects.hosts.append(owner.record)
             self._table.reschedule(owner, now)
 
     def give_up(self, host: HostSlot, outcome: Outcome, now: float) -> None:
-        """Answer the owners of robots.txt requests that were to be made at a host that cannot be asked."""
+        """Park the owners of robots.txt requests that were to be made at a host that cannot be contacted."""
         for request in host.robots_requests:
             owner = self._table.hosts.get(host_of(request.origin + "/"))
             if owner is not None and owner is not host:
@@ -81,7 +81,7 @@ class RobotsRequests:
                 self._table.reschedule(owner, now)
 
     def apply_rules(self, host: HostSlot) -> None:
-        """Apply what the robots.txt files of a host say of the whole of it: delay, and use of its content."""
+        """Apply the parts of a host's robots.txt files that concern the whole host: delay, and use of its content."""
         rules = [origin.rules for origin in host.origins.values() if origin.rules is not None]
         host.crawl_delay_s = max((each.crawl_delay_s or 0.0 for each in rules), default=0.0)
         host.floor_s = self._pace.floor_s(host.name, host.crawl_delay_s)
@@ -99,7 +99,7 @@ class RobotsRequests:
             owner.record.robots_tries += 1
             tries, wait_s = owner.record.robots_tries, first_wait_s(owner, self._limits)
             ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
-            state = robots_state.stand_in(owner.origins.get(origin), ban, now) or ban
+            state = robots_state.last_good_copy(owner.origins.get(origin), ban, now) or ban
             owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
         owner.origins[origin] = state
         self.apply_rules(owner)
@@ -117,13 +117,13 @@ class RobotsRequests:
 
 
 def _park(owner: HostSlot, ban: OriginRules) -> None:
-    """Leave a host alone whose only origin may not be asked; with others, URLs are set aside one by one."""
+    """Park a host whose only origin may not be fetched; with several origins, URLs are deferred one by one."""
     if len(owner.origins) == 1:
         owner.record.parked_until = max(owner.record.parked_until, ban.expires_at)
 
 
 def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) -> list[QueuedUrl]:
-    """Take bare domains out of the queue whose https cannot be had."""
+    """Remove bare domains without https from the queue."""
     is_first_answer = not request.hops and request.origin.startswith("https:")
     if result.outcome not in _HTTPS_MISSING or not is_first_answer:
         return []

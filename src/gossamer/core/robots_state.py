@@ -1,9 +1,9 @@
 """What does an answer to a robots.txt request mean? RFC 9309 2.3.1, as values.
 
 2xx: the rules in the body. 3xx: followed up to five times, for the first authority; then
-as if there were none. 4xx: no rules, everything is allowed; but 429, 5xx and no answer at
-all mean that nothing may be fetched until it is asked again. Where a file was had before
-and only its renewal fails, that copy stands in for another day. 304: the rules hold on.
+as if there were no file. 4xx: no rules, everything is allowed; but 429, 5xx and no answer
+mean that nothing may be fetched until the next request for it. If an earlier copy exists
+and only its renewal fails, that copy stays in force for another day. 304: the rules are renewed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gossamer.records import Outcome, Result
 
 ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
-LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and a day more while it cannot be renewed
+LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and one more day while it cannot be renewed
 MAX_ROBOTS_HOPS = 5
 QUICK_TRIES = 3
 
@@ -27,19 +27,19 @@ _ABSENT = frozenset(
 
 
 def is_absent(outcome: str) -> bool:
-    """Tell whether an answer means that there is no robots.txt."""
+    """Return whether an answer means that there is no robots.txt."""
     return outcome in _ABSENT or outcome == Outcome.REDIRECT
 
 
 def rules_from(result: Result, token: str) -> RobotsRules | None:
-    """Return the rules that an answer lays down, or None where robots.txt could not be reached."""
+    """Return the rules that follow from an answer, or None if robots.txt could not be reached."""
     if result.outcome is Outcome.OK:
         return parse_robots(result.robots, token)
     return ALLOW_ALL if is_absent(result.outcome) else None
 
 
 def known(rules: RobotsRules, result: Result, now: float) -> OriginRules:
-    """Return rules that hold for a day; those of a file that was had may stand in for longer."""
+    """Return rules that are valid for a day; those of a file stay in force longer if it cannot be renewed."""
     is_file = result.outcome is Outcome.OK
     return OriginRules(
         rules=rules,
@@ -51,27 +51,27 @@ def known(rules: RobotsRules, result: Result, now: float) -> OriginRules:
 
 
 def renewed(last: OriginRules, now: float) -> OriginRules:
-    """Return rules that hold for another day: the file is the same as before."""
+    """Return rules that are valid for another day: the file is unchanged."""
     until, good_until = now + ROBOTS_TTL_S, now + LAST_GOOD_S
-    return replace(last, is_pending=False, is_stand_in=False, expires_at=until, good_until=good_until)
+    return replace(last, is_pending=False, is_last_good_copy=False, expires_at=until, good_until=good_until)
 
 
 def asked_again(last: OriginRules | None) -> OriginRules:
-    """Return the state of an origin whose robots.txt is being asked for; what was known is kept for its answer."""
+    """Return the state of an origin whose robots.txt is being requested; earlier rules are retained for the answer."""
     if last is None or last.rules is None:
         return OriginRules(is_pending=True, expires_at=float("inf"))
     return replace(last, is_pending=True, expires_at=float("inf"))
 
 
 def unreachable(tries: int, first_wait_s: float, now: float, retry_after_s: float = 0.0) -> OriginRules:
-    """Return a ban until robots.txt is asked for again: soon at first, then every hour, or when the server says."""
+    """Return a ban until the next request for robots.txt: soon at first, then every hour, or after Retry-After."""
     wait_s = first_wait_s * 4 ** (tries - 1) if tries <= QUICK_TRIES else UNREACHABLE_TTL_S
     return OriginRules(expires_at=now + max(wait_s, min(retry_after_s, MAX_RETRY_AFTER_S)), is_unreachable=True)
 
 
-def stand_in(last: OriginRules | None, ban: OriginRules, now: float) -> OriginRules | None:
-    """Return the last good copy in place of a ban, until robots.txt is asked for again; None where there is none."""
+def last_good_copy(last: OriginRules | None, ban: OriginRules, now: float) -> OriginRules | None:
+    """Return the last good copy instead of a ban, until the next request for robots.txt; None if there is none."""
     if last is None or last.rules is None or last.good_until <= now:
         return None
     until = min(ban.expires_at, last.good_until)
-    return replace(last, is_pending=False, expires_at=until, is_stand_in=True)
+    return replace(last, is_pending=False, expires_at=until, is_last_good_copy=True)

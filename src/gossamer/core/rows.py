@@ -4,7 +4,7 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
 (everything but the last four) begin with its 12 bits, so a shard is a key range in each of them:
 
     urls         URL id 16                                       UrlRecord: the catalog and the exact seen set
-    queue        host id 8, priority 4, seq 8, key hash 8        nothing: what waits, a host's URLs in order
+    queue        host id 8, priority 4, seq 8, key hash 8        empty: the queued URLs of a host, in order
     hosts        host id 8                                       HostRecord
     domains      domain id 8                                     DomainRecord
     robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
@@ -19,9 +19,9 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     archives     file name                                       committed length 8
     meta         name                                            `crawl`: CrawlState; format, edition of signatures
 
-Values are MessagePack. A field that is added at the end of a record, with a default, is no change of format.
-To add a table of records, see `tables`; for one that is sorted or shared otherwise, name it here and give the
-ledgers the methods that read and write it.
+Values are MessagePack. Adding a field with a default at the end of a record does not change the format.
+To add a table of records, see `tables`; for one that is sorted or sharded otherwise, list it here and add the
+methods that read and write it to the ledgers.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def queue_key(url: QueuedUrl) -> bytes:
 
 
 def queue_bound(host: HostId, after: QueuePosition | None) -> bytes:
-    """Return the key behind which a host's queue is read."""
+    """Return the key after which a host's queue is read."""
     if after is None or after[0] < _MIN_PRIORITY:
         return host
     return host + _pack_position(after[0] + _PRIORITY_OFFSET, after[1]) + after[2][8:]
 
 
 def queued_id(key: bytes) -> UrlId:
-    """Return the URL that an entry of the queue stands for."""
+    """Return the URL id of an entry of the queue."""
     return key[:8] + key[-8:]
 
 
@@ -104,7 +104,7 @@ def robots_key(origin: str) -> bytes:
 
 
 def microseconds(at: float) -> int:
-    """Return a time as it is stored: rounded, not cut, since a time that was read back must find its entry due."""
+    """Return a time as it is stored: rounded, not truncated, since an entry must be due at the time read back."""
     return round(at * 1e6)
 
 

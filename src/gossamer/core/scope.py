@@ -1,8 +1,8 @@
 """Does this URL belong to the crawl, and by which rule?
 
-A verdict is the name of the rule that refused, or None. The order of the rules: blocked
+The result is the name of the rule that refused, or None. The order of the rules: blocked
 host, extension, include patterns (which win over exclude patterns), exclude patterns,
-then how far from the seeds. Include patterns let nothing in that is out of reach.
+then distance from the seeds. Include patterns admit nothing that is out of reach.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Reach(StrEnum):
     ANY = "any"
 
 
-# Whole path segments, so that /login-tips and /administration stay in.
+# Whole path segments, so that /login-tips and /administration are not excluded.
 DEFAULT_EXCLUDES = (r"/(?:login|log-in|signin|sign-in|logout|log-out|admin|wp-admin|cart|basket|checkout)(?:/|\?|$)",)
 
-# Never a page, and never holds links.
+# Never a page, and never contains links.
 SKIPPED_EXTENSIONS = frozenset(
     "7z avi bin bmp bz2 css deb dmg eot exe flac gif gz ico iso jar jpeg jpg js m4a m4v map mkv mov mp3 mp4 mpeg "
     "mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf war wasm wav webm webp wma wmv woff woff2 xz zip "
@@ -41,7 +41,7 @@ DEMOTED_EXTENSIONS = frozenset(
 
 def extension_of(url: str) -> str:
     """Return the file extension of a canonical URL's path in lower case, or the empty string."""
-    # On the whole URL, without cutting out its path: what stands behind the last slash before any query.
+    # Searched in the whole URL, without extracting the path: after the last slash before the query.
     query = url.find("?")
     end = query if query >= 0 else len(url)
     dot = url.rfind(".", url.rindex("/", 0, end) + 2, end)
@@ -49,7 +49,7 @@ def extension_of(url: str) -> str:
 
 
 class Scope:
-    """The borders of one crawl. Seeds, and where they redirect to, widen it while it runs."""
+    """The scope of one crawl. Seeds, and the targets of their redirects, extend it while it runs."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class Scope:
         self._blocked = frozenset(host.lower() for host in hosts)
 
     def join(self, url: str, host: str) -> bool:
-        """Let a seed, or the target of a seed's redirect, open its surroundings; tell whether they were closed."""
+        """Add the surroundings of a seed, or of the target of its redirect; return whether they were outside."""
         place = self._place_of(url, host) if self._place_of is not None else ""
         is_new = place not in self._places
         self._places.add(place)
         return is_new
 
     def refusal(self, url: str, host: str) -> str | None:
-        """Return the name of the rule that keeps a canonical URL out, or None."""
+        """Return the name of the rule that refuses a canonical URL, or None."""
         if self._blocked and (host in self._blocked or registrable_domain(host) in self._blocked):
             return "blocked_host"
         if not self._is_within_reach(url, host):
@@ -106,7 +106,7 @@ def _prefix_of(url: str, _host: str) -> str:
     return bare[: bare.rindex("/") + 1]
 
 
-# What a URL shares with the seeds whose surroundings it belongs to.
+# What a URL has in common with the seeds that put it in scope.
 _PLACES: Mapping[Reach, Callable[[str, str], str]] = {
     Reach.PAGE: lambda url, _host: url,
     Reach.PREFIX: _prefix_of,

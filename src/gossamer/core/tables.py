@@ -1,7 +1,7 @@
-"""Tables of records that every ledger stores alike: one record per key, read by key or by shard.
+"""Tables of records that every ledger stores in the same way: one record per key, read by key or by shard.
 
 A key begins with an id (`core/identity`), so that a record belongs to a shard. To add a table, define its record in
-`state` (or beside what uses it) and name it here; ledgers need no change.
+`state` (or in the module that uses it) and list it here; ledgers need no change.
 """
 
 from __future__ import annotations

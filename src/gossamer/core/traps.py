@@ -1,8 +1,8 @@
-"""Is this URL one of endlessly many? The refusal is the name of the trap.
+"""Is this URL one of infinitely many? The refusal is the name of the trap.
 
-Two kinds here: what a URL shows by itself (a segment more than three times, in whatever
-order), and budgets per host (date-shaped paths). Both are plain functions of what was
-admitted before; the counts are stored, so that a crawl that is resumed decides the same.
+Two kinds: the shape of a single URL (a segment that occurs more than three times), and
+budgets per host (date-shaped paths). Both depend only on what was admitted before; the
+counts are stored, so that a resumed crawl decides the same.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _DATED_PATH = re.compile(
 _DATED_QUERY = re.compile(
     r"[?&](?:date|month|day|ym|cal|calendar|start|from)=(?:19|20)\d\d-?(?:0[1-9]|1[0-2])", re.IGNORECASE
 )
-# Searched for one by one: a pattern with both would take quadratic time on a query full of years.
+# Two searches: one pattern with both would take quadratic time on a query full of years.
 _YEAR_QUERY = re.compile(r"[?&]y(?:ear)?=(?:19|20)\d\d", re.IGNORECASE)
 _MONTH_QUERY = re.compile(r"[?&]m(?:onth)?=", re.IGNORECASE)
 
 
 def shape_trap(url: str) -> str | None:
-    """Return the name of the trap that a URL shows by itself, or None."""
+    """Return the name of the trap that the shape of a URL indicates, or None."""
     path = path_of(url).partition("?")[0]
     if path.count("/") <= MAX_SEGMENT_REPEATS:
         return None
@@ -41,7 +41,7 @@ def shape_trap(url: str) -> str | None:
 
 
 def is_dated(url: str) -> bool:
-    """Tell whether a URL ends in a date (year and month): the shape of a calendar without end."""
+    """Return whether a URL ends in a date (year and month): the shape of an infinite calendar."""
     path = path_of(url)
     return _DATED_PATH.search(path) is not None or ("?" in path and _is_dated_query(path))
 
@@ -61,7 +61,7 @@ class DateBudget:
         self._changed: set[str] = set()
 
     def refusal(self, url: str, host: str) -> str | None:
-        """Return the name of the trap where a date-shaped URL is over its host's budget, or None."""
+        """Return the name of the trap if a date-shaped URL is over its host's budget, else None."""
         return "calendar" if self._used[host] >= self._limit and is_dated(url) else None
 
     def count(self, url: str, host: str) -> None:
@@ -75,7 +75,7 @@ class DateBudget:
         return self._used[host]
 
     def restore(self, host: str, used: int) -> None:
-        """Go on with the count of an earlier run."""
+        """Restore the count of an earlier run."""
         if used:
             self._used[host] = used
 

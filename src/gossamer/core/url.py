@@ -1,10 +1,10 @@
 """What a URL is: the form that is requested, the key that is compared, the identity that is stored.
 
 The requested form is the WHATWG href without fragment and credentials: what a browser
-would send. The key is laid on top of it and only ever compared: it forgets what does not
-name another page (escapes of plain characters, tracking parameters, session ids).
-Every parse and join is ada's, through can_ada (0.8 µs) where the text is plain and
-ada_url (2.3 µs) where the two could differ; a test holds one against the other.
+would send. The key is derived from it and only compared: it omits what does not
+identify another page (escapes of plain characters, tracking parameters, session ids).
+All parsing and joining is done by ada: through can_ada (0.8 µs) if the text is plain, else
+through ada_url (2.3 µs), if the two could differ; a test compares them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRACKING = frozenset(
     "_ga _gl _hsenc _hsmi __hstc __hssc __hsfp hsctatracking vero_id vero_conv oly_enc_id oly_anon_id wickedid "
     "rb_clickid s_kwcid ef_id epik _openstat yadclid srsltid".split()
 )
-# Named for nothing else: any long value is a session. The others need the shape as well.
+# Names used for nothing else: any long value is a session. The others must have the shape as well.
 _SESSION_NAMES = frozenset(["phpsessid", "jsessionid", "aspsessionid", "cfid", "cftoken", "oscsid", "zenid"])
 _PERHAPS_SESSION_NAMES = frozenset(["sid", "s", "session", "sessionid", "session_id", "sess", "sessid"])
 _LONG_VALUE = re.compile(r"[A-Za-z0-9,._!-]{8,}")
@@ -39,7 +39,7 @@ _PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid|sid)=[A-Za-z0-9,._!-]*", r
 
 
 def canonical(text: str, base: str = "") -> str | None:
-    """Return the requested form of a URL, or None where it is no http(s) URL that we would fetch."""
+    """Return the requested form of a URL, or None if it is not an http(s) URL that can be fetched."""
     if len(text) > 2 * MAX_URL_CHARS:
         return None
     joined = _join(base, text)
@@ -71,7 +71,7 @@ def _join(base: str, text: str) -> str | None:
 
 
 def _has_dot_segment(url: str) -> bool:
-    """Tell whether dots were left in a path: can_ada leaves them behind a name that begins with a dot."""
+    """Return whether dot segments are left in a path: can_ada leaves them after a name that begins with a dot."""
     return ("/." in url or "/%2" in url) and _DOT_SEGMENT.match(url) is not None
 
 
@@ -83,8 +83,8 @@ def _without_credentials(href: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host name of a canonical URL, without port and final dot (an IPv6 address keeps its brackets)."""
-    authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # behind "https://" or "http://" and a letter
+    """Return the host name of a canonical URL, without port and final dot (an IPv6 address has its brackets)."""
+    authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # after "https://" or "http://" and a letter
     if authority.startswith("["):
         return authority[: authority.index("]") + 1]
     colon = authority.find(":")
@@ -94,7 +94,7 @@ def host_of(url: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of a canonical URL: what robots.txt goes by."""
+    """Return scheme, host and port of a canonical URL: what robots.txt applies to."""
     return url[: url.index("/", 8)]
 
 
@@ -114,7 +114,7 @@ def port_of(url: str) -> int:
 
 
 def key_of(url: str) -> str:
-    """Return what a canonical URL is compared by."""
+    """Return the key of a canonical URL, by which URLs are compared."""
     if "%" in url:
         url = _ESCAPE.sub(_normal_escape, url)
     if ";" in url:
@@ -139,7 +139,7 @@ def _normal_escape(match: re.Match[str]) -> str:
 
 
 def _is_noise(parameter: str) -> bool:
-    """Tell whether a query parameter names no other page: tracking, or a session id by name and shape."""
+    """Return whether a query parameter identifies no other page: tracking, or a session id by name and shape."""
     name, _, value = parameter.partition("=")
     name = name.lower()
     if name in _TRACKING or name.startswith(_TRACKING_PREFIXES):
@@ -150,7 +150,7 @@ def _is_noise(parameter: str) -> bool:
 
 
 def url_id(url: str) -> UrlId:
-    """Return the identity of a canonical URL: its host's, then its key's."""
+    """Return the identity of a canonical URL: its host's id, then the hash of its key."""
     return url_id_from(host_id(host_of(url)), key_of(url))
 
 
@@ -161,10 +161,10 @@ def link_to(url: str) -> Link:
 
 
 def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
-    """Resolve a page's hrefs, in order, each URL once. About 2 µs a link: the hot path.
+    """Resolve a page's hrefs, in order, each URL once. About 2 µs per link: the hot path.
 
     The loop is `link_to(canonical(href, base))` with the base parsed once and the host's
-    digest kept from one link to the next.
+    digest reused from one link to the next.
     """
     try:
         parsed_base = can_ada.parse(base) if base.isascii() and "@" not in base else None

@@ -1,4 +1,4 @@
-"""Which host may be asked now, and which one first?
+"""Which host may be contacted now, and which one first?
 
 A host in memory is in exactly one state:
 
@@ -6,16 +6,16 @@ A host in memory is in exactly one state:
 |------------------|------------------------------------------------------------|--------------------------------------|
 | IDLE             | it has no work                                             | a URL is found, or it leaves memory  |
 | WAITING          | its delay, a retry or a park is not over                   | the time comes: entry in `_due`      |
-| READY            | it may be asked now                                        | its turn comes: entry in a lane      |
+| READY            | it may be contacted now                                    | its turn comes: entry in a lane      |
 | BUSY             | as many orders are out as it may have; or its address, its | an order ends, or the answer comes   |
 |                  | robots.txt or the head of its queue is awaited             |                                      |
-| BLOCKED          | its address or domain has no room                          | its gate opens: it stands in line    |
-| BUDGET_EXHAUSTED | its page budget is used up, or the operator blocked it     | a page that was counted on fails     |
+| BLOCKED          | its address or domain has no room                          | its gate opens: it waits in line     |
+| BUDGET_EXHAUSTED | its page budget is used up, or the operator blocked it     | a page counted against it fails      |
 
 `HostTable.reschedule` decides the state from the host's facts; the workbench only stores hosts by state.
 WAITING and READY have one valid entry in a heap. An entry is never removed from the middle of a heap: it
 carries the host's ticket, every change of state gives the host a new ticket, and an entry whose ticket is
-old is skipped when it comes up. `take` costs O(log hosts). `now` is passed in.
+old is skipped when it comes up. `pop_ready` costs O(log hosts). `now` is passed in.
 """
 
 from __future__ import annotations
@@ -73,26 +73,26 @@ class OriginRules:
     expires_at: float = 0.0
     is_pending: bool = False
     is_unreachable: bool = False  # rules is None and nothing may be fetched before `expires_at`
-    good_until: float = 0.0  # where it cannot be renewed, the rules may stand in until then
-    is_stand_in: bool = False  # they do so now
+    good_until: float = 0.0  # if it cannot be renewed, the rules stay in force until then
+    is_last_good_copy: bool = False  # in force after a failed renewal
     etag: str = ""
     last_modified: str = ""
 
 
 @dataclass(slots=True)
 class RobotsRequest:
-    """A robots.txt request to make at a host, for an origin that may be another host's after a redirect."""
+    """A robots.txt request to make at a host, for an origin that may belong to another host after a redirect."""
 
     origin: str
     url: str
     hops: int
-    etag: str = ""  # of the copy at hand
+    etag: str = ""  # of the stored copy
     last_modified: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class HostSlot:
-    """A host in memory: the head of its queue, and where it stands."""
+    """A host in memory: the head of its queue, and its state."""
 
     record: HostRecord
     id: HostId
@@ -113,12 +113,12 @@ class HostSlot:
     is_resolving: bool = False
     is_reading_queue: bool = False
     crawl_delay_s: float = 0.0
-    floor_s: float = 0.0  # the least delay, before any back-off
-    states_usage: bool = False  # its robots.txt says how content may be used
+    floor_s: float = 0.0  # the minimum delay, before any backoff
+    states_usage: bool = False  # its robots.txt states how content may be used
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.name = self.record.name  # read a dozen times a page
+        self.name = self.record.name  # read a dozen times per page
 
     def delay_s(self) -> float:
         """Return the delay in force."""
@@ -127,10 +127,10 @@ class HostSlot:
             return delay_in_force_s(record, self.floor_s)
         return self.floor_s
 
-    def hold_pace(self, asked_at: float) -> None:
-        """Leave the host alone for its delay after a request."""
+    def start_delay(self, asked_at: float) -> None:
+        """Start the host's delay after a request."""
         delay_s = self.delay_s()
-        if delay_s:  # without one the way to the server does not matter either
+        if delay_s:  # without a delay the transit time does not matter either
             self.record.next_at = max(self.record.next_at, asked_at + delay_s)
 
     def push(self, url: QueuedUrl) -> None:
@@ -138,12 +138,12 @@ class HostSlot:
         heappush(self.head, (url.priority, url.seq, url.id, url))
 
     def defer(self, url: QueuedUrl) -> None:
-        """Keep a URL for later, until its `not_before`."""
+        """Defer a URL until its `not_before`."""
         self.out.add(url.id)
         heappush(self.deferred, (url.not_before, url.seq, url.id, url))
 
     def is_within(self, url: QueuedUrl) -> bool:
-        """Return whether a URL belongs into memory; one behind the horizon is read from the ledger in its turn."""
+        """Return whether a URL belongs in memory; one beyond the horizon is read from the ledger later."""
         return self.horizon is None or url.position <= self.horizon
 
     def recall(self, now: float) -> None:
@@ -154,10 +154,10 @@ class HostSlot:
             if self.is_within(url):
                 self.push(url)
 
-    def trim(self, keep: int) -> None:
-        """Let the tail of the head go back to the backlog."""
+    def trim(self, size: int) -> None:
+        """Shorten the head; the rest is read from the ledger later."""
         self.head.sort()
-        del self.head[keep:]
+        del self.head[size:]
         self.horizon = self.head[-1][:3]
         heapify(self.head)
 
@@ -175,18 +175,18 @@ class Workbench:
         self.count = [0] * len(HostState)  # of hosts, by state
 
     def enter(self, host: HostSlot) -> None:
-        """Take a host in, idle."""
+        """Add a host, idle."""
         host.state = HostState.IDLE
         self.count[HostState.IDLE] += 1
 
     def leave(self, host: HostSlot) -> None:
-        """Let a host go; its entries become stale."""
+        """Remove a host; its entries become stale."""
         self.count[host.state] -= 1
         self._tickets += 1
         host.ticket = self._tickets
 
     def move(self, host: HostSlot, state: HostState) -> None:
-        """Put a host where no entry is needed: idle, busy or without budget."""
+        """Set a state that needs no entry: idle, busy or budget exhausted."""
         self.count[host.state] -= 1
         self.count[state] += 1
         host.state = state
@@ -194,24 +194,24 @@ class Workbench:
         host.ticket = self._tickets
 
     def wait(self, host: HostSlot, until: float) -> None:
-        """Leave a host alone until a time."""
+        """Make a host wait until a time."""
         self.move(host, HostState.WAITING)
         heappush(self._due, (until, host.ticket, host))
 
     def make_ready(self, host: HostSlot) -> None:
-        """Let a host have its turn, by its standing."""
+        """Make a host ready for its turn, by its standing."""
         self.move(host, HostState.READY)
         heappush(self._lanes[host.lane], (self._standing(host), host.ticket, host))
 
     def _standing(self, host: HostSlot) -> Standing:
         if host.robots_requests or not host.head:
-            # robots.txt holds up everything else of its host: as if it were its best page, before all others.
+            # Everything else of its host waits for robots.txt: it ranks as its best page, before all others.
             return self._ordering.standing(host.domain.pages, 0, 0)
         priority, seq = host.head[0][:2]
         return self._ordering.standing(host.domain.pages, priority, seq)
 
     def due(self, now: float) -> list[HostSlot]:
-        """Return the hosts whose waiting is over; the caller reschedules each."""
+        """Return the hosts whose wait is over; the caller reschedules each."""
         over = [host for host in self.gates.open_due(now) if host.state is HostState.BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):
             entry = heappop(self._due)
@@ -232,8 +232,8 @@ class Workbench:
     def _is_stale(entry: tuple[object, int, HostSlot]) -> bool:
         return entry[1] != entry[2].ticket
 
-    def take(self, now: float = float("inf")) -> HostSlot | None:
-        """Return the ready host whose turn it is, and that its address and domain have room for."""
+    def pop_ready(self, now: float = float("inf")) -> HostSlot | None:
+        """Remove and return the ready host whose turn it is and whose address and domain have room."""
         while True:
             host = self._first()
             if host is None:
@@ -249,13 +249,13 @@ class Workbench:
         if lane is None:
             return None
         heap = self._lanes[lane]
-        while True:  # there is a valid entry: at the latest the one put back here
+        while True:  # there is a valid entry: at least the one that is put back here
             entry = heappop(heap)
             if self._is_stale(entry):
                 continue
             standing, _, host = entry
             current = self._standing(host)
-            # A domain's page count only grows, so a standing can have become worse since: back in line.
+            # A domain's page count only grows, so a standing can have become worse since: it is pushed again.
             if current > standing and heap and current > heap[0][0]:
                 heappush(heap, (current, host.ticket, host))
                 continue
@@ -288,7 +288,7 @@ class Workbench:
         self.gates.occupy(host, address)
 
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
-        """Count a request that ended; return the hosts that it held up, for the caller to reschedule."""
+        """Count a request that ended; return the hosts that waited for it, for the caller to reschedule."""
         host.in_flight -= 1
         freed = self.gates.vacate(host, address)
         return [other for other in freed if other.state is HostState.BLOCKED] if freed else freed

@@ -1,1 +1,1 @@
-"""The crawl itself: the core's decisions, the ledger that remembers them, and the events that tell of them."""
+"""The crawl itself: the core's decisions, the ledger that stores them, and the events that report them."""

@@ -1,7 +1,7 @@
 """How links become queued URLs.
 
-What is offered is screened (`core/intake`), admitted by the ledger if it is new, and handed to the
-frontier: in this order, so that the ledger knows whatever the frontier has. Links to a shard that is
+What is offered is screened (`core/intake`), admitted by the ledger if it is new, and passed to the
+frontier: in this order, so that the ledger contains whatever the frontier has. Links to a shard that is
 not owned go to the outbox instead.
 """
 
@@ -23,7 +23,7 @@ from gossamer.ports import FrontierStore
 from gossamer.records import Link, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState
 
-FULL_FETCH_EVERY = 10  # visits: a server may say "not modified" of what it changed
+FULL_FETCH_EVERY = 10  # visits: a server may answer "not modified" for a page that it changed
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
 
 
@@ -50,7 +50,7 @@ class Admission:
         self._foreign: set[int] = set()  # shards that are not owned
         self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
         self._state = state
-        self.links_final = False  # of the last offer: each link would be decided the same way, offered again
+        self.links_final = False  # of the last offer: each link would be decided the same way if it were offered again
 
     def own(self, shard: int, now: float) -> None:
         """Admit links to a shard again; those that waited for it are offered now."""
@@ -61,13 +61,13 @@ class Admission:
             self.offer([link], context, now)
 
     def disown(self, shard: int) -> None:
-        """Leave links to a shard to its owner."""
+        """Put links to a shard into the outbox from now on: it has another owner."""
         self._foreign.add(shard)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
-        """Screen links, admit what is new, and hand it to the frontier; return what was new."""
+        """Screen links, admit what is new, and pass it to the frontier; return what was new."""
         if self._foreign:
             links = self._send_foreign(links, context)
         if self._foreign:
@@ -81,7 +81,7 @@ class Admission:
             self._events.excluded(refused, context.depth, now)
         if screened.capped:
             self._events.capped(context.parent, links[0].host, screened.capped, now)
-        strangers = [url for url in screened.candidates if not self._frontier.knows(url.host)]
+        strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             self._refuse_collisions(strangers, screened.candidates, context.depth, now)
             if context.source is not Source.SEED:
@@ -103,14 +103,14 @@ class Admission:
         return [link for link in links if shard_of(link.id) not in self._foreign]
 
     def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
-        """Return a sitemap, or what one lists, with its date and priority: before all pages if the rules say so."""
+        """Return a sitemap or an entry of one with its date and priority: before all pages if the rules require it."""
         priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
         return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
     def _refuse_collisions(
         self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float
     ) -> None:
-        """Refuse URLs of a host whose id another host has, in the ledger or among these."""
+        """Refuse URLs of a host whose id equals another host's, in the ledger or among these."""
         names: dict[bytes, str] = {}
         for url in strangers:
             if url.id[:8] not in names:
@@ -119,7 +119,7 @@ class Admission:
                 self._refuse(url, candidates, "host_id_collision", depth, now)
 
     def _refuse_crowds(self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float) -> None:
-        """Refuse new hosts of a domain that has very many: a wildcard in the DNS makes hosts without end."""
+        """Refuse new hosts of a domain that has very many: a wildcard in the DNS makes an infinite number of hosts."""
         added: dict[str, set[str]] = {}
         for url in [url for url in strangers if self._is_one_too_many(url, added)]:
             self._refuse(url, candidates, "hosts_per_domain", depth, now)
@@ -160,16 +160,16 @@ class Admission:
         return again
 
     def requeue(self, url: QueuedUrl, now: float) -> None:
-        """Queue a known URL again, behind all that has arrived so far."""
-        again = replace(url, seq=self._intake.give_seq())
+        """Queue a known URL again, after all that has arrived so far."""
+        again = replace(url, seq=self._intake.next_arrival())
         self._ledger.requeue(again, record_of(again))
         self._intake.record_admitted([again])
         self.enqueue([again], now)
 
     def enqueue(self, urls: Sequence[QueuedUrl], now: float) -> None:
-        """Hand queued URLs to the frontier; those of hosts that stay out of memory are only counted."""
+        """Pass queued URLs to the frontier; those of hosts that stay out of memory are only counted."""
         for url in urls:
-            if not self._frontier.knows(url.host):
+            if not self._frontier.has_host(url.host):
                 self._hosts.bring_in(url.host, now)
         # Read before: adding a URL can swap its host out at once.
         records = {url.host: self._frontier.record_of(url.host) for url in urls}

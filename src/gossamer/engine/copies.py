@@ -19,11 +19,11 @@ class Copies:
         self._state = state
 
     def is_copy(self, url: QueuedUrl, result: Result) -> bool:
-        """Return whether a page repeats another; which one is written into `result`. Call before its row is written."""
+        """Return whether a page repeats another, and record which in `result`. Call before its row is written."""
         if self._is_duplicate(url, result):
             self._state.totals.duplicates += 1
             return True
-        is_near = self._near.note(url, result)
+        is_near = self._near.check(url, result)
         self._state.totals.near_duplicates += is_near
         return is_near
 

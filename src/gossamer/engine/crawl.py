@@ -1,15 +1,15 @@
 """One crawl: facts go in, orders come out, the ledger and the events follow.
 
-This is the whole crawl but for the network: no sockets, no files but the ledger's, no clock. The hub drives it in
-real time, the simulator in virtual time. The driver's part:
+This is the whole crawl except the network: no sockets, no files but the ledger's, no clock. The hub drives it in
+real time, the simulator in virtual time. What the driver calls:
 
-    crawl.orders(now)      requests to make now; call after every fact and when `next_wakeup` comes
+    crawl.orders(now)      requests to make now; call after every fact and at `next_wakeup`
     crawl.take_resolves()  names to look up; answer with `learn_address` or `fail_address`
     crawl.complete(...)    a request has ended
 
-Everything that follows from a result is in the ledger's pending changes before `complete` returns, but for what
-`save_state` adds ahead of a commit; so whatever a commit holds is whole. What follows is told by kind:
-`robots_results`, `page_results`, `removal`, `first_pass`; `shard` takes and releases shards.
+Everything that follows from a result is in the ledger's pending changes before `complete` returns, except what
+`save_state` adds before a commit; so every commit is consistent. What follows is in a module per kind:
+`robots_results`, `page_results`, `removal`, `first_pass`; `shard` claims and releases shards.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from gossamer.records import (
 from gossamer.state import CrawlState
 
 MAX_HOPS = 5
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
 _PAGE = OrderKind.PAGE
@@ -109,8 +109,8 @@ class Crawl:
         )
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
-        self._seconds_before = self._cpu_seconds_before = 0.0  # of the runs before
-        self._is_begun: bool | None = None  # whether the ledger holds a crawl; None: not read yet
+        self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
+        self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
 
     @property
     def totals(self) -> Totals:
@@ -120,7 +120,7 @@ class Crawl:
     # -- starting ---------------------------------------------------------------------------------
 
     def load_state(self) -> bool:
-        """Read the crawl's state from the ledger; return whether the run before, if any, ended cleanly."""
+        """Read the crawl's state from the ledger; return whether the previous run, if any, ended cleanly."""
         stored = self._ledger.crawl_state()
         self._is_begun = stored is not None
         if stored is None:
@@ -130,7 +130,7 @@ class Crawl:
         return not stored.is_running
 
     def restore(self, now: float, *, was_clean: bool) -> None:
-        """Go on with the crawl that the ledger holds: take all shards."""
+        """Continue the crawl that is in the ledger: claim all shards."""
         if self._is_begun is None:
             self.load_state()
         totals = self.totals
@@ -140,20 +140,20 @@ class Crawl:
         self.frontier.counts.pages = totals.pages
         self._scope.restore()
         self._near.restore()
-        self._shards.take(None, self.state, now)
+        self._shards.claim(None, self.state, now)
 
-    def take(self, shard: int, now: float) -> None:
-        """Begin to own a shard."""
-        self._shards.take(shard, self.state, now)
+    def claim(self, shard: int, now: float) -> None:
+        """Become the owner of a shard."""
+        self._shards.claim(shard, self.state, now)
 
     def release(self, shard: int, now: float) -> None:
-        """Cease to own a shard: its orders go back to the queue. The caller commits what is pending."""
+        """Give up a shard: its orders go back to the queue. The caller commits what is pending."""
         self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) == shard], now)
         self._run_commands(now)
         self._shards.release(shard, now)
 
     def restore_refusals(self, quiet_until: Mapping[str, float]) -> None:
-        """Park hosts that had asked for it, if a kill came before the commit. Call before `restore`."""
+        """Park hosts whose refusals were not committed because the process was killed. Call before `restore`."""
         for name, until in quiet_until.items():
             record = self._ledger.host(name)
             if record is not None and record.parked_until < until:
@@ -216,7 +216,7 @@ class Crawl:
         return names
 
     def next_wakeup(self) -> float | None:
-        """Return when `orders` can next bring something by the passing of time alone."""
+        """Return when `orders` can next return something without a new fact."""
         return None if self._first_pass.is_target_reached else self.frontier.next_wakeup()
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
@@ -226,7 +226,7 @@ class Crawl:
         return self.frontier.why_over(now, max_wait_s)
 
     def _run_commands(self, now: float) -> bool:
-        """Do what the frontier asks for; return whether there was anything."""
+        """Run the frontier's commands; return whether there were any."""
         has_run = False
         while asked := self.frontier.take_commands(now):
             has_run = True
@@ -269,7 +269,7 @@ class Crawl:
             self._ledger.put_host(record)
             if record.parked_until > now:
                 self._events.parked(record, record.parked_until - now, now)
-        self._run_commands(now)  # a queue that is killed must not be joined by what is found next
+        self._run_commands(now)  # nothing that is found next may join a queue that is about to be killed
         self._events.lookup_failed(host, outcome, error, now)
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
@@ -316,7 +316,7 @@ class Crawl:
         totals = self.state.totals
         if not effects.is_page:
             totals.dead += effects.state is UrlState.DEAD
-            # A redirect's target counts for itself by now, be it of the same domain or not.
+            # The target of a redirect has been counted by itself, whether of the same domain or not.
             self._first_pass.fail(url.host, now)
             return
         totals.count_page(result)
@@ -331,7 +331,7 @@ class Crawl:
             self._removal.evict_excess(self._rules.max_queued, now)
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
-        """Leave these hosts and domains alone from now on, and no others."""
+        """Exclude these hosts and domains from now on, and no others."""
         self._removal.opt_out(names, now)
 
     def recall_robots(self, record: RobotsRecord, now: float) -> None:
@@ -345,7 +345,7 @@ class Crawl:
         record = self._ledger.look_up(link.id)
         if record is None or record.state is not UrlState.QUEUED:
             return None
-        if not self.frontier.knows(link.host):
+        if not self.frontier.has_host(link.host):
             self._hosts.load(self._hosts.record(link.host, now), now)
         order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
         if order is not None:
@@ -365,14 +365,14 @@ class Crawl:
         return list(self._orders)
 
     def give_back(self, order_ids: Sequence[int], now: float) -> None:
-        """Return orders that nobody will finish to the queue."""
+        """Return orders that will not be finished to the queue."""
         for order_id in order_ids:
             self.complete(Result(order_id, _WORKER_LOST), now)
 
     # -- state ------------------------------------------------------------------------------------
 
     def save_state(self, seconds: float, cpu_seconds: float, now: float) -> None:
-        """Put the crawl's state among the pending changes, ahead of a commit; the times are those of this run."""
+        """Add the crawl's state to the pending changes before a commit; the times are those of this run."""
         self.totals.seconds = self._seconds_before + seconds
         self.totals.cpu_seconds = self._cpu_seconds_before + cpu_seconds
         self.state.saved_at = now
@@ -382,7 +382,7 @@ class Crawl:
 
 
 def _judge_redirect(order: Order, result: Result) -> None:
-    """Turn a redirect that leads nowhere into the failure that it is."""
+    """Turn a redirect without a usable target into a failure."""
     if order.kind is OrderKind.ROBOTS:
         return
     if result.redirect_to == order.url:

@@ -1,10 +1,10 @@
 """What do the pages of a host show about it? Traps, "not found" with 200, answers that are too large.
 
-Told of every page; decides whether its links are followed and whether a pattern of URLs goes into
+Called for every page; decides whether its links are followed and whether a pattern of URLs goes into
 quarantine. A quarantine is written to the ledger with the changes it causes: what was queued
 becomes dead letters with the outcome `quarantined`, so that `release_quarantine` can queue them again.
-What decisions rest on (calendar counts, suspicions of a soft 404) is stored per host before each commit.
-Costs 5 µs per page of a host with many pages, 1 µs else.
+What decisions depend on (calendar counts, suspicions of a soft 404) is stored per host before each commit.
+Costs 5 µs per page of a host with many pages, else 1 µs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from gossamer.records import (
 )
 from gossamer.state import HostEvidence
 
-OVERSIZE_ANSWERS = 3  # more than two are a habit
+OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 _BATCH = 1000
-# Members at hand: up to Python 3.11 an enum takes 80 ns to give one.
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
 _PAGE = OrderKind.PAGE
@@ -47,7 +47,7 @@ _LENGTH = Truncation.LENGTH
 
 
 class NotFoundVerdict(Struct, frozen=True):
-    """What a page showed: whether it is a "not found" in disguise, and a URL to probe its host with."""
+    """What a page showed: whether it is a "not found" with status 200, and a URL to probe its host with."""
 
     is_soft_404: bool = False
     probe: Link | None = None
@@ -72,7 +72,7 @@ class Evidence:
     # -- what survives a restart, and the loss of a shard -----------------------------------------
 
     def load(self, shard: int | None) -> None:
-        """Go on with what was learned in earlier runs, or by the owner before."""
+        """Restore what was learned in earlier runs, or by the previous owner."""
         for quarantine in self._ledger.records(QUARANTINES, shard):
             self._intake.novelty.load(quarantine)
         for evidence in self._ledger.records(EVIDENCE, shard):
@@ -80,7 +80,7 @@ class Evidence:
             self._soft.restore(evidence.host, evidence.repeated_texts, is_probed=evidence.is_probed)
 
     def save(self) -> None:
-        """Put what was learned since the last call among the ledger's pending changes."""
+        """Add what was learned since the last call to the ledger's pending changes."""
         for host in self._intake.dates.take_changed() | self._soft.take_changed():
             self._ledger.put_record(
                 EVIDENCE,
@@ -99,7 +99,7 @@ class Evidence:
     # -- facts ------------------------------------------------------------------------------------
 
     def watch_size(self, record: HostRecord) -> None:
-        """Remember a host that sends too much."""
+        """Remember a host that sends over-size answers."""
         if record.oversize >= OVERSIZE_ANSWERS:
             self._intake.heavy_hosts.add(record.name)
 
@@ -122,12 +122,12 @@ class Evidence:
         if record.soft_404 == text:
             self._events.soft_404(url, now)
             return NotFoundVerdict(is_soft_404=True)
-        if self._soft.note(url.host, text) and not record.soft_404:
+        if self._soft.record(url.host, text) and not record.soft_404:
             return NotFoundVerdict(probe=link_to(_unlikely(url.url)))
         return NOTHING
 
     def record_novelty(self, url: QueuedUrl, result: Result, record: HostRecord, *, is_copy: bool, now: float) -> None:
-        """Record what a page or redirect brought; begin a quarantine if it is time."""
+        """Record what a page or redirect brought; begin a quarantine if its pattern brings too little."""
         if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
         if result.outcome is _REDIRECT:
@@ -136,15 +136,15 @@ class Evidence:
             mark = result.text_hash or result.content_hash[:8]
         else:
             return
-        # A copy of another host's page is no sign of a trap here: mirrors end.
+        # A copy of another host's page is no evidence of a trap here: a mirror is finite.
         is_own_copy = is_copy and result.duplicate_of[:8] == url.id[:8]
-        begun = self._intake.novelty.note(url.url, url.host, mark, is_copy=is_own_copy, now=now)
+        begun = self._intake.novelty.record(url.url, url.host, mark, is_copy=is_own_copy, now=now)
         if begun is not None:
-            begun.held = self._hold(begun.host, begun.pattern, begun.name, now)
+            begun.held = self._kill_pattern(begun.host, begun.pattern, begun.name, now)
             self._ledger.put_record(QUARANTINES, begun)
             self._events.quarantined(begun, now)
 
-    def _hold(self, host: str, pattern: str, name: str, now: float) -> int:
+    def _kill_pattern(self, host: str, pattern: str, name: str, now: float) -> int:
         """Move what is queued of a pattern to the dead letters; return how many."""
         after: QueuePosition | None = None
         held = 0
@@ -162,9 +162,9 @@ def _unlikely(url: str) -> str:
 
 
 def release_quarantine(ledger: Ledger, name: str) -> int | None:
-    """Release a quarantine and queue what it held; return how many URLs, or None if there is none of that name.
+    """Release a quarantine and queue its URLs; return how many, or None if there is no quarantine of that name.
 
-    For a crawl that does not run: its next run loads what is changed here.
+    For a crawl that is not running: its next run loads what is changed here.
     """
     chosen = next((each for each in ledger.records(QUARANTINES) if each.name == name and not each.is_released), None)
     if chosen is None:

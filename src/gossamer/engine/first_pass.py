@@ -11,7 +11,7 @@ from gossamer.records import DomainRecord, HostRecord, Source
 
 
 class FirstPassProgress:
-    """How far the first pass is. Does nothing in a crawl without one."""
+    """The progress of the first pass. Does nothing in a crawl without one."""
 
     def __init__(self, intake: Intake, ledger: HostStore, admission: Admission, *, continues: bool) -> None:
         self._intake = intake
@@ -30,7 +30,7 @@ class FirstPassProgress:
         return self._pass is not None
 
     def load(self, shard: int | None) -> None:
-        """Go on with what an earlier run reached and had in reserve."""
+        """Restore what an earlier run reached and had in reserve."""
         if self._pass is None:
             return
         for domain in self._ledger.domains(shard):
@@ -45,7 +45,7 @@ class FirstPassProgress:
             self._pass.queue(host.domain, host.queued)
 
     def save(self) -> None:
-        """Put changed reserves among the ledger's pending changes."""
+        """Add changed reserves to the ledger's pending changes."""
         if self._pass is None:
             return
         for name, reserves in self._pass.take_changed().items():

@@ -1,8 +1,8 @@
-"""Which hosts are in memory, and what does the ledger know of the others?
+"""Which hosts are in memory, and what does the ledger have about the others?
 
-A host is in the frontier, swapped out to the ledger until a time, or idle there. Whatever changes a host's
-record puts it among the ledger's pending changes at once. After every swap the frontier is given the
-ledger's count of swapped-out hosts: the ledger alone counts them.
+A host is in the frontier, swapped out to the ledger until a time, or idle there. Every change to a host's
+record adds it to the ledger's pending changes at once. After every swap the frontier gets the ledger's
+count of swapped-out hosts: only the ledger counts them.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class HostDirectory:
 
     @property
     def opted_out(self) -> frozenset[str]:
-        """Hosts and domains that do not want to be crawled."""
+        """Hosts and domains that opted out."""
         return self._opted_out
 
     def set_opted_out(self, names: frozenset[str]) -> None:
-        """Set the hosts and domains that do not want to be crawled."""
+        """Set the hosts and domains that opted out."""
         self._opted_out = names
 
     def has_opted_out(self, record: HostRecord) -> bool:
-        """Return whether a host, or its domain, wants to be left alone."""
+        """Return whether a host or its domain opted out."""
         return record.name in self._opted_out or record.domain in self._opted_out
 
     def name_with_id_of(self, name: str) -> str:
-        """Return the host that has this one's id: itself, unless the ledger knows another one with an equal hash."""
+        """Return the host that has this one's id: itself, unless the ledger has another one with an equal hash."""
         record = self._ledger.host(name)
         return name if record is None else record.name
 
     def record(self, name: str, now: float) -> HostRecord:
-        """Return what the ledger knows of a host; a new one is made."""
+        """Return the ledger's record of a host, or a new one."""
         record = self._ledger.host(name)
         if record is None:
             rank = self._ranks.get(name, AVERAGE_RANK)
@@ -61,7 +61,7 @@ class HostDirectory:
         return record
 
     def load(self, record: HostRecord, now: float) -> None:
-        """Bring a host into memory, with its domain and its robots.txt."""
+        """Load a host into memory, with its domain and its robots.txt."""
         origins = {
             robots.origin: self._stored_rules(robots)
             for robots in self._ledger.robots(host_id(record.name))
@@ -70,10 +70,10 @@ class HostDirectory:
         domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
         record.is_blocked = self.has_opted_out(record)
         self._frontier.load_host(record, domain, origins, now)
-        self._ledger.put_host(record)  # with its promises renewed
+        self._ledger.put_host(record)  # with adjusted times
 
     def _stored_rules(self, robots: RobotsRecord) -> OriginRules:
-        """Return the rules of a robots.txt that the ledger holds; a file whose day is over waits to be renewed."""
+        """Return the rules of a stored robots.txt; one that has expired is renewed before the next fetch."""
         is_file = robots.outcome == Outcome.OK.value
         return OriginRules(
             rules=parse_robots(robots.body, self._token),
@@ -84,14 +84,14 @@ class HostDirectory:
         )
 
     def bring_in(self, host: str, now: float) -> None:
-        """Bring a host into memory if there is room and it is not swapped out."""
+        """Load a host into memory if there is room and it is not swapped out."""
         record = self.record(host, now)
         if not record.swapped_out_until and self._frontier.has_room():
             self.load(record, now)
 
     def swap_out(self, record: HostRecord, until: float) -> None:
-        """Leave a host to the ledger until a time."""
-        if record.swapped_out_until or self._frontier.knows(record.name):
+        """Swap a host out to the ledger until a time."""
+        if record.swapped_out_until or self._frontier.has_host(record.name):
             return
         record.swapped_out_until = until
         self._ledger.put_host(record)
@@ -99,9 +99,9 @@ class HostDirectory:
         self.update_swapped_out()
 
     def swap_in(self, count: int, now: float) -> None:
-        """Bring in swapped-out hosts that are due."""
+        """Load swapped-out hosts that are due."""
         for name in self._ledger.swap_in_due(now, count):
-            # A host that robots.txt of another led to is in memory already.
+            # A host that another's robots.txt redirected to is already in memory.
             record = self._frontier.record_of(name) or self.record(name, now)
             record.swapped_out_until = 0.0
             self._ledger.put_host(record)
@@ -109,7 +109,7 @@ class HostDirectory:
         self.update_swapped_out()
 
     def update_swapped_out(self) -> None:
-        """Give the frontier the ledger's count of swapped-out hosts, and when the first is due."""
+        """Pass the ledger's count of swapped-out hosts to the frontier, and when the first is due."""
         self._frontier.set_swapped_out(*self._ledger.swapped_out())
 
     def count_swapped_out(self, hosts: Sequence[str], now: float) -> None:

@@ -1,9 +1,9 @@
-"""Does a page say nearly what another said before?
+"""Does a page have nearly the same text as an earlier one?
 
-Asked of every page that is no exact duplicate. A page that repeats none is kept, for later ones to be
-compared with; one that repeats another is marked and not kept, so a mark always leads to a page without one.
-A URL that was kept once is never marked at a later visit: others may refer to it.
-10 µs a page.
+Called for every page that is no exact duplicate. The signature of a page that repeats none is stored, and later
+pages are compared with it; one that repeats another is marked and not stored, so a mark always refers to a page
+without one. A URL whose signature was stored is never marked at a later visit: others may refer to it.
+10 µs per page.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from gossamer.records import Outcome, QueuedUrl, Result, Similar, Source, UrlRec
 
 
 class NearDuplicates:
-    """Marks near duplicates by the signatures that the ledger keeps."""
+    """Marks near duplicates by the signatures in the ledger."""
 
     def __init__(self, ledger: Ledger, near_dup: NearDup) -> None:
         self._ledger = ledger
         self._scheme = SCHEMES.get(near_dup)
 
     def restore(self) -> None:
-        """Take up the signatures of earlier runs."""
+        """Use the signatures of earlier runs."""
         if self._scheme is not None:
             self._ledger.use_signatures(self._scheme.edition)
 
-    def note(self, url: QueuedUrl, result: Result) -> bool:
-        """Tell whether a page is a near duplicate, and of which: in `result`. Call before its row is settled."""
+    def check(self, url: QueuedUrl, result: Result) -> bool:
+        """Return whether a page is a near duplicate, and record of which in `result`. Call before writing its row."""
         if self._scheme is None or not result.signature or url.source is Source.PROBE:
             return False
         found = self._ledger.most_similar(result.signature)
         if found is None:
             self._ledger.put_signature(url.id, result.signature)
             return False
-        if self._is_kept(url, found):
+        if self._is_stored(url, found):
             return False
         result.near_duplicate_of, result.similarity = found.url_id, found.similarity
         return True
 
-    def _is_kept(self, url: QueuedUrl, found: Similar) -> bool:
-        """Tell whether the URL may itself be what others were found to repeat."""
+    def _is_stored(self, url: QueuedUrl, found: Similar) -> bool:
+        """Return whether the URL's own signature may be stored, so that others may refer to it."""
         if found.url_id == url.id:
             return True
         row = self._ledger.look_up(url.id)
-        return row is not None and _was_kept(row)
+        return row is not None and _was_stored(row)
 
 
-def _was_kept(row: UrlRecord) -> bool:
+def _was_stored(row: UrlRecord) -> bool:
     return row.visits > 0 and row.outcome == Outcome.OK.value and not (row.duplicate_of or row.near_duplicate_of)

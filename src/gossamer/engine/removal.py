@@ -1,6 +1,6 @@
-"""How queued URLs leave the queue unfetched: forbidden, evicted, opted out, held, or without a host.
+"""How queued URLs leave the queue unfetched: forbidden, evicted, opted out, in quarantine, or without a host.
 
-Each leaves a row in the catalog that says why. One method changes queue, catalog and counts together.
+Each has a row in the catalog with the reason. One method changes queue, catalog and counts together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_QUEUES = 16  # that are shortened at a time
 
 
 class Removal:
-    """The ways out of the queue that are no fetch."""
+    """Removes URLs from the queue without fetching them."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Removal:
         self._state = state
 
     def kill(self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = "") -> int:
-        """Move queued URLs of a host to the dead letters; return how many could be, which are not in flight."""
-        if self._frontier.knows(host):
+        """Move queued URLs of a host to the dead letters, except those in flight; return how many."""
+        if self._frontier.has_host(host):
             gone = self._frontier.forget(host, urls, now)
             record = self._frontier.record_of(host)
         else:
@@ -74,7 +74,7 @@ class Removal:
     # -- eviction ---------------------------------------------------------------------------------
 
     def evict_excess(self, max_queued: int, now: float) -> None:
-        """Move the last URLs of the longest queues to the dead letters; a little more than needed, not every time."""
+        """Move the last URLs of the longest queues to the dead letters; some more than needed, so that it is rare."""
         over = self._frontier.counts.queued - max_queued
         if over <= 0:
             return
@@ -109,7 +109,7 @@ class Removal:
     # -- opting out -------------------------------------------------------------------------------
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
-        """Leave these hosts and domains alone from now on: what is queued there goes to the dead letters."""
+        """Exclude these hosts and domains from now on: what is queued there goes to the dead letters."""
         for name in sorted(names ^ self._hosts.opted_out):
             self._events.opted_out(name, name not in names, now)
         self._hosts.set_opted_out(names)
@@ -120,7 +120,7 @@ class Removal:
                 self._block(self._frontier.record_of(record.name) or record, is_blocked, now)
 
     def _block(self, record: HostRecord, is_blocked: bool, now: float) -> None:
-        if self._frontier.knows(record.name):
+        if self._frontier.has_host(record.name):
             self._frontier.block(record.name, is_blocked, now)
         else:
             record.is_blocked = is_blocked

@@ -1,4 +1,4 @@
-"""What follows from an answer to a request for robots.txt: rules are stored, sitemaps offered, https given up."""
+"""What follows from an answer to a request for robots.txt: rules stored, sitemaps offered, fallback to http."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, Robot
 from gossamer.state import Submitters
 
 MAX_SITEMAPS = 100  # that one robots.txt may list
-MAX_SUBMITTERS = 100  # domains elsewhere that one sitemap may speak for
+MAX_SUBMITTERS = 100  # other domains whose URLs one sitemap may list
 
 
 class RobotsResults:
-    """Records what came of robots.txt requests."""
+    """Records the results of robots.txt requests."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RobotsResults:
         """Record the end of a request for robots.txt."""
         origin, robots = effects.robots_origin, effects.robots
         self._events.robots(order, result, origin, now)
-        if robots is not None and not robots.is_unreachable and not robots.is_stand_in:
+        if robots is not None and not robots.is_unreachable and not robots.is_last_good_copy:
             self._store(origin, robots, result, now)
         self._warn_of_absurd(order, result, robots, now)
         for url in effects.fallbacks:
@@ -62,7 +62,7 @@ class RobotsResults:
         self._offer_sitemaps(list(rules.sitemaps), record.origin, now)
 
     def _warn_of_absurd(self, order: Order, result: Result, robots: OriginRules | None, now: float) -> None:
-        """Warn of a redirect loop, which counts as no robots.txt, and of a delay over an hour, which counts as one."""
+        """Warn of a redirect loop, which counts as no robots.txt, and of a delay over an hour, which is capped."""
         if robots is None:
             return
         reason = "robots_loop" if result.outcome is Outcome.REDIRECT else ""
@@ -89,7 +89,7 @@ class RobotsResults:
         self._ledger.put_robots(record)
 
     def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
-        """Try a bare domain over http that has no https."""
+        """Try a bare domain without https over http."""
         record = record_of(url)
         record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
         self._ledger.finish(url, record)
@@ -111,7 +111,7 @@ class RobotsResults:
         self._admission.offer(links, LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
 
     def _add_submitter(self, sitemap: bytes, domain: str) -> None:
-        """Store that a sitemap at another host may speak for a domain, whose robots.txt lists it."""
+        """Store that a sitemap at another host may list URLs of a domain, whose robots.txt lists it."""
         known = self._ledger.record(SUBMITTERS, sitemap) or Submitters(sitemap)
         if domain not in known.domains and len(known.domains) < MAX_SUBMITTERS:
             known.domains += (domain,)

@@ -1,4 +1,4 @@
-"""The scope of a crawl, and how it grows: by seeds and what they are redirected to. Stored with the crawl's state."""
+"""The scope of a crawl, extended by seeds and the targets of their redirects. Stored with the crawl's state."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from gossamer.state import CrawlState
 
 
 class ScopeRecord:
-    """The scope, and the URLs that opened it."""
+    """The scope, and the URLs that extended it."""
 
     def __init__(self, scope: Scope, state: CrawlState) -> None:
         self._scope = scope
         self._state = state
 
     def restore(self) -> None:
-        """Open the scope as the crawl's state says."""
+        """Restore the scope from the crawl's state."""
         for url in self._state.scope:
             self._scope.join(url, host_of(url))
 
     def join(self, link: Link) -> None:
-        """Open the scope for a URL, if it is not within already."""
+        """Extend the scope by a URL, if it is not in scope already."""
         if self._scope.join(link.url, link.host):
             self._state.scope.append(link.url)
 
     def block(self, names: frozenset[str]) -> None:
-        """Leave hosts and domains out of the scope from now on."""
+        """Exclude hosts and domains from the scope from now on."""
         self._scope.block(names)

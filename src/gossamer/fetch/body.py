@@ -157,7 +157,7 @@ def _unzstd(body: bytes, limit: int) -> Decoded:
 
 
 def _is_whole_zstd(body: bytes) -> bool:
-    """Tell whether the last frame is whole; the reader ends a cut one without a word. Walks blocks, decodes nothing."""
+    """Return whether the last frame is complete; the reader reports no error if it is cut. Decodes nothing."""
     at = 0
     while at < len(body) and body[at : at + 4] == _ZSTD_MAGIC:
         try:

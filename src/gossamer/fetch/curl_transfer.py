@@ -111,7 +111,7 @@ class CurlTransfer(Transfer):
         return min(latest, self.sent_at + max(0.0, waited_s))
 
     def _is_connected(self) -> bool:
-        """Tell whether TCP is through (libcurl's CONNECT_TIME stays 0 until TLS is, too)."""
+        """Return whether TCP is through (libcurl's CONNECT_TIME stays 0 until TLS is, too)."""
         try:
             with socket.socket(fileno=os.dup(self._socket)) as probe:
                 probe.getpeername()

@@ -307,7 +307,7 @@ class PlainTransfer(Transfer):
 
 
 def _may_become_http(data: bytes) -> bool:
-    """Tell whether this may be the beginning of a status line."""
+    """Return whether this may be the beginning of a status line."""
     if len(data) >= _LONGEST_START or b"\n" in data:
         return False
     return data[: len(_PROTOCOL)].upper() == _PROTOCOL[: len(data)]

@@ -242,7 +242,7 @@ class Transfer(ABC):
 
     @abstractmethod
     def _is_connected(self) -> bool:
-        """Tell whether TCP is through."""
+        """Return whether TCP is through."""
 
     def _overdue_connect(self, now: float) -> str:
         limit = self._limits.connect_timeout_s

@@ -180,7 +180,7 @@ class SearchIndex:
 
 
 def _is_barred(entry: FeedEntry) -> bool:
-    """Tell whether a page asks not to be found."""
+    """Return whether a page asks not to be found."""
     document = entry.document
     return document is not None and (document.article.noindex or "noindex" in document.facts.directives)
 

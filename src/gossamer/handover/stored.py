@@ -46,12 +46,12 @@ class StoredPage(Struct):
 
 
 def is_page(row: UrlRecord) -> bool:
-    """Tell whether a row is of a page that was fetched and kept."""
+    """Return whether a row is of a page that was fetched and kept."""
     return row.outcome in PAGE_OUTCOMES and is_answer(row)
 
 
 def is_answer(row: UrlRecord) -> bool:
-    """Tell whether a row is of a page order, whatever came of it; sitemaps and our own probes are not."""
+    """Return whether a row is of a page order, whatever came of it; sitemaps and our own probes are not."""
     return row.kind is OrderKind.PAGE and row.source is not Source.PROBE
 
 

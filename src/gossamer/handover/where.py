@@ -58,15 +58,15 @@ class Selection(Struct, frozen=True):
     hosts: tuple[str, ...] = ()  # all that can be wanted, where they are named; empty: any
 
     def wants(self, row: UrlRecord) -> bool:
-        """Tell whether a row fits, as far as the catalog knows."""
+        """Return whether a row fits, as far as the catalog knows."""
         return all(test(row) for test in self.tests)
 
     def has_language(self, code: str) -> bool:
-        """Tell whether a page in this language is wanted."""
+        """Return whether a page in this language is wanted."""
         return all((code in codes) is is_in for is_in, codes in self.languages)
 
     def names(self, field: str) -> bool:
-        """Tell whether a condition is on this field."""
+        """Return whether a condition is on this field."""
         return field in self.fields
 
 

@@ -105,7 +105,7 @@ def _link_elements(links: list[tuple[str, str]]) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=1024)
 def _meaning_of(rel: str) -> tuple[bool, bool]:
-    """Tell whether a link of this relation is followed, and whether it names the canonical page."""
+    """Return whether a link of this relation is followed, and whether it names the canonical page."""
     words = rel.lower().split()
     is_followed = not ("nofollow" in words or "stylesheet" in words or _FOLLOWED_RELS.isdisjoint(words))
     return is_followed, is_followed and "canonical" in words

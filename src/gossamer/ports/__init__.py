@@ -1,7 +1,7 @@
 """What the engine needs from the outside, as contracts. One suite per port proves every backend the same.
 
     frontier_store   seen URLs, queues, hosts, and what was learned about them    engine
-    catalog          the read side: reports, hand-over, `why`                     inspect, handover
+    catalog          the read side: reports, exports, `why`                       inspect, handover
     contents         "first known here": equal contents and similar texts         engine, workers
     commit           closing the changes so far and making them durable           hub
     page_sink        where the bytes of pages go                                  workers
@@ -23,11 +23,11 @@ from gossamer.ports.page_sink import FetchedPage, PageSink
 
 
 class Ledger(FrontierStore, Catalog, Contents, Signatures, CommitLog, Protocol):
-    """The crawl's memory: everything that one ledger implements.
+    """The crawl's persistent state: everything that one ledger implements.
 
     Changes are visible to every later read at once, and durable after the next commit: all changes
-    up to a commit become durable together or not at all. One process writes. Lists keep the order
-    of their arguments. Nothing waits for a disk but the writing of a commit.
+    up to a commit become durable together or not at all. One process writes. Returned lists have the
+    order of the arguments. Only the write of a commit waits for a disk.
     """
 
     def close(self) -> None:

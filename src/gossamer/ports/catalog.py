@@ -1,6 +1,6 @@
-"""The read side of a ledger: for reports, hand-over, `why` and the like. Readers may run in other processes.
+"""The read side of a ledger: for reports, exports, `why` and the like. Readers may run in other processes.
 
-`shard` selects one shard; None means all shards that the store holds.
+`shard` selects one shard; None means all shards in the store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gossamer.state import CrawlState
 
 
 class Catalog(Protocol):
-    """Everything known of URLs, hosts and domains, as committed."""
+    """Everything known about URLs, hosts and domains, as committed."""
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
         """Return the row of a URL."""
@@ -35,7 +35,7 @@ class Catalog(Protocol):
         ...
 
     def host(self, name: str) -> HostRecord | None:
-        """Return what is known of a host."""
+        """Return what is known about a host."""
         ...
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
@@ -51,7 +51,7 @@ class Catalog(Protocol):
         ...
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host behind a position, in order. None: from the first."""
+        """Return up to `count` queued URLs of a host after a position, in order. None: from the first."""
         ...
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
@@ -59,7 +59,7 @@ class Catalog(Protocol):
         ...
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed behind a number, in order of their numbers."""
+        """Return up to `count` entries of the change feed after a number, in order of their numbers."""
         ...
 
     def last_change(self) -> int:
@@ -67,7 +67,7 @@ class Catalog(Protocol):
         ...
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was begun here."""
+        """Return the crawl's state, or None if no crawl was started here."""
         ...
 
     def archive_ends(self) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Closing the changes so far, and making them durable.
 
 `seal` is cheap and runs in the event loop; writing waits for a disk and may run in a thread, while
-reads and further changes go on. A sealed commit is a value: another machine's engine can be given
-the same rows by shard before, or instead of, the local write.
+reads and further changes go on. A sealed commit is a value: the same rows can be sent by shard to
+another machine's engine before, or instead of, the local write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CommitLog(Protocol):
     """What the hub needs of a ledger."""
 
     def seal(self) -> SealedChanges:
-        """Close the changes so far; one commit is under way at a time."""
+        """Close the changes so far; one commit is in progress at a time."""
         ...
 
     def commit(self) -> None:
@@ -47,5 +47,5 @@ class CommitLog(Protocol):
         ...
 
     def pending_count(self) -> int:
-        """Return about how many rows wait for the next commit."""
+        """Return approximately how many rows wait for the next commit."""
         ...

@@ -1,4 +1,4 @@
-"""Which page was the first with this content, and which one says nearly this? "First known here"."""
+"""Which page was the first with this content, and which has nearly this text? "First known here"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Contents(Protocol):
         ...
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
-        """Store the first page with this content; return the one that is known already and stays, or None."""
+        """Store the first page with this content; return the one that is already known and stays, or None."""
         ...
 
 
@@ -23,14 +23,14 @@ class Signatures(Protocol):
     """The signatures of pages that repeat no other."""
 
     def use_signatures(self, edition: str) -> None:
-        """Compare pages by signatures of this edition from now on; those of any other are never compared.
+        """Compare pages by signatures of this edition from now on; those of another edition are never compared.
 
-        Comes before the two below. The same edition as before goes on with what was stored.
+        Called before the two below. If the edition is the same as before, stored signatures are used.
         """
         ...
 
     def most_similar(self, signature: bytes) -> Similar | None:
-        """Return the page whose signature is most like this one, of equals the first; None if none is near."""
+        """Return the page with the most similar signature, the first of equals; None if none is near."""
         ...
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:

@@ -11,7 +11,7 @@ class EventSink(Protocol):
     """Accepts events in the order in which they happen."""
 
     def emit(self, event: Event) -> None:
-        """Accept an event; it is written by the next flush, or at once if recovery rests on it."""
+        """Accept an event; it is written by the next flush, or at once if recovery depends on it."""
         ...
 
     def flush(self) -> None:

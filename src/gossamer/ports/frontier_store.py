@@ -1,6 +1,6 @@
 """Seen URLs, queues, hosts and what was learned about them: what the engine reads and changes while it crawls.
 
-`shard` selects one shard; None means all shards that the store holds.
+`shard` selects one shard; None means all shards in the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class QueueStore(Protocol):
     """The exact set of seen URLs, and what is queued per host."""
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Queue the URLs whose id was never admitted before; return them. A repeat within the list counts once."""
+        """Queue the URLs whose id was never admitted before; return them. A repeated URL in the list counts once."""
         ...
 
     def is_seen(self, url_id: UrlId) -> bool:
@@ -39,7 +39,7 @@ class QueueStore(Protocol):
         ...
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its position, replacing what stood there."""
+        """Put a URL (back) into its host's queue at its position, replacing an entry there."""
         ...
 
     def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
@@ -47,7 +47,7 @@ class QueueStore(Protocol):
         ...
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host behind a position, in order. None: from the first."""
+        """Return up to `count` queued URLs of a host after a position, in order. None: from the first."""
         ...
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
@@ -59,7 +59,7 @@ class QueueStore(Protocol):
         ...
 
     def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
-        """Append to the change feed. Numbers grow over all runs, and are never given twice."""
+        """Append to the change feed. Numbers grow over all runs, and are never used twice."""
         ...
 
 
@@ -71,7 +71,7 @@ class HostStore(Protocol):
         ...
 
     def domain(self, name: str) -> DomainRecord | None:
-        """Return what is known of a registrable domain."""
+        """Return what is known about a registrable domain."""
         ...
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
@@ -99,7 +99,7 @@ class HostStore(Protocol):
         ...
 
     def swap_out(self, name: str, until: float) -> None:
-        """Record that a host is out of memory until a time; it has one such time at most."""
+        """Record that a host is swapped out until a time; it has at most one such time."""
         ...
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
@@ -112,7 +112,7 @@ class HostStore(Protocol):
 
 
 class RecordStore(Protocol):
-    """Tables of records that every ledger stores alike: see `core/tables`."""
+    """Tables of records that every ledger stores in the same way: see `core/tables`."""
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
         """Return a record by its key."""
@@ -123,7 +123,7 @@ class RecordStore(Protocol):
         ...
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment, in place of the one with its key."""
+        """Store a record as it is now, in place of the one with its key."""
         ...
 
 
@@ -131,31 +131,31 @@ class StateStore(Protocol):
     """The state of the crawl and of its shards."""
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was begun here. The caller may change it."""
+        """Return the crawl's state, or None if no crawl was started here. The caller may change it."""
         ...
 
     def put_crawl_state(self, state: CrawlState) -> None:
-        """Store the crawl's state, as it is at this moment."""
+        """Store the crawl's state as it is now."""
         ...
 
     def shard_state(self, shard: int) -> ShardState:
-        """Return the state of a shard: the ledger keeps it, from what is admitted and what is appended to the feed."""
+        """Return the state of a shard; the ledger updates it on admission and when the feed is appended to."""
         ...
 
     def next_seq(self) -> int:
-        """Return the greatest `next_seq` of all shards: where an owner of all of them goes on counting."""
+        """Return the greatest `next_seq` of all shards: where an owner of all of them continues."""
         ...
 
 
 class FrontierStore(QueueStore, HostStore, RecordStore, StateStore, Protocol):
-    """All that the engine needs of a ledger, but for contents and signatures."""
+    """All that the engine needs of a ledger, except contents and signatures."""
 
-    def take_shard(self, shard: int) -> None:
-        """Begin to own a shard: its swapped-out hosts are due again. All shards are owned at first."""
+    def claim_shard(self, shard: int) -> None:
+        """Become the owner of a shard: its swapped-out hosts are due again. All shards are owned at first."""
         ...
 
     def release_shard(self, shard: int) -> None:
-        """Cease to own a shard: its rows stay, its swapped-out hosts are no longer due."""
+        """Give up a shard: its rows stay, its swapped-out hosts are no longer due."""
         ...
 
     def put_archive_end(self, file: str, end: int) -> None:

@@ -1,9 +1,9 @@
 """Where the bytes of pages go.
 
-A worker has a sink per `--store`. For each whole answer it calls, in this order: `prepare` (CPU only, in whatever
-thread reads the answer), the parser, then `write` (in the event loop, one answer at a time). About once per second
-the hub asks for `sync`, and the ledger refers to what was written only after it has returned; `sync` and
-`close` run in a thread of their own.
+A worker has a sink per `--store`. For each complete answer it calls, in this order: `prepare` (CPU only, in the
+thread that reads the answer), the parser, then `write` (in the event loop, one answer at a time). About once per
+second the hub requests `sync`, and the ledger refers to what was written only after it has returned; `sync` and
+`close` run in a separate thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer.records import ContentRecord, Exchange, Order, Result
 
 
 class FetchedPage(Struct):
-    """A whole answer on its way into the sinks."""
+    """A complete answer on its way into the sinks."""
 
     order: Order
     exchange: Exchange
@@ -25,10 +25,10 @@ class FetchedPage(Struct):
 
 
 class PageSink(Protocol):
-    """Stores pages. Raises a GossamerError if it takes no more: the worker stops then."""
+    """Stores pages. Raises a GossamerError if it can store no more: the worker stops then."""
 
     def prepare(self, page: FetchedPage) -> None:
-        """Do what needs no result, such as digests; other readers of the answer may use it."""
+        """Compute what needs no result, such as digests; other readers of the answer may use it."""
         ...
 
     def write(self, page: FetchedPage, result: Result) -> None:

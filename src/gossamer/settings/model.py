@@ -203,12 +203,12 @@ class Option(Struct, frozen=True):
 
     @property
     def is_repeatable(self) -> bool:
-        """Tell whether it may be given more than once."""
+        """Return whether it may be given more than once."""
         return get_origin(_bare(self.kind)) is tuple
 
     @property
     def is_switch(self) -> bool:
-        """Tell whether it is on or off."""
+        """Return whether it is on or off."""
         return _bare(self.kind) is bool
 
     @property

@@ -64,7 +64,7 @@ def seeds_from(arguments: Iterable[str]) -> list[Seed]:
 
 
 def _names_file(argument: str) -> bool:
-    """Tell whether an argument means a file, there or not, rather than a URL or a domain."""
+    """Return whether an argument means a file, there or not, rather than a URL or a domain."""
     if "://" in argument or "\0" in argument:
         return False
     path = Path(argument)
@@ -136,7 +136,7 @@ def opened_addresses(seed: Seed) -> tuple[str, ...]:
 
 
 def needs_contact(seed: Seed) -> bool:
-    """Tell whether a seed leads to the public web, where a crawler must say who it is."""
+    """Return whether a seed leads to the public web, where a crawler must say who it is."""
     host = seed.link.host.rstrip(".")
     return not opened_addresses(seed) and host != "test" and not host.endswith(".test")
 

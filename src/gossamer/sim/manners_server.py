@@ -160,7 +160,7 @@ def _robots_offences(manner: Manner, asked: list[Seen]) -> Iterator[Offence]:
 
 
 def _is_decisive(one: Seen) -> bool:
-    """Tell whether an answer for robots.txt settles anything; a moved one does, to be lenient, with its first hop."""
+    """Return whether an answer for robots.txt settles anything; a moved one does, to be lenient, with its first hop."""
     return one.path == "/robots.txt" and 0 < one.status < 500 and one.status != 429
 
 

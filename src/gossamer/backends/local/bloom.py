@@ -1,14 +1,14 @@
-"""Was this URL surely never seen? A Bloom filter in layers, in front of the exact set.
+"""Was this URL certainly never seen? A Bloom filter in layers, in front of the exact set.
 
-A "no" is certain and spares a look into the ledger; a "yes" is wrong at most once in a thousand
-and is always checked there, so no new URL is lost. Each layer holds four times as many as the
-one before: 1.8 bytes a URL that there is room for, 0.35 µs a look-up and layer. A layer gives way
-to the next when it is four fifths full: it is then wrong once in five thousand, and several
-layers together still less than once in a thousand.
+A "no" is certain and saves a look-up in the ledger; a "yes" is wrong at most once in a thousand
+and is always checked there, so no new URL is lost. Each layer has room for four times as many as the
+previous one: 1.8 bytes per URL of capacity, 0.35 µs per look-up and layer. The next layer is added
+when one is four fifths full: it is then wrong once in five thousand, and several layers together
+still less than once in a thousand.
 
-With a limit in bytes the last layer that fits goes on being filled: it is wrong ever more often, up to always,
-and each time costs a look into the ledger, 2 µs. What is known when a crawl goes on is put into one
-layer of the size that is right for it, or of the limit.
+With a limit in bytes the last layer that fits continues to be filled: it is wrong more and more often, up to
+always, and each time costs a look-up in the ledger, 2 µs. When a crawl is resumed, the known URLs are put into
+one layer of the right size, or of the limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from math import exp, log
 
 from rbloom import Bloom
 
-FALSE_POSITIVES = 0.0009  # of a layer that is full: what chance adds keeps it below one in a thousand
+FALSE_POSITIVES = 0.0009  # of a full layer: with random variation still below one in a thousand
 FIRST_LAYER_URLS = 1_000_000
 GROWTH = 4
 FULL = 0.8
@@ -27,7 +27,7 @@ FULL = 0.8
 
 _BITS_PER_URL = -log(FALSE_POSITIVES) / log(2) ** 2
 _MIN_GAIN = 0.5  # of the last layer: a smaller one would not be worth its look-ups
-_MAX_WRONG = 0.99  # a filter that is right less often than this is no filter
+_MAX_WRONG = 0.99  # a filter that is wrong more often than this is useless
 _MIN_BITS = 64
 
 
@@ -42,14 +42,14 @@ class SeenFilter:
         self._is_at_limit = False
 
     def _layer(self, urls: int) -> Bloom:
-        """Return an empty layer for so many URLs, as coarse as the limit makes it."""
+        """Return an empty layer for this many URLs, as precise as the limit allows."""
         wrong = FALSE_POSITIVES
         if self._max_bits is not None:
             wrong = max(wrong, min(_MAX_WRONG, exp(-max(_MIN_BITS, self._max_bits) / urls * log(2) ** 2)))
         return Bloom(urls, wrong)
 
     def fill(self, count: int, ids: Iterable[bytes]) -> None:
-        """Take in what was seen before; `count` sizes the first layer for it at once."""
+        """Add what was seen before; `count` sets the size of the first layer."""
         self._capacity = max(self._capacity, int(count * 1.5))
         self._layers = [self._layer(self._capacity)]
         rest = iter(ids)
@@ -58,7 +58,7 @@ class SeenFilter:
             self._in_last += len(batch)
 
     def add(self, url_id: bytes) -> None:
-        """Remember an id."""
+        """Add an id."""
         if self._in_last >= FULL * self._capacity and not self._is_at_limit:
             self._add_layer()
         self._layers[-1].add(url_id)

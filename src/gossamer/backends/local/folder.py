@@ -1,8 +1,8 @@
-"""The crawl folder: is it ours, is it free, and where does everything stand?
+"""The crawl folder: is it ours, is it free, and where is everything?
 
     crawl.toml  state/  archive/  index/  events/  report.json  report.html
 
-One process owns a folder: it holds an flock on `state/owner`, which the system gives back
+One process owns a folder: it holds an flock on `state/owner`, which the kernel releases
 however the process ends.
 """
 
@@ -19,7 +19,7 @@ _OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE
 
 
 class CrawlFolder:
-    """A crawl's folder. The constructor touches nothing."""
+    """A crawl's folder. The constructor does no I/O."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,11 +51,11 @@ class CrawlFolder:
         return self.path / "events"
 
     def holds_crawl(self) -> bool:
-        """Tell whether a crawl was begun here."""
+        """Return whether a crawl was started here."""
         return self.settings_path.is_file() and self.state.is_dir()
 
     def require_crawl(self) -> None:
-        """Raise unless a crawl was begun here."""
+        """Raise unless a crawl was started here."""
         if not self.path.is_dir():
             raise UsageError(f"{self.path}: no such folder")
         if not self.holds_crawl():
@@ -63,19 +63,19 @@ class CrawlFolder:
             raise UsageError(f"{self.path}: not a crawl folder: it has no {missing}")
 
     def check_usable(self) -> None:
-        """Raise where a new crawl cannot be begun here: a file, or a folder that holds something else."""
+        """Raise if a new crawl cannot be started here: a file, or a folder that contains something else."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is a file; --out names a folder")
         if self.path.is_dir() and not self.holds_crawl() and not self._was_just_begun():
-            raise UsageError(f"{self.path}: holds something else than a crawl; choose an empty or a new folder")
+            raise UsageError(f"{self.path}: contains something other than a crawl; choose an empty or a new folder")
 
     def _was_just_begun(self) -> bool:
-        """Tell whether it is empty, or was being made when its process died: our folders, and nothing fetched."""
+        """Return whether it is empty, or its process died while making it: our subfolders, and nothing fetched."""
         names = {entry.name for entry in self.path.iterdir()}
         return names <= _OWN_NAMES and not (self.archive.is_dir() and any(self.archive.iterdir()))
 
     def take(self) -> None:
-        """Make the folder where it is missing, and become its owner."""
+        """Create the folder if it is missing, and become its owner."""
         try:
             for folder in (self.path, self.state, self.archive, self.index, self.events):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -110,13 +110,13 @@ class CrawlFolder:
             os.close(fd)
 
     def release(self) -> None:
-        """Give the folder back."""
+        """Release the folder."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of the folder so that it is there whole or not at all."""
+        """Write a file of the folder atomically."""
         unfinished = self.path / f".{name}.tmp"
         with unfinished.open("wb") as file:
             file.write(data)

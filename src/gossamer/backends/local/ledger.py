@@ -1,6 +1,6 @@
 """The ledger of one machine: LMDB in `state/`, group commit, one owner.
 
-The format is in `core/rows`. Invariants: a URL stands in `queue` exactly while its state is QUEUED;
+The format is in `core/rows`. Invariants: a URL is in `queue` exactly while its state is QUEUED;
 what was returned by `admit` is in `urls`. Reads go through the changes that are not committed yet
 (`store`). A host's record is shared with the frontier, live, and written as it is when a commit is sealed.
 Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 pages with
@@ -72,12 +72,12 @@ class LocalLedger:
         self._archive_ends: dict[str, int] = {}  # likewise
         quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
         self._seen = SeenFilter(max_bytes=None if quarter is None else 3 * quarter)
-        self._contents = SeenFilter(max_bytes=quarter)  # most pages are the first with their content: no need to look
+        self._contents = SeenFilter(max_bytes=quarter)  # most pages are the first with their content: no look-up needed
         self._names: dict[HostId, str] = {}
         self._max_names = limits.names
 
     def open(self) -> None:
-        """Open or make the store, and fill the filter of seen URLs."""
+        """Open or create the store, and fill the filter of seen URLs."""
         self._store.open()
         self._check_format()
         if self._is_readonly:
@@ -90,7 +90,7 @@ class LocalLedger:
         self._contents.fill(self._store.committed_count("contents"), self._store.committed_keys("contents"))
 
     def _check_format(self) -> None:
-        """Refuse a ledger that another version wrote, before anything is changed in it."""
+        """Refuse a ledger of another format, before anything is changed in it."""
         written = self._store.get("meta", rows.FORMAT_KEY)
         if written in (None, rows.FORMAT):
             return
@@ -99,36 +99,36 @@ class LocalLedger:
         raise UsageError(
             f"{self._folder}: ledger format {(written or b'').decode('ascii', 'replace')}, written by "
             f"{'an earlier' if is_older else 'a later'} version; this one reads format {rows.FORMAT.decode()}: "
-            "go on with the version that began the crawl, or begin a new one in another folder"
+            "continue with the version that started the crawl, or start a new one in another folder"
         )
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether it can be used."""
         return self._store.is_open
 
     # -- memory -----------------------------------------------------------------------------------
 
     def pending_count(self) -> int:
-        """Return how many changes wait for the next commit, but for the few of robots.txt and names."""
+        """Return how many changes wait for the next commit, without the few of robots.txt and names."""
         in_tables = sum(map(self._store.pending_count, _COUNTED))
-        in_queue = self._store.pending_count("urls")  # whatever changes a queue changes the URL's row
+        in_queue = self._store.pending_count("urls")  # every change to a queue changes the URL's row
         return in_tables + in_queue + len(self._live_hosts) + len(self._live_domains)
 
     @property
     def has_forgotten_signatures(self) -> bool:
-        """Tell whether pages are compared with the newer ones only."""
+        """Return whether pages are compared with the newer ones only."""
         return self._signatures.has_forgotten
 
     def shrink(self) -> None:
-        """Let go of what memory can do without."""
+        """Drop what need not be in memory."""
         self._names.clear()
         self._signatures.forget_older()
 
     # -- reads ------------------------------------------------------------------------------------
 
     def is_seen(self, url_id: UrlId) -> bool:
-        """Tell whether a URL was ever admitted."""
+        """Return whether a URL was ever admitted."""
         return url_id in self._seen and self._store.get("urls", url_id) is not None
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
@@ -137,7 +137,7 @@ class LocalLedger:
         return None if value is None else rows.decode_url(value)
 
     def host(self, name: str) -> HostRecord | None:
-        """Return what is known of a host."""
+        """Return what is known about a host."""
         return self._host_by_id(host_id(name))
 
     def _host_by_id(self, key: HostId) -> HostRecord | None:
@@ -148,7 +148,7 @@ class LocalLedger:
         return None if value is None else rows.decode_host(value)
 
     def domain(self, name: str) -> DomainRecord | None:
-        """Return what is known of a registrable domain."""
+        """Return what is known about a registrable domain."""
         live = self._live_domains.get(name)
         if live is not None:
             return live
@@ -160,7 +160,7 @@ class LocalLedger:
         return [rows.decode_robots(value) for _, value in self._store.first("robots", host_id, b"", _ALL)]
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host behind a position, in order."""
+        """Return up to `count` queued URLs of a host after a position, in order."""
         entries = self._store.first("queue", host_id, rows.queue_bound(host_id, after), count)
         return [self._queued(host_id, key) for key, _ in entries]
 
@@ -194,7 +194,7 @@ class LocalLedger:
         return None if value is None else rows.decode_content(value)
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed behind a number, in order."""
+        """Return up to `count` entries of the change feed after a number, in order."""
         return self._current_shards().changes(after, count)
 
     def last_change(self) -> int:
@@ -202,7 +202,7 @@ class LocalLedger:
         return self._current_shards().last_change
 
     def _current_shards(self) -> ShardStates:
-        """Return the shards' states; a reader reads them anew, since somebody else writes them."""
+        """Return the shards' states; a reader reads them again, since another process writes them."""
         if not self._is_readonly:
             return self._shards
         states = ShardStates(self._store)
@@ -219,7 +219,7 @@ class LocalLedger:
         return {name.decode(): int.from_bytes(end, "big") for name, end in entries} | self._archive_ends
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was begun here."""
+        """Return the crawl's state, or None if no crawl was started here."""
         value = self._store.get("meta", rows.CRAWL_KEY)
         return None if value is None else rows.decode_crawl(value)
 
@@ -263,7 +263,7 @@ class LocalLedger:
         self._enqueue(url, record)
 
     def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
-        """Take a URL out of its queue; `record` is what the catalog says of it from now on."""
+        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
         self._store.put("urls", url.id, encode(record))
         self._store.put("queue", rows.queue_key(url), None)
 
@@ -281,11 +281,11 @@ class LocalLedger:
         return killed
 
     def put_host(self, record: HostRecord) -> None:
-        """Keep a host; the record is read when it is written."""
+        """Store a host; the record is read when a commit is sealed."""
         self._live_hosts[host_id(record.name)] = record
 
     def put_domain(self, record: DomainRecord) -> None:
-        """Keep a registrable domain."""
+        """Store a registrable domain."""
         self._live_domains[record.name] = record
 
     def put_robots(self, record: RobotsRecord) -> None:
@@ -293,31 +293,31 @@ class LocalLedger:
         self._store.put("robots", rows.robots_key(record.origin), encode(record))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment."""
+        """Store a record as it is now."""
         self._store.put(table.name, table.key(record), encode(record))
 
     def swap_out(self, name: str, until: float) -> None:
-        """Record that a host is out of memory until a time."""
+        """Record that a host is swapped out until a time."""
         self._swapped_out.add(name, until)
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
         """Remove and return up to `count` swapped-out hosts that are due, soonest first."""
-        return self._swapped_out.take_due(now, count)
+        return self._swapped_out.pop_due(now, count)
 
     def swapped_out(self) -> tuple[int, float]:
         """Return how many hosts are swapped out, and when the first is due."""
         return self._swapped_out.waiting()
 
-    def take_shard(self, shard: int) -> None:
-        """Begin to own a shard."""
-        self._swapped_out.take_shard(shard)
+    def claim_shard(self, shard: int) -> None:
+        """Become the owner of a shard."""
+        self._swapped_out.claim_shard(shard)
 
     def release_shard(self, shard: int) -> None:
-        """Cease to own a shard."""
+        """Give up a shard."""
         self._swapped_out.release_shard(shard)
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
-        """Name the first page that has this content; return the one that is known already, if any."""
+        """Store the first page with this content; return the one that is already known, if any."""
         first = self.first_with_content(content_hash)
         if first is None:
             self._contents.add(content_hash)
@@ -333,18 +333,18 @@ class LocalLedger:
         self._signatures.use(edition)
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:
-        """Keep the signature of a page that repeats no other."""
+        """Store the signature of a page that repeats no other."""
         self._signatures.put(url_id, signature)
 
     def put_archive_end(self, file: str, end: int) -> None:
-        """Note how far an archive file belongs to what is committed."""
+        """Record how far an archive file belongs to what the next commit makes durable."""
         known = self._archive_ends.get(file)
         if known is None:
             known = int.from_bytes(self._store.get("archives", file.encode()) or b"", "big")
         self._archive_ends[file] = max(end, known)
 
     def put_crawl_state(self, state: CrawlState) -> None:
-        """Store the crawl's state, as it is at this moment."""
+        """Store the crawl's state as it is now."""
         self._store.put("meta", rows.CRAWL_KEY, encode(state))
 
     # -- commit -----------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ class LocalLedger:
         self.seal().write()
 
     def close(self) -> None:
-        """Commit and let go."""
+        """Commit and close the store."""
         if self._store.is_open:
             if not self._is_readonly:
                 self.commit()
@@ -396,7 +396,7 @@ class LocalLedger:
                 yield rows.decode_domain(value)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
-        """Return all records of a table, with those that are not committed."""
+        """Return all records of a table, including uncommitted ones."""
         changed = set(self._store.changed_keys(table.name))
         for key in changed:
             value = self._store.get(table.name, key)

@@ -1,13 +1,13 @@
 """The signatures of pages that repeat no other, on disk, and an index of them in memory.
 
-A signature is appended under the page's number with its URL's id in front, in the same
-commit as all else that follows from the page; so after a crash the index, made anew from
-the table when it is first used, is exactly that of the committed pages. In memory a page
-takes 150 to 250 bytes, on disk 590. A million pages are indexed anew in three to four seconds.
-With a limit on the pages in memory only the newest are compared with.
+A signature is appended under the page's number, after its URL's id, in the same commit as
+everything else that follows from the page; so after a crash the index, rebuilt from the
+table when it is first used, is exactly that of the committed pages. A page takes 150 to 250
+bytes in memory and 590 on disk. A million pages are indexed again in three to four seconds.
+With a limit on the pages in memory, pages are compared with the newest only.
 
-The meta value `signatures` says which edition made them, and from which number on: an
-earlier edition's stay where they are and are never compared.
+The meta value `signatures` contains the edition that made them, and the number of its first
+page: signatures of an earlier edition stay where they are and are never compared.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class SignatureTable:
     def __init__(self, store: Store, max_pages: int | None = None) -> None:
         self._store = store
         self._max_pages = max_pages
-        self._newest: NewestIndex | None = None  # the index, where there is a limit
-        self._left_out = 0  # of the index, from the start
+        self._newest: NewestIndex | None = None  # the index, if there is a limit
+        self._left_out = 0  # first pages that are not in the index
         self._index: NearIndex | None = None
         self._next = 0
 
@@ -61,25 +61,25 @@ class SignatureTable:
 
     def most_similar(self, signature: bytes) -> Similar | None:
         """Return the page that a signature repeats."""
-        assert self._index is not None, "use() comes first"
+        assert self._index is not None, "call use() first"
         match = self._index.nearest(signature, lambda number: self._value(number)[_ID_BYTES:])
         return Similar(self._value(match.number)[:_ID_BYTES], match.similarity) if match is not None else None
 
     def _value(self, number: int) -> bytes:
         value = self._store.get(TABLE, _key(number))
-        assert value is not None, f"signature {number} was kept"
+        assert value is not None, f"signature {number} was stored"
         return value
 
     def put(self, url_id: UrlId, signature: bytes) -> None:
-        """Keep a page's signature."""
-        assert self._index is not None, "use() comes first"
+        """Store a page's signature."""
+        assert self._index is not None, "call use() first"
         self._store.put(TABLE, _key(self._next), url_id + signature)
         self._index.add(self._next, signature)
         self._next += 1
 
     @property
     def has_forgotten(self) -> bool:
-        """Tell whether pages are kept that are no longer compared with."""
+        """Return whether there are stored pages that are no longer compared."""
         return bool(self._left_out) or (self._newest is not None and self._newest.has_forgotten)
 
     def forget_older(self) -> None:

@@ -1,8 +1,8 @@
 """The state of every shard: the next sequence number, and the change feed.
 
-Both numbers are given from one counter over all shards that are here and recorded with the shard they
-were given in (see `ShardState`). So `changes` can return the entries of all shards in the order in
-which they happened, by merging the shards: one seek for each that has entries behind the number asked for.
+Both numbers come from one counter over all shards in this store and are recorded with the shard they
+were used in (see `ShardState`). So `changes` can return the entries of all shards in the order in
+which they happened, by merging the shards: one seek for each that has entries after the given number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK = 64  # entries of one shard that are read at a time while shards are mer
 
 
 class ShardStates:
-    """The shards' rows, live, and the change feed whose numbers they hold."""
+    """The live rows of the shards, and the change feed whose numbers they contain."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class ShardStates:
         return state
 
     def record_seq(self, url_id: UrlId, seq: int) -> None:
-        """Record that a number was given to a URL."""
+        """Record the sequence number of a URL."""
         shard = shard_of(url_id)
         state = self.of(shard)
         if seq >= state.next_seq:
@@ -63,13 +63,13 @@ class ShardStates:
         self._store.put("changes", change_key(shard, number), encode_change(url_id, kind))
 
     def seal(self) -> None:
-        """Put what has changed among the store's changes."""
+        """Add what has changed to the store's changes."""
         for shard in self._changed:
             self._store.put("shards", shard_prefix(shard), encode(self._states[shard]))
         self._changed.clear()
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed behind a number, in order."""
+        """Return up to `count` entries of the change feed after a number, in order."""
         heap: list[tuple[int, Item, Iterator[Item]]] = []
         for shard, state in self._states.items():
             if state.last_change > after:

@@ -1,24 +1,24 @@
 """Tables of bytes on LMDB, with the changes of the next commit laid over them.
 
 **Overlay and seal.** A change is at first only in memory, in `_pending`, and every read looks there
-before it asks LMDB. So changes are visible at once and cost no disk. `seal` moves `_pending` to
-`_writing` and begins an empty `_pending`; the write that follows runs in another thread, in one
-LMDB transaction, while the event loop goes on reading and changing. During that time a read must
+before it reads LMDB. So changes are visible at once and cost no disk I/O. `seal` moves `_pending` to
+`_writing` and creates an empty `_pending`; the write that follows runs in another thread, in one
+LMDB transaction, while the event loop continues to read and change. During that time a read must
 look at three layers, newest first: `_pending`, `_writing`, the committed tables.
 
 Why no read can miss a change: the writing thread sets `_writing` to None only after its commit has
 returned. A reader fetches the reference `_writing` once and begins its LMDB transaction after that.
-If it got the layer, the layer answers, whether the commit has ended in the meantime or not: both
-hold the same values. If it got None, the commit had ended before, so the transaction that it begins
+If it got the layer, it reads from the layer, whether the commit has ended since or not: both have
+the same values. If it got None, the commit had ended before, so the transaction that it begins
 now sees it. The reverse order, transaction first, could begin before the commit and find None
-after it: the change would be invisible to that read. Only one commit is under way at a time, since
-there is only one `_writing`.
+after it: the change would be invisible to that read. Only one commit is in progress at a time,
+since there is only one `_writing`.
 
-If a write fails, `_writing` stays: reads go on seeing its changes, and nothing can be sealed again.
+If a write fails, `_writing` stays: reads still see its changes, and nothing can be sealed again.
 The crawl ends then, with what was committed before.
 
-Changes are stored per table and group (the first bytes of the key, as many as `groups` says, if a
-table is read by host or by shard), so that reading a group costs what that group has changed.
+Changes are stored per table and group (the first bytes of the key, as many as `groups` specifies, if
+a table is read by host or by shard), so that the cost of reading a group depends on its changes only.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Store:
     ) -> None:
         self._folder = folder
         self._names = tables
-        self._group_bytes = groups  # by table: how many bytes of a key say which group it belongs to
-        self._appended = appended  # each new key is the greatest: pages of the tree are filled to the brim
+        self._group_bytes = groups  # by table: how many bytes of a key are its group
+        self._appended = appended  # each new key is the greatest: pages of the tree are filled completely
         self._is_readonly = is_readonly
         self._env: lmdb.Environment | None = None
         self._tables: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class Store:
         return {name: {} if name in self._group_bytes else {b"": {}} for name in self._names}
 
     def open(self) -> None:
-        """Open the environment, or make it, and the tables that are there."""
+        """Open or create the environment, and open the existing tables."""
         try:
             self._env = lmdb.open(
                 str(self._folder),
@@ -90,7 +90,7 @@ class Store:
             raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}") from error
 
     def create_tables(self) -> None:
-        """Make the tables that are missing. A reader goes without: what an older version did not have is empty."""
+        """Create missing tables. For a reader they are empty: an older version did not have them."""
         self._open_tables(create=True)
 
     def _open_tables(self, *, create: bool) -> None:
@@ -101,19 +101,19 @@ class Store:
                     self._tables[name] = self._env.open_db(name.encode(), create=create)
 
     def close(self) -> None:
-        """Let go; what is not committed is lost."""
+        """Close the environment; uncommitted changes are lost."""
         if self._env is not None:
             self._env.close()
             self._env = None
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether it can be used."""
         return self._env is not None
 
     # -- reads ------------------------------------------------------------------------------------
 
-    def _begin(self, table: str) -> Any:  # noqa: ANN401 - the stub says bytes or memoryview of everything
+    def _begin(self, table: str) -> Any:  # noqa: ANN401 - the stub declares bytes or memoryview everywhere
         assert self._env is not None
         return self._env.begin(self._tables[table])
 
@@ -123,7 +123,7 @@ class Store:
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return a value, or None."""
         group = self._group_of(table, key)
-        # The tuple fetches `_writing` once, before the transaction begins: see the head of this module.
+        # The tuple reads `_writing` once, before the transaction begins: see the module docstring.
         for changes in (self._pending, self._writing):
             if changes is not None:
                 changed = changes[table].get(group)
@@ -136,7 +136,7 @@ class Store:
             return value
 
     def first(self, table: str, prefix: bytes, after: bytes, count: int) -> list[Item]:
-        """Return the first entries with a prefix beyond a key, in order."""
+        """Return the first entries with a prefix after a key, in order."""
         changed = self._changed(table, prefix)
         entries = [(key, value) for key, value in changed.items() if value is not None and key > after]
         if table not in self._tables:
@@ -171,7 +171,7 @@ class Store:
     ) -> Iterator[Item]:
         """Yield committed entries with a prefix, or from `start` up to `end`, in order.
 
-        In slices: no read transaction lasts.
+        In slices: no read transaction stays open for long.
         """
         first, after = start, b""
         while table in self._tables:
@@ -188,7 +188,7 @@ class Store:
             after = batch[-1][0]
 
     def committed_keys(self, table: str) -> Iterator[bytes]:
-        """Yield all committed keys within one read transaction: for opening, when nobody writes."""
+        """Yield all committed keys within one read transaction: for opening, when nothing is written."""
         if table not in self._tables:
             return
         with self._begin(table) as txn:
@@ -231,7 +231,7 @@ class Store:
     def seal(self) -> SealedStore:
         """Close the changes so far."""
         if self._writing is not None:
-            raise RuntimeError("the commit before has not ended")
+            raise RuntimeError("the previous commit has not ended")
         changes, self._pending = self._pending, self._no_changes()
         self._writing = changes
         return SealedStore(self, changes)
@@ -259,15 +259,15 @@ class Store:
             for key in sorted(gone):
                 txn.delete(key, db=self._tables[name])
         if items:
-            items.sort()  # neighbours share pages of the tree
+            items.sort()  # adjacent keys share pages of the tree
             with txn.cursor(self._tables[name]) as cursor:
-                # A call keeps the GIL: a few at a time, so that the event loop gets its turn in between.
+                # A call holds the GIL: a few at a time, so that the event loop can run in between.
                 for start in range(0, len(items), _PUT_AT_ONCE):
                     cursor.putmulti(items[start : start + _PUT_AT_ONCE], append=name in self._appended)
 
 
 class SealedStore:
-    """See `gossamer.ports.SealedChanges`. The rows are gathered only if somebody asks: one machine never does."""
+    """See `gossamer.ports.SealedChanges`. The rows are gathered only on request, never on one machine."""
 
     def __init__(self, store: Store, changes: Changes) -> None:
         self._store = store
@@ -296,7 +296,7 @@ class SealedStore:
 
 
 def _some(items: Iterator[Item], changed: Group, count: int) -> list[Item]:
-    """Return the first committed entries that no change speaks of."""
+    """Return the first committed entries that are not changed."""
     kept: list[Item] = []
     for key, value in items:
         if key not in changed:
@@ -330,6 +330,6 @@ def _backwards(cursor: Any, prefix: bytes) -> Iterator[Item]:  # noqa: ANN401 - 
 def _is_disk_full(error: Exception, folder: Path) -> bool:
     if "No space left" in str(error) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return True
-    # LMDB calls a write that came out short an input/output error.
+    # LMDB reports a short write as an input/output error.
     free = os.statvfs(folder)
     return "Input/output error" in str(error) and free.f_bavail * free.f_frsize < MIN_FREE_BYTES

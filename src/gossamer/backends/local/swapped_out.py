@@ -24,7 +24,7 @@ class SwappedOut:
         self._store = store
         self._count = 0
         self._first: dict[int, int] = {}  # shard -> due time of its first host, in µs
-        self._heap: list[tuple[int, int]] = []  # the same as (due time, shard), and entries that hold no more
+        self._heap: list[tuple[int, int]] = []  # the same as (due time, shard), and stale entries
 
     def open(self) -> None:
         """Find what is due first in each shard."""
@@ -38,7 +38,7 @@ class SwappedOut:
         heappush(self._heap, (due_us, shard))
 
     def add(self, name: str, until: float) -> None:
-        """Record that a host is out of memory until a time."""
+        """Record that a host is swapped out until a time."""
         due_us = microseconds(until)
         key = swapped_out_key(host_id(name), due_us)
         if self._store.get(TABLE, key) is None:
@@ -48,12 +48,12 @@ class SwappedOut:
         if first is None or due_us < first:
             self._set_first(shard_of(key), due_us)
 
-    def take_due(self, now: float, count: int) -> list[str]:
+    def pop_due(self, now: float, count: int) -> list[str]:
         """Remove and return hosts that are due, soonest first."""
         names: list[str] = []
         now_us = microseconds(now)
         while len(names) < count and (next_us := self._next_us()) is not None and next_us <= now_us:
-            names.append(self._take_first(heappop(self._heap)[1]))
+            names.append(self._pop_first(heappop(self._heap)[1]))
         self._count -= len(names)
         return names
 
@@ -62,7 +62,7 @@ class SwappedOut:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def _take_first(self, shard: int) -> str:
+    def _pop_first(self, shard: int) -> str:
         (key, name), *rest = self._store.first(TABLE, shard_prefix(shard), b"", 2)
         self._store.put(TABLE, key, None)
         if rest:
@@ -71,7 +71,7 @@ class SwappedOut:
             del self._first[shard]
         return name.decode()
 
-    def take_shard(self, shard: int) -> None:
+    def claim_shard(self, shard: int) -> None:
         """Count a shard's hosts again."""
         entries = self._store.first(TABLE, shard_prefix(shard), b"", _ALL)
         if entries and shard not in self._first:
@@ -79,7 +79,7 @@ class SwappedOut:
             self._set_first(shard, due_us_of(entries[0][0]))
 
     def release_shard(self, shard: int) -> None:
-        """Leave a shard's hosts out, in whose turn nobody here is interested any more."""
+        """Stop counting a shard's hosts: they are no longer due here."""
         if shard in self._first:
             del self._first[shard]
             self._count -= len(self._store.first(TABLE, shard_prefix(shard), b"", _ALL))

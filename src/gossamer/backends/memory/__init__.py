@@ -1,1 +1,1 @@
-"""Nothing but memory: for the simulator and for tests."""
+"""In memory only: for the simulator and for tests."""

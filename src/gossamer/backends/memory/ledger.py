@@ -1,7 +1,7 @@
-"""The ledger in memory: for the simulator, for tests, and as the plainest statement of the contract.
+"""The ledger in memory: for the simulator, for tests, and as the simplest implementation of the contract.
 
 Every table is a dict from the row's key (`core/rows`) to the object itself; what was changed since the
-last seal is encoded only if somebody asks for the rows of a commit.
+last seal is encoded only if the rows of a commit are requested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from gossamer.state import CrawlState, ShardState
 
 
 class MemoryLedger:
-    """See `gossamer.ports.Ledger` for the contract. Writing a commit has nothing to do."""
+    """See `gossamer.ports.Ledger` for the contract. Writing a commit does nothing."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[bytes, Any]] = {table: {} for table in rows.TABLES}
@@ -120,7 +120,7 @@ class MemoryLedger:
             queue.remove(url.position)
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host behind a position, in order."""
+        """Return up to `count` queued URLs of a host after a position, in order."""
         queue = self._queues.get(host_id, [])
         start = 0 if after is None else bisect_right(queue, after)
         return [self._queued(position[2]) for position in queue[start : start + count]]
@@ -149,7 +149,7 @@ class MemoryLedger:
         return record
 
     def domain(self, name: str) -> DomainRecord | None:
-        """Return what is known of a registrable domain."""
+        """Return what is known about a registrable domain."""
         record: DomainRecord | None = self._tables["domains"].get(domain_id(name))
         return record
 
@@ -178,7 +178,7 @@ class MemoryLedger:
         return iter(self._of_shard("domains", shard))
 
     def swap_out(self, name: str, until: float) -> None:
-        """Record that a host is out of memory until a time."""
+        """Record that a host is swapped out until a time."""
         due = rows.microseconds(until), id_of_host(name)
         if due not in self._due:
             insort(self._due, due)
@@ -193,8 +193,8 @@ class MemoryLedger:
             self._remove("swapped_out", key)
         return names
 
-    def take_shard(self, shard: int) -> None:
-        """Begin to own a shard."""
+    def claim_shard(self, shard: int) -> None:
+        """Become the owner of a shard."""
         known = set(self._due)
         for key in self._tables["swapped_out"]:
             due = rows.due_us_of(key), key[10:]
@@ -202,7 +202,7 @@ class MemoryLedger:
                 insort(self._due, due)
 
     def release_shard(self, shard: int) -> None:
-        """Cease to own a shard."""
+        """Give up a shard."""
         self._due = [due for due in self._due if shard_of(due[1]) != shard]
 
     def swapped_out(self) -> tuple[int, float]:
@@ -221,7 +221,7 @@ class MemoryLedger:
         return map(table.decode, self._of_shard(table.name, shard))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record, as it is at this moment."""
+        """Store a record as it is now."""
         self._put(table.name, table.key(record), rows.encode(record))
 
     # -- contents and signatures ------------------------------------------------------------------
@@ -232,7 +232,7 @@ class MemoryLedger:
         return record
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
-        """Store the first page with this content; return the one that is known already, if any."""
+        """Store the first page with this content; return the one that is already known, if any."""
         first = self.first_with_content(content_hash)
         if first is None:
             self._put("contents", content_hash, page)
@@ -246,13 +246,13 @@ class MemoryLedger:
 
     def most_similar(self, signature: bytes) -> Similar | None:
         """Return the page that a signature repeats."""
-        assert self._near is not None, "use_signatures comes first"
+        assert self._near is not None, "call use_signatures first"
         match = self._near.nearest(signature, lambda number: self._signatures[number][1])
         return Similar(self._signatures[match.number][0], match.similarity) if match is not None else None
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:
         """Store the signature of a page that repeats no other."""
-        assert self._near is not None, "use_signatures comes first"
+        assert self._near is not None, "call use_signatures first"
         self._near.add(len(self._signatures), signature)
         self._signatures.append((url_id, signature))
 
@@ -268,7 +268,7 @@ class MemoryLedger:
         self._put("changes", rows.change_key(shard, self._last_change), rows.encode_change(url_id, kind))
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed behind a number, in order."""
+        """Return up to `count` entries of the change feed after a number, in order."""
         entries = [rows.decode_change(key, value) for key, value in self._tables["changes"].items()]
         return sorted((entry for entry in entries if entry.seq > after), key=lambda entry: entry.seq)[:count]
 
@@ -285,12 +285,12 @@ class MemoryLedger:
         return {name.decode(): end for name, end in self._tables["archives"].items()}
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was begun here."""
+        """Return the crawl's state, or None if no crawl was started here."""
         value = self._tables["meta"].get(rows.CRAWL_KEY)
         return None if value is None else rows.decode_crawl(value)
 
     def put_crawl_state(self, state: CrawlState) -> None:
-        """Store the crawl's state, as it is at this moment."""
+        """Store the crawl's state as it is now."""
         self._put("meta", rows.CRAWL_KEY, rows.encode(state))
 
     def shard_state(self, shard: int) -> ShardState:
@@ -316,7 +316,7 @@ class MemoryLedger:
         )
 
     def commit(self) -> None:
-        """Do what a commit does: the changes so far are closed."""
+        """Close the changes so far."""
         self.seal().write()
 
     def pending_count(self) -> int:
@@ -353,11 +353,11 @@ class SealedMemory:
         ]
 
     def write(self) -> None:
-        """Do nothing: memory is as durable as it gets."""
+        """Do nothing: there is no durable storage."""
 
 
 def _sealed(value: object) -> object:
-    """Return a row's object as it is now: hosts and domains are shared with the frontier and go on changing."""
+    """Return a row's object as it is now: hosts and domains are shared with the frontier and change later."""
     return replace(value) if isinstance(value, HostRecord | DomainRecord | ShardState) else value
 
 

@@ -1,1 +1,1 @@
-"""Which pages say nearly the same? Signatures of texts, and an index of them. Pure."""
+"""Which pages have nearly the same text? Signatures of texts, and an index of them. Pure."""

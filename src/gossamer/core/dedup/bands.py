@@ -1,14 +1,14 @@
 """Which pages share a band of their signatures? Sixteen bands of eight lanes.
 
 Two texts with a Jaccard similarity s share at least one band with probability 1 - (1 - s**8)**16:
-0.9999 at 0.9, 0.64 at 0.7, 0.06 at 0.5. Whoever shares one is a candidate, to be compared in full.
+0.9999 at 0.9, 0.64 at 0.7, 0.06 at 0.5. A page that shares one is a candidate, to be compared in full.
 
 The table is in memory only. An entry is 8 bytes: a fingerprint of the band's hash, and the
-page's number + 1; empty places are 0. It stands where its fingerprint points to, scaled to the
-capacity, or in the next free place. `SHARDS` such tables grow one by one, so that no insertion
-takes long (0.2 ms in C, 1 to 2 ms here, with a million pages). 150 to 250 bytes a page.
+page's number + 1; empty slots are 0. It is in the slot that its fingerprint, scaled to the
+capacity, points to, or in the next free slot. `SHARDS` such tables grow one by one, so that no
+insertion takes long (0.2 ms in C, 1 to 2 ms here, with a million pages). 150 to 250 bytes per page.
 
-A band value that many pages share is boilerplate: only the latest `MAX_EQUAL` stand there, so
+A band value that many pages share is boilerplate: only the latest `MAX_EQUAL` pages are stored, so
 that a page is found by its variants, which come soon after, however large the site.
 """
 
@@ -32,14 +32,14 @@ _FIRST_CAPACITY: Final = 16
 
 
 class PlainBandTable:
-    """The table, by Python alone."""
+    """The table in pure Python."""
 
     def __init__(self) -> None:
         self._shards = [array("Q") for _ in range(SHARDS)]
         self._used = array("I", bytes(4 * SHARDS))
 
     def add(self, number: int, signature: bytes, /) -> None:
-        """Remember a page."""
+        """Add a page."""
         for shard, fingerprint in _places(signature):
             entry = fingerprint << 32 | (number + 1)
             found = self._pages(shard, fingerprint)
@@ -53,14 +53,14 @@ class PlainBandTable:
             self._used[shard] += 1
 
     def add_many(self, first: int, records: bytes, stride: int, /) -> None:
-        """Remember pages with numbers in a row; each record ends with a signature."""
+        """Add pages with consecutive numbers; each record ends with a signature."""
         if stride < SIGNATURE_BYTES or len(records) % stride:
             raise ValueError("records of equal length, each ending with a signature, are added")
         for number, end in enumerate(range(stride, len(records) + 1, stride), first):
             self.add(number, records[end - SIGNATURE_BYTES : end])
 
     def candidates(self, signature: bytes, /) -> list[int]:
-        """Return the pages that share bands: those that share most first, then by number."""
+        """Return the pages that share bands: those that share the most first, then by number."""
         shared = Counter(number for place in _places(signature) for number, _ in self._pages(*place))
         return sorted(shared, key=lambda number: (-shared[number], number))[:MAX_CANDIDATES]
 
@@ -69,7 +69,7 @@ class PlainBandTable:
         return sum(8 * len(entries) for entries in self._shards)
 
     def _pages(self, shard: int, fingerprint: int) -> list[tuple[int, int]]:
-        """Return the numbers of the pages in a band, and where they stand."""
+        """Return the numbers of the pages in a band, and their slots."""
         entries = self._shards[shard]
         found: list[tuple[int, int]] = []
         if not entries:
@@ -108,5 +108,5 @@ def _put(entries: array[int], entry: int) -> None:
 
 
 def band_table() -> Bands:
-    """Return an empty table, compiled where that can be had."""
+    """Return an empty table, the compiled one if it is available."""
     return kernel.band_table() if kernel is not None else PlainBandTable()

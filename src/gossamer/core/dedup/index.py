@@ -1,8 +1,8 @@
-"""Which page of those already kept is most like this one?
+"""Which of the stored pages is most similar to this one?
 
-Only pages that repeat no other are kept, so whatever an index names is the first of its kind,
-and likeness does not drift from copy to copy. Pages have numbers, from 0, in the order in which
-they were kept; signatures themselves stand elsewhere and are read by number (`Read`).
+Only pages that repeat no other are stored, so a page that an index returns is the first of its
+kind, and similarity does not drift from copy to copy. Pages are numbered from 0 in the order in
+which they were stored; the signatures themselves are elsewhere and are read by number (`Read`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Read: TypeAlias = Callable[[int], bytes]
 
 
 class Match(Struct, frozen=True, gc=False):
-    """A page that is kept, and the share of its signature that is the same."""
+    """A stored page, and the share of its signature that is equal."""
 
     number: int
     similarity: float
 
 
 class NearIndex(Protocol):
-    """Finds similar signatures. `nearest` returns the most similar page, of equals the first."""
+    """Finds similar signatures. `nearest` returns the most similar page; of equally similar ones, the first."""
 
     signature_bytes: int
 
@@ -41,20 +41,20 @@ class NearIndex(Protocol):
         ...
 
     def add(self, number: int, signature: bytes) -> None:
-        """Remember a page."""
+        """Add a page."""
         ...
 
     def add_many(self, first: int, records: bytes, stride: int) -> None:
-        """Remember pages with numbers in a row; each record ends with a signature."""
+        """Add pages with consecutive numbers; each record ends with a signature."""
         ...
 
     def size_in_bytes(self) -> int:
-        """Return the memory it takes."""
+        """Return the memory used."""
         ...
 
 
 class MinHashIndex:
-    """By 128 lanes: candidates by bands, then the share of equal lanes. 200 bytes a page, 5 µs."""
+    """By 128 lanes: candidates by bands, then the share of equal lanes. 200 bytes and 5 µs per page."""
 
     signature_bytes = SIGNATURE_BYTES
 
@@ -74,9 +74,9 @@ class MinHashIndex:
 
 
 class SimHashIndex:
-    """By 64 bits: of two that differ in at most 3, one of four blocks of 16 is the same. 28 bytes a page.
+    """By 64 bits: two that differ in at most 3 share one of four blocks of 16. 28 bytes per page.
 
-    Pages with the same block are chained, newest first, through `_before`: four numbers a page.
+    Pages with the same block are chained, newest first, through `_before`: four numbers per page.
     """
 
     signature_bytes = BITS // 8
@@ -107,7 +107,7 @@ class SimHashIndex:
         return Match(self._numbers[best[1] - 1], 1 - best[0] / BITS) if best is not None else None
 
     def add(self, number: int, signature: bytes) -> None:
-        """Remember a page."""
+        """Add a page."""
         value = int.from_bytes(signature, "little")
         self._signatures.append(value)
         self._numbers.append(number)
@@ -116,7 +116,7 @@ class SimHashIndex:
             self._newest[head] = len(self._signatures)
 
     def add_many(self, first: int, records: bytes, stride: int) -> None:
-        """Remember pages with numbers in a row; each record ends with a signature."""
+        """Add pages with consecutive numbers; each record ends with a signature."""
         for number, end in enumerate(range(stride, len(records) + 1, stride), first):
             self.add(number, records[end - self.signature_bytes : end])
 
@@ -127,9 +127,9 @@ class SimHashIndex:
 
 
 class NewestIndex:
-    """Only the newest of many pages: of two indexes the newer one is filled, and when it is full the older one goes.
+    """Only the newest of many pages: two indexes, of which the newer is filled; when it is full, the older is dropped.
 
-    So between half of `max_pages` and all of them are compared with, and no page is moved. A look-up costs two.
+    So between half of `max_pages` and all of them are compared, and no page is moved. A look-up costs two.
     """
 
     def __init__(self, new_index: Callable[[], NearIndex], max_pages: int) -> None:
@@ -145,18 +145,18 @@ class NewestIndex:
         """Return the page that a signature repeats, or None."""
         found = self._newer.nearest(signature, read)
         older = self._older.nearest(signature, read) if self._older is not None else None
-        # Of equals the first, which is in the older one.
+        # Of equally similar pages the first, which is in the older index.
         return found if older is None or (found is not None and found.similarity > older.similarity) else older
 
     def add(self, number: int, signature: bytes) -> None:
-        """Remember a page."""
+        """Add a page."""
         if self._in_newer >= self._max_in_one:
             self._turn()
         self._newer.add(number, signature)
         self._in_newer += 1
 
     def forget_older(self) -> None:
-        """Let the older half go."""
+        """Drop the older half."""
         self.has_forgotten |= self._older is not None
         self._older = None
 
@@ -165,7 +165,7 @@ class NewestIndex:
         self._older, self._newer, self._in_newer = self._newer, self._new_index(), 0
 
     def add_many(self, first: int, records: bytes, stride: int) -> None:
-        """Remember pages with numbers in a row; each record ends with a signature."""
+        """Add pages with consecutive numbers; each record ends with a signature."""
         while records:
             if self._in_newer >= self._max_in_one:
                 self._turn()
@@ -175,7 +175,7 @@ class NewestIndex:
             first, records = first + count, records[count * stride :]
 
     def size_in_bytes(self) -> int:
-        """Return the memory it takes."""
+        """Return the memory used."""
         return self._newer.size_in_bytes() + (self._older.size_in_bytes() if self._older is not None else 0)
 
 

@@ -1,8 +1,8 @@
-"""By what are pages compared, and in which edition of it?
+"""How are pages compared, and with which edition of signatures?
 
-Signatures outlive a program: a ledger keeps the edition that made them, and another
-edition's are never compared with ours. Whoever changes what a signature is made of
-(words, hashes, permutations) counts the edition up.
+Signatures outlive a program: a ledger stores the edition that made them, and those of another
+edition are never compared with ours. A change to how a signature is made (words, hashes,
+permutations) needs a new edition.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ SCHEMES: Final[Mapping[NearDup, Scheme]] = {
 
 
 def signature_of(text: str | bytes, near_dup: NearDup) -> bytes:
-    """Return the signature of what a page says; empty where it says nothing, or where nothing is compared."""
+    """Return the signature of a page's text; empty if it has no words, or if pages are not compared."""
     scheme = SCHEMES.get(near_dup)
     return scheme.sign(text) if scheme is not None else b""

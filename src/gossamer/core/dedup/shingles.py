@@ -1,10 +1,10 @@
-"""What a text is compared by: five words in a row, hashed.
+"""Shingles, by which texts are compared: five consecutive words, hashed.
 
-A word is a run of UTF-8 bytes between ASCII blanks, its ASCII letters in lower case; so C and
-Python agree on any text, lone surrogates too. A text of fewer than five words is one shingle
-of all of them. Of a long text the first `MAX_CHARS` characters count (bytes, where it comes in
-UTF-8, as from a crawl). Scripts that put no
-blanks between words (Chinese, Thai) are compared clause by clause: coarser, never wrongly.
+A word is a run of UTF-8 bytes between ASCII whitespace, its ASCII letters in lower case; so C and
+Python agree on any text, including lone surrogates. A text of fewer than five words is one shingle
+of all of them. Of a long text the first `MAX_CHARS` characters count (bytes, if the text is in
+UTF-8, as in a crawl). Scripts without spaces between words (Chinese, Thai) are compared clause by
+clause: coarser, but not wrong.
 
 A word's hash is XXH32. A shingle's is their sum by powers of `FOLD`, mixed, all modulo 2**64.
 """
@@ -33,7 +33,7 @@ def words_of(text: str | bytes) -> list[bytes]:
 
 
 def shingle_hashes(text: str | bytes) -> list[int]:
-    """Return the 64-bit hashes of a text's shingles, in order; none where there are no words."""
+    """Return the 64-bit hashes of a text's shingles, in order; empty if there are no words."""
     words = [_word_hash(word) for word in words_of(text)]
     if len(words) < WORDS:
         return [_mixed(_folded(words))] if words else []

@@ -1,6 +1,6 @@
-"""How much of two texts is the same? SimHash: 64 bits, each what most shingles have in that place.
+"""How similar are two texts? SimHash: 64 bits, each the value that most shingles have in that position.
 
-Texts with nearly the same shingles differ in few bits. Eight bytes a page instead of 512, but
+Texts with nearly the same shingles differ in few bits. Eight bytes per page instead of 512, but
 coarse: at distance 3 over half of the pairs with a Jaccard similarity of 0.95 are missed.
 """
 
@@ -15,7 +15,7 @@ BITS: Final = 64
 
 
 def plain_simhash(text: str | bytes) -> bytes:
-    """Return the signature of a text, by Python alone; empty where there are no words."""
+    """Return the signature of a text, in pure Python; empty if there are no words."""
     hashes = shingle_hashes(text)
     if not hashes:
         return b""
