@@ -18,7 +18,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake, LinkHooks
+from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import ordering
@@ -124,18 +124,16 @@ def build_crawl(
 ) -> Crawl:
     """Return the engine of a crawl; `host_ranks` are those of new hosts, from 0 to 1."""
     how = ordering(settings.order, settings.random_seed)
+    limits = frontier_limits(settings, budget)
     target = settings.target_unique_domains
-    intake = Intake(
-        scope_of(settings),
-        how,
-        max_depth=settings.max_depth,
+    intake_rules = IntakeRules(
         max_links_per_page=settings.max_links_per_page,
-        first_pass=FirstPass(target) if target is not None else None,
         remembers=not settings.cooldown_sec,
-        hooks=hooks,
         memo_urls=budget.links,
         max_patterns=budget.patterns,
     )
+    first_pass = FirstPass(target) if target is not None else None
+    intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)
     rules = CrawlRules(
         robots_token=ROBOTS_TOKEN,
         follows_sitemaps=settings.sitemaps is not SitemapUse.OFF,
@@ -149,7 +147,7 @@ def build_crawl(
         near_dup=settings.near_dup,
         host_ranks=host_ranks,
     )
-    frontier = Frontier(frontier_limits(settings, budget), pace_of(settings), how, ROBOTS_TOKEN)
+    frontier = Frontier(limits, pace_of(settings), how, ROBOTS_TOKEN)
     return Crawl(rules, frontier, intake, ledger, emitter)
 
 

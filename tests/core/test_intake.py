@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.intake import Intake, LinkContext
+from gossamer.core.intake import Intake, IntakeRules, LinkContext
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.records import Link, OrderKind, Source
 
+LIMITS = FrontierLimits(max_depth=3)
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
 
 
@@ -16,10 +18,9 @@ def _intake(max_links: int = 100, first_pass: FirstPass | None = None, *, rememb
     return Intake(
         scope,
         ordering(QueueOrder.BREADTH),
-        max_depth=3,
-        max_links_per_page=max_links,
+        LIMITS,
+        IntakeRules(max_links_per_page=max_links, remembers=remembers),
         first_pass=first_pass,
-        remembers=remembers,
     )
 
 
@@ -100,8 +101,8 @@ def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
     scope_any = Intake(
         Scope(Reach.ANY),
         ordering(QueueOrder.BREADTH),
-        max_depth=3,
-        max_links_per_page=100,
+        LIMITS,
+        IntakeRules(),
         first_pass=FirstPass(5),
     )
     links = _links("http://a.test/1", "http://b.test/1")
@@ -117,9 +118,7 @@ def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
 
 
 def test_one_page_brings_one_url_of_a_new_domain() -> None:
-    intake = Intake(
-        Scope(Reach.ANY), ordering(QueueOrder.BREADTH), max_depth=3, max_links_per_page=100, first_pass=FirstPass(5)
-    )
+    intake = Intake(Scope(Reach.ANY), ordering(QueueOrder.BREADTH), LIMITS, IntakeRules(), first_pass=FirstPass(5))
     screened = intake.screen(_links("http://a.test/1", "http://a.test/2", "http://b.test/"), PAGE, 0.0)
     assert [url.url for url in screened.candidates] == ["http://a.test/1", "http://b.test/"]
 

@@ -12,7 +12,7 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id, shard_of
-from gossamer.core.intake import Intake
+from gossamer.core.intake import Intake, IntakeRules
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import QueueOrder, ordering
@@ -140,7 +140,7 @@ class CrawlModel(RuleBasedStateMachine):
     def start_crawl(self, *, was_clean: bool) -> None:
         how = ordering(self.order)
         frontier = Frontier(self.limits, Pace(self.delay_s, self.host_connections), how, "gossamer")
-        intake = Intake(Scope(Reach.ANY, excludes=()), how, max_depth=10, max_links_per_page=1000)
+        intake = Intake(Scope(Reach.ANY, excludes=()), how, self.limits, IntakeRules())
         emitter = EventEmitter(self.count_event, self.now)
         self.crawl = Crawl(self.crawl_rules, frontier, intake, self.ledger, emitter)
         self.crawl.restore(self.now, was_clean=was_clean)

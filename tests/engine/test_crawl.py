@@ -11,7 +11,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core import host_table as core
 from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake
+from gossamer.core.intake import Intake, IntakeRules
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import QueueOrder, ordering
@@ -76,7 +76,7 @@ class Bench:
         self.crawl = Crawl(
             rules or CrawlRules(),
             Frontier(limits, Pace(delay_s, host_connections), how, "gossamer"),
-            Intake(Scope(Reach.ANY, excludes=()), how, max_depth=limits.max_depth, max_links_per_page=1000),
+            Intake(Scope(Reach.ANY, excludes=()), how, limits, IntakeRules()),
             self.ledger,
             EventEmitter(self.events.append, now),
         )

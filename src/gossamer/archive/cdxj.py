@@ -19,6 +19,7 @@ from pathlib import Path
 
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.surt import surt
+from gossamer.records import ArchiveSpan
 
 INDEX_NAME = "index.cdxj"
 PARTS_FOLDER = "parts"  # a folder of its own, so that index/*.cdxj names every capture once
@@ -35,9 +36,7 @@ def cdxj_line(
     warc_date: str,
     stored_head: bytes,
     digest: str,
-    offset: int,
-    length: int,
-    filename: str,
+    span: ArchiveSpan,
     is_revisit: bool = False,
 ) -> str:
     """Return the line of one capture, without its newline.
@@ -50,8 +49,8 @@ def cdxj_line(
     # Written out: json.dumps of a dict takes 5 µs. The names that follow the URL hold nothing to escape.
     return (
         f'{surt(url)} {_timestamp(warc_date)} {{"url": {encode_basestring_ascii(url)}, {mime_field}'
-        f'"status": "{status}", "digest": "{digest}", "length": "{length}", "offset": "{offset}", '
-        f'"filename": "{filename}"}}'
+        f'"status": "{status}", "digest": "{digest}", "length": "{span.length}", "offset": "{span.offset}", '
+        f'"filename": "{span.file}"}}'
     )
 
 
@@ -62,9 +61,7 @@ def record_line(record: ArchivedRecord, filename: str) -> str:
         warc_date=record.fields.get("warc-date", ""),
         stored_head=record.http_parts()[0],
         digest=record.fields.get("warc-payload-digest", ""),
-        offset=record.offset,
-        length=record.length,
-        filename=filename,
+        span=ArchiveSpan(filename, record.offset, record.length),
         is_revisit=record.type == "revisit",
     )
 

@@ -199,9 +199,7 @@ def _index_line(url: str, composed: ComposedExchange, span: ArchiveSpan, date: f
         warc_date=warc_date(date),
         stored_head=composed.stored_head,
         digest=sha1_base32(composed.payload_digest),
-        offset=span.offset,
-        length=span.length,
-        filename=span.file,
+        span=span,
         is_revisit=composed.is_revisit,
     )
 

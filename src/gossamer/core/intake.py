@@ -14,6 +14,7 @@ from msgspec import Struct
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id, shard_of
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
@@ -72,40 +73,46 @@ class LinkHooks(Struct, frozen=True):
     score: Callable[[FoundLink], float] | None = None  # 0 to 100, more is sooner within its host
 
 
+class IntakeRules(Struct, frozen=True):
+    """Numbers and switches of the intake."""
+
+    max_links_per_page: int = 1000
+    remembers: bool = True  # URLs decided lately; not if a URL may be queued again
+    memo_urls: int = MEMO_URLS
+    max_patterns: int = MAX_PATTERNS
+
+
 class Intake:
-    """Decides which of the links that were found are queued."""
+    """Decides which of the links that were found are queued. `limits` are the frontier's: the depth is one of them."""
 
     def __init__(
         self,
         scope: Scope,
         ordering: Ordering,
+        limits: FrontierLimits,
+        rules: IntakeRules,
         *,
-        max_depth: int,
-        max_links_per_page: int,
         first_pass: FirstPass | None = None,
-        remembers: bool = True,
         hooks: LinkHooks | None = None,
-        memo_urls: int = MEMO_URLS,
-        max_patterns: int = MAX_PATTERNS,
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
         self._ordering = ordering
-        self._max_depth = max_depth
-        self._max_links = max_links_per_page
-        self._remembers = remembers
+        self._limits = limits
+        self._max_links = rules.max_links_per_page
+        self._remembers = rules.remembers
         self._hooks = hooks or LinkHooks()
         self.dates = DateBudget()
-        self.novelty = Novelty(max_patterns=max_patterns)
+        self.novelty = Novelty(max_patterns=rules.max_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
-        self._memo_urls = memo_urls
+        self._memo_urls = rules.memo_urls
         self.next_seq = 1  # of the next candidate: see `state.ShardState`
 
     def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
         screened = Screened(is_final=self._remembers)
-        if context.depth > self._max_depth:
+        if context.depth > self._limits.max_depth:
             return screened
         memo = self._memo
         for link in links:

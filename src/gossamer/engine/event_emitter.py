@@ -62,12 +62,7 @@ class EventEmitter:
         now: float,
         reason: str,
         *,
-        target: str = "",
-        title: str = "",
-        links: int = 0,
         new_links: int = 0,
-        directives: str = "",
-        usage: str = "",
         **fields: Any,  # noqa: ANN401 - the other fields of Event
     ) -> None:
         if result.retry_after_s > 0:
@@ -95,12 +90,12 @@ class EventEmitter:
                 max(0, round(1000 * (result.finished_at - order.ordered_at))),
                 result.address,
                 order.attempt,
-                target,
-                title,
-                links,
+                result.redirect_to,
+                result.title,
+                result.links_found,
                 new_links,
-                directives,
-                usage,
+                result.directives,
+                result.usage,
                 **fields,
             )
         )
@@ -120,7 +115,6 @@ class EventEmitter:
             now,
             str(result.outcome),
             origin=origin if order.hops else "",
-            target=result.redirect_to,
         )
 
     def page(self, order: Order, url: QueuedUrl, result: Result, new_links: int, now: float) -> None:
@@ -137,11 +131,6 @@ class EventEmitter:
             result,
             now,
             reason,
-            target=result.redirect_to,
-            title=result.title,
-            directives=result.directives,
-            usage=result.usage,
-            links=result.links_found,
             new_links=new_links,
         )
 

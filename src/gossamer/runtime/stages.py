@@ -52,7 +52,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "signature": (
         "parse.fingerprint:text_fingerprint",
         "core.dedup.scheme:signature_of",
-        "engine.near_duplicates:NearDuplicates.note",
+        "engine.near_duplicates:NearDuplicates.check",
     ),
     # The rest of what is read from an answer: content hash, validators, wishes, words.
     "result": ("runtime.worker:Worker._drain", "runtime.worker:read_answer"),

@@ -10,7 +10,7 @@ from xxhash import xxh3_128_digest
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake
+from gossamer.core.intake import Intake, IntakeRules
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import QueueOrder, ordering
@@ -119,10 +119,9 @@ class Scenario:
         intake = Intake(
             Scope(self.reach, excludes=()),
             how,
-            max_depth=self.limits.max_depth,
-            max_links_per_page=1000,
+            self.limits,
+            IntakeRules(remembers=not self.rules.cooldown_s),
             first_pass=FirstPass(self.target_domains) if self.target_domains else None,
-            remembers=not self.rules.cooldown_s,
         )
         emitter = EventEmitter(self.events.append, self.started_at)
         crawl = Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, emitter)
