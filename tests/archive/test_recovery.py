@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,14 @@ def test_a_request_without_its_response_is_part_of_a_torn_order(
     assert len(list(tail.orders())) == 4
 
 
+def _inflated(member: bytes) -> bytes | None:
+    """Return what a gzip member holds, by zlib; None if it is broken."""
+    try:
+        return zlib.decompress(member, wbits=31)
+    except zlib.error:
+        return None
+
+
 def test_a_bit_that_flipped_is_noticed_and_ends_what_is_whole(
     archived: tuple[bytes, list[int]], tmp_path: Path
 ) -> None:
@@ -75,11 +84,10 @@ def test_a_bit_that_flipped_is_noticed_and_ends_what_is_whole(
     for seed in range(60):
         at = random.Random(seed).randrange(ends[0], len(data))
         member = max(offset for offset in offsets if offset <= at)
-        if 3 < at - member < 10:
-            continue  # time, flags and system in a gzip header carry nothing
+        end = next(offset for offset in (*offsets, len(data)) if offset > at)
         flipped = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
-        if at == next(offset for offset in (*offsets, len(data)) if offset > at) - 9:
-            continue  # the last byte before the checksum ends in bits that carry nothing
+        if _inflated(flipped[member:end]) == _inflated(data[member:end]):
+            continue  # some bits carry nothing: time and system in the gzip header, padding behind a block
         path.write_bytes(flipped)
         reader = ArchiveReader(path)
         assert [record.offset for record in reader] == [offset for offset in offsets if offset < member]
