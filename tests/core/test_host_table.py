@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.commands import ReadQueue, SwapOut
+from gossamer.core.frontier_io import ReadQueue, SwapOut
 from gossamer.core.host_table import BEFORE_ALL, HEAD_URLS, LONG_WAIT_S, MIN_HEAD_URLS, HostTable
 from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gossamer.core.commands import Resolve
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Resolve
 from gossamer.core.host_table import HEAD_URLS, HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.order_maker import OrderMaker

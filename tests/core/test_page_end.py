@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.commands import Effects
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Effects
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.page_end import PageEnd

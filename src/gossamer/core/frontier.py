@@ -20,8 +20,8 @@ from heapq import heapify, heappush
 
 from gossamer.core import politeness, robots_state
 from gossamer.core.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
-from gossamer.core.commands import Command, Denied, Effects, KillQueue, SwapIn
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Command, Denied, Effects, KillQueue, SwapIn
 from gossamer.core.frontier_view import FrontierView
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from gossamer.core.commands import Command, ReadQueue, SwapOut
+from gossamer.core.frontier_io import Command, ReadQueue, SwapOut
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering

@@ -7,8 +7,8 @@ from heapq import heappop
 from msgspec.structs import replace
 
 from gossamer.core import robots_state
-from gossamer.core.commands import Denied, Resolve
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Denied, Resolve
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.outstanding import Outstanding, OutstandingOrder

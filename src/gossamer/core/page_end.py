@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer.core.commands import Effects
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Effects
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry

@@ -8,8 +8,8 @@ owner is parked, or the last good copy stays in force.
 from __future__ import annotations
 
 from gossamer.core import robots_state
-from gossamer.core.commands import Effects, LoadHost
 from gossamer.core.counts import Counts
+from gossamer.core.frontier_io import Effects, LoadHost
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer.core import commands
+from gossamer.core import frontier_io
 from gossamer.core.catalog import queued_from
-from gossamer.core.commands import Effects
 from gossamer.core.counts import Counts
 from gossamer.core.frontier import Frontier
+from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.core.url import host_of
@@ -234,19 +234,19 @@ class Crawl:
                 self._run_command(command, now)
         return has_run
 
-    def _run_command(self, command: commands.Command, now: float) -> None:
+    def _run_command(self, command: frontier_io.Command, now: float) -> None:
         match command:
-            case commands.Resolve(host):
+            case frontier_io.Resolve(host):
                 self._resolves.append(host)
-            case commands.ReadQueue(host, after, count):
+            case frontier_io.ReadQueue(host, after, count):
                 self.frontier.read_queue(host, self._ledger.read_queue(host_id(host), after, count), count, now)
-            case commands.LoadHost(host):
+            case frontier_io.LoadHost(host):
                 self._hosts.load(self._hosts.record(host, now), now)
-            case commands.SwapIn(count):
+            case frontier_io.SwapIn(count):
                 self._hosts.swap_in(count, now)
-            case commands.SwapOut(record, until):
+            case frontier_io.SwapOut(record, until):
                 self._hosts.swap_out(record, until)
-            case commands.KillQueue(record):
+            case frontier_io.KillQueue(record):
                 for _ in range(self._removal.kill_queue(command, now)):
                     self._first_pass.fail(record.name, now)
 

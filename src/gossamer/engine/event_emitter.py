@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gossamer.core.commands import Denied
+from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
 from gossamer.events import LOOKUP, Emit, Event, EventName

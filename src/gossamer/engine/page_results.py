@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.core.catalog import change_of, finished_record
-from gossamer.core.commands import Effects
+from gossamer.core.frontier_io import Effects
 from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import NOTHING, Evidence

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from heapq import nlargest
 
 from gossamer.core.catalog import record_of
-from gossamer.core.commands import Denied, KillQueue
 from gossamer.core.frontier import Frontier
+from gossamer.core.frontier_io import Denied, KillQueue
 from gossamer.core.identity import host_id
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.host_directory import HostDirectory

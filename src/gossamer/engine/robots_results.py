@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer.core.catalog import record_of
-from gossamer.core.commands import Effects
 from gossamer.core.domains import registrable_domain
+from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id
 from gossamer.core.intake import LinkContext
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
