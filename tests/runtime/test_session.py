@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer import failpoints
 from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.errors import CorruptFolderError, FolderBusyError
+from gossamer.errors import CorruptFolderError, DiskFullError, FolderBusyError
 from gossamer.events import Event, EventName
 from gossamer.records import UrlState
 from gossamer.runtime.control import Stop
@@ -78,4 +79,21 @@ def test_a_session_that_is_stopped_before_it_runs_leaves_a_complete_folder(tmp_p
     assert (tmp_path / "crawl" / "report.json").is_file()
     again = session(tmp_path / "crawl")
     again.open()
+    assert asyncio.run(again.run(is_guest=True)).finished in ("parked", "exhausted")
+
+
+def test_a_run_that_fails_gives_its_folder_back_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    opened = session(tmp_path / "crawl")
+    opened.open()
+    failpoints.arm("in_commit:full:1")
+    try:
+        with pytest.raises(DiskFullError):
+            asyncio.run(opened.run(is_guest=True))
+    finally:
+        failpoints.arm("")
+    assert not opened.is_open
+    assert CrawlFolder(tmp_path / "crawl").owner() is None
+    again = session(tmp_path / "crawl")
+    again.open()
+    assert [row.url for _, row in again.ledger.urls()] == [SEED]
     assert asyncio.run(again.run(is_guest=True)).finished in ("parked", "exhausted")

@@ -22,6 +22,7 @@ from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.errors import GossamerError
 from gossamer.events import EventName, Promises
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
@@ -175,8 +176,18 @@ class Session:
     async def run(self, *, shows_progress: bool = False, is_guest: bool = False) -> Summary:
         """Crawl to the end; return the summary. The folder is complete on return.
 
-        A guest in another program's event loop leaves signals and the errors of others alone.
+        A guest in another program's event loop leaves signals and the errors of others alone. If the run fails, the
+        folder is as after a kill: released, and the next session recovers it.
         """
+        try:
+            why = await self._run(shows_progress=shows_progress, is_guest=is_guest)
+        except GossamerError:  # the hub has ended: no thread writes any more
+            self._books.ledger.abandon()
+            self._books.folder.release()
+            raise
+        return self._finish(why)
+
+    async def _run(self, *, shows_progress: bool, is_guest: bool) -> str:
         machinery = self._machinery
         machinery.opt_outs.look()
         if not is_guest:
@@ -186,11 +197,10 @@ class Session:
             try:
                 with self._crashes.installed(is_guest=is_guest):
                     async with self._watched(shows_progress):
-                        why = await machinery.hub.run()
+                        return await machinery.hub.run()
             finally:
                 machinery.probe.stop()
                 machinery.probe.note_memory()
-        return self._finish(why)
 
     @asynccontextmanager
     async def _watched(self, shows_progress: bool) -> AsyncIterator[None]:

@@ -374,6 +374,10 @@ class LocalLedger:
                 self.commit()
             self._store.close()
 
+    def abandon(self) -> None:
+        """Close the store without committing: what is pending may not be whole."""
+        self._store.close()
+
     # -- all of it --------------------------------------------------------------------------------
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
