@@ -15,7 +15,7 @@ import pytest
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import FetchRequest, FetchTicket
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S
+from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S
 from gossamer.records import Exchange, Outcome
 
 from .servers import LOOPBACK, Stage, Visit, answer, keeps, run, stage
@@ -98,11 +98,11 @@ def test_a_connection_that_was_idle_for_long_is_closed() -> None:
 
         async with stage(script, clock=clock) as scene:
             await get(scene, "a.test")
-            clock.ahead_s = KEPT_IDLE_S - 5
+            clock.ahead_s = KEEP_ALIVE_S - 5
             await asyncio.sleep(0.1)  # a sweep or two
             await get(scene, "a.test")
             assert scene.connections == 1
-            clock.ahead_s += KEPT_IDLE_S + 1
+            clock.ahead_s += KEEP_ALIVE_S + 1
             await closed.wait()
             await get(scene, "a.test")
             assert scene.connections == 2

@@ -69,7 +69,7 @@ def transfer_of(limits: FetchLimits = LIMITS, wanted_types: frozenset[str] | Non
     transfer = PlainTransfer(limits, AddressPolicy(), lambda: 100.0)
     request = FetchRequest("http://site.test/", ("192.0.2.1",), wanted_types=wanted_types)
     transfer.prepare(request, ["192.0.2.1"], lambda _: None, None)
-    transfer.note_sent(b"")
+    transfer.record_sent(b"")
     return transfer
 
 

@@ -1,10 +1,10 @@
-"""What does a body say once its content coding is off?
+"""Decodes a body's content coding, under limits.
 
-Never allocates more than the limit plus one step: every decoder is asked for a bounded
-number of bytes. The limit is the smallest of `max_bytes` and what an honest coder
-could have made of the input (100:1 past 1 MiB), so a bomb is cut early. At most
-three codings are taken off. What is wrongly labelled (says gzip, is plain) is kept as it is;
-a stream cut short gives its prefix; an unknown coding gives the raw body.
+Never allocates more than the limit plus one step: every decoder returns a bounded number of
+bytes per call. The limit is the smaller of `max_bytes` and a plausible size for the input
+(100:1 past 1 MiB), so a decompression bomb is cut early. At most three codings are decoded.
+A body that is labelled wrongly (gzip, but plain) is returned as it is; a truncated stream
+yields its prefix; an unknown coding yields the raw body.
 
 The usual gzip page costs one call into isal: 13 µs for 26 KB, 4 for a tiny one.
 """
@@ -22,13 +22,13 @@ from isal import igzip_lib, isal_zlib
 _MAX_CODINGS: Final = 3
 _RATIO: Final = 100
 _RATIO_FREE_BYTES: Final = 1024 * 1024
-_ZSTD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # RFC 9659: what an HTTP client must take, and no more
+_ZSTD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # RFC 9659: what an HTTP client must accept, and no more
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _STEP_BYTES: Final = 64 * 1024
 _MAX_MEMBERS: Final = 1000  # gzip members in one body
 
 _IDENTITY: Final = frozenset(("", "identity", "none", "utf-8", "binary", "8bit", "7bit"))
-# isal's stub takes its exception class for an instance.
+# isal's stub declares its exception class as an instance.
 _FAULTS: Final = (cast("type[Exception]", igzip_lib.IsalError), zlib.error)
 _GZIP_WBITS: Final = 31
 _ZLIB_WBITS: Final = 15
@@ -48,7 +48,7 @@ _Decoder: TypeAlias = Callable[[bytes, int], Decoded]
 
 
 def decode(body: bytes, codings: str, max_bytes: int) -> Decoded:
-    """Take the codings named by Content-Encoding off a body, under the limits."""
+    """Decode the codings named by Content-Encoding, under the limits."""
     names = [name for part in codings.lower().split(",") if (name := part.strip()) not in _IDENTITY]
     if not names or not body:
         return Decoded(body[:max_bytes], is_truncated=len(body) > max_bytes)
@@ -98,14 +98,14 @@ def _inflate(body: bytes, limit: int, wbits: int) -> Decoded:
         rest = inflater.unused_data
         if not inflater.eof:
             return Decoded(_joined(parts), is_cut=True)
-        # What follows the stream and is no further member is padding.
+        # Anything after the stream that is not a further member is padding.
         if wbits != _GZIP_WBITS or rest[:2] != b"\x1f\x8b":
             break
     return Decoded(_joined(parts))
 
 
 def _salvaged(parts: list[bytes], rest: bytes, limit: int, wbits: int) -> bytes:
-    """Return what comes before the fault; isal gives nothing of a call that fails, so zlib goes in steps."""
+    """Return what comes before the error; isal returns nothing from a call that fails, so zlib decodes in steps."""
     inflater = zlib.decompressobj(wbits=wbits)
     try:
         for at in range(0, len(rest), 1024):
@@ -186,7 +186,7 @@ def _within(content: bytes, limit: int) -> Decoded:
 
 
 def _broken(body: bytes, prefix: bytes) -> Decoded:
-    """A fault in the stream: keep what came before it; where nothing did, the body is undecodable."""
+    """An error in the stream: return what came before it; if nothing did, the body cannot be decoded."""
     return Decoded(prefix, is_cut=True) if prefix else Decoded(body, is_decoded=False)
 
 

@@ -1,8 +1,8 @@
-"""How are requests carried out by libcurl: all at once on one CurlMulti, from one event loop?
+"""Requests by libcurl: all concurrently on one CurlMulti, from one event loop.
 
-libcurl speaks TLS and HTTP/2; plain HTTP/1 is `plain_engine`'s.
+libcurl is used for TLS and HTTP/2; `plain_engine` for plain HTTP/1.
 
-CPU a request, all of this package included, under uvloop: 36-40 µs on a kept TLS connection, 670-720 on
+CPU per request, including all of this package, under uvloop: 36-40 µs on a keep-alive TLS connection, 670-720 on
 a new one with a full handshake.
 """
 
@@ -29,7 +29,7 @@ _BUILT_IN_CA_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # Debian's, in 
 
 
 def ca_file() -> str:
-    """Return the certificates to trust: empty for the path built into libcurl, certifi's where that is missing."""
+    """Return the certificates to trust: empty for the path built into libcurl, certifi's if that is missing."""
     if os.path.exists(_BUILT_IN_CA_FILE):
         return ""
     import certifi  # 5 ms, for who needs it
@@ -38,7 +38,7 @@ def ca_file() -> str:
 
 
 class CurlEngine:
-    """Carries out transfers by libcurl; each ends in one call of `on_end`, from the loop."""
+    """Runs transfers with libcurl; each ends in one call of `on_end`, from the loop."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class CurlEngine:
         return self._idle.pop() if self._idle else self._new_transfer(self._poller.forget)
 
     def begin(self, transfer: CurlTransfer) -> None:
-        """Make a request that is prepared."""
+        """Start a prepared transfer."""
         if self._lengthless or transfer.is_length_ignored:
             transfer.ignore_length(transfer.origin in self._lengthless)
         self._active[transfer.curl] = transfer
@@ -70,16 +70,16 @@ class CurlEngine:
         self._poller.kick()
 
     def drop(self, transfer: CurlTransfer) -> None:
-        """Give a request up and close its connection; `on_end` is not called. Not from within libcurl."""
+        """Abandon a request and close its connection; `on_end` is not called. Not from within libcurl."""
         del self._active[transfer.curl]
         self._multi.remove_handle(transfer.curl)
 
     def put_back(self, transfer: CurlTransfer) -> None:
-        """Take a transfer that is done with."""
+        """Return a finished transfer for reuse."""
         self._idle.append(transfer)
 
     def close(self) -> None:
-        """Close all connections; what was under way must have been dropped."""
+        """Close all connections; transfers in progress must have been dropped."""
         self._poller.close()
         self._multi.close()
         for transfer in self._idle:
@@ -90,18 +90,18 @@ class CurlEngine:
         while self._poller.running < len(self._active):
             queued, whole, failed = self._multi.info_read()
             for curl in whole:
-                self._settle(self._active[curl], 0, "")
+                self._finish(self._active[curl], 0, "")
             for curl, code, message in failed:
-                self._settle(self._active[curl], code, message)
+                self._finish(self._active[curl], code, message)
             if not queued:
                 return
 
-    def _settle(self, transfer: CurlTransfer, code: int, message: str) -> None:
-        """Libcurl is through with a transfer."""
+    def _finish(self, transfer: CurlTransfer, code: int, message: str) -> None:
+        """Libcurl has finished a transfer."""
         self.drop(transfer)
-        outcome, error = settled(transfer, code, message)
+        outcome, error = outcome_of(transfer, code, message)
         if code == pycurl.E_FTP_WEIRD_SERVER_REPLY and _LENGTH_REFUSED in message:
-            # Browsers read on to the end of the connection. So do we, when the core lets us ask again.
+            # Browsers read to the end of the connection. So do we, at the next request.
             if len(self._lengthless) >= _MAX_LENGTHLESS:
                 self._lengthless.clear()
             outcome = Outcome.PROTOCOL_ERROR if transfer.origin in self._lengthless else Outcome.DISCONNECTED
@@ -109,7 +109,7 @@ class CurlEngine:
         self._on_end(transfer, outcome, error)
 
 
-def settled(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome, str]:
+def outcome_of(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome, str]:
     """Return the outcome and one line about it, for a transfer that libcurl ended with this code."""
     if transfer.verdict is None:
         transfer.judge_caps()
@@ -117,7 +117,7 @@ def settled(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome, s
         if code and not transfer.cut:
             outcome = curl_outcome(code, is_sent=transfer.requests_sent > 0, message=message)
             return outcome, message or f"libcurl error {code}"
-        # RFC 9112 6.3: one value, however often and however odd, is no contradiction; two are.
+        # RFC 9112 6.3: one value, however often repeated and however odd, is no contradiction; two are.
         if transfer.is_length_ignored and len(transfer.final_head().distinct("content-length")) > 1:
             return Outcome.PROTOCOL_ERROR, "Content-Length contradicts itself"
     return judged(transfer)

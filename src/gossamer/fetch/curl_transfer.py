@@ -1,13 +1,13 @@
-"""How does libcurl carry out a request?
+"""One request by libcurl.
 
-A curl handle with the state of the request it serves; handles are used again and again, so options
+A curl handle with the state of the request it serves; handles are reused, so options
 that never change are set once.
 
 Invariants
-- libcurl would repeat a request by itself where a kept connection turns out to be dead; PREREQFUNCTION refuses that.
-- CONNECT_TO names the one address to go to. What a connection leads to is judged once more before a byte is written.
-- header lines are kept as they come, without a call of ours each (0.6 µs), and judged when the head is whole or
-  the transfer ends. libcurl itself stops at 300 KiB of heads, 100 KiB a line and 5000 headers, trailers included.
+- libcurl would repeat a request by itself if a keep-alive connection is dead; PREREQFUNCTION refuses that.
+- CONNECT_TO sets the one address to connect to. The peer's address is checked again before a byte is written.
+- header lines are collected without a Python call for each (0.6 µs), and checked when the head is complete or
+  the transfer ends. libcurl itself stops at 300 KiB of heads, 100 KiB per line and 5000 headers, with trailers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail, request_head
 from gossamer.fetch.libcurl import Curl, pycurl
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S, Clock, FetchRequest, OnDone, OnSent, Transfer
+from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent, Transfer
 from gossamer.records import Outcome
 
-_ABORT: Final = 0  # bytes taken: fewer than given stops the transfer
+_ABORT: Final = 0  # bytes accepted: fewer than received stops the transfer
 _RECEIVE_BYTES: Final = 128 * 1024
-# What browsers offer, less the hybrid with ML-KEM: its key share is made for every connection and takes a fifth
-# of its CPU. It keeps from those who record what is sent today what they might read in decades: public pages.
+# What browsers offer, without the hybrid with ML-KEM: its key share is made for every connection and takes a fifth
+# of its CPU. It protects recorded traffic from being decrypted in decades: here, public pages.
 _GROUPS: Final = "X25519:P-256:P-384:P-521"
 _IGNORE_CONTENT_LENGTH: Final = 136
 _DISALLOW_USERNAME_IN_URL: Final = 278  # curl.h; pycurl has no name for it
@@ -87,31 +87,31 @@ class CurlTransfer(Transfer):
         return origin_of(self.request.url)
 
     def ignore_length(self, is_ignored: bool) -> None:
-        """Read to the end of the connection, whatever Content-Length says."""
+        """Read to the end of the connection and ignore Content-Length."""
         if is_ignored != self.is_length_ignored:
             self.is_length_ignored = is_ignored
             self.curl.setopt(_IGNORE_CONTENT_LENGTH, int(is_ignored))
 
     def next_attempt(self) -> None:
-        """Forget the attempt before and aim at the next address."""
+        """Reset the previous attempt and select the next address."""
         super().next_attempt()
         self._socket = -1
         address = self.address
         # No name to match and no port: "connect to this address whatever the URL says". libcurl then
-        # never resolves, keeps the name for Host and SNI, and reuses only connections to this very address.
+        # never resolves, uses the name for Host and SNI, and reuses only connections to this address.
         connect_to = f"::[{address}]:" if ":" in address else f"::{address}:"
         if connect_to != self._connect_to:
             self._connect_to = connect_to
             self.curl.setopt(pycurl.CONNECT_TO, [connect_to])
 
     def first_byte_at(self, latest: float) -> float:
-        """Return when the answer began, on our time line: libcurl counts from its own start."""
+        """Return when the answer began, by our clock: libcurl counts from its own start."""
         getinfo = self.curl.getinfo
         waited_s: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
         return min(latest, self.sent_at + max(0.0, waited_s))
 
     def _is_connected(self) -> bool:
-        """Return whether TCP is through (libcurl's CONNECT_TIME stays 0 until TLS is, too)."""
+        """Return whether TCP is connected (libcurl's CONNECT_TIME stays 0 until TLS is done, too)."""
         try:
             with socket.socket(fileno=os.dup(self._socket)) as probe:
                 probe.getpeername()
@@ -120,7 +120,7 @@ class CurlTransfer(Transfer):
         return True
 
     def _on_request(self, address: str, _local: str, _port: int, _local_port: int) -> int:
-        """libcurl is about to write the request: connection and TLS stand."""
+        """libcurl is about to write the request: connection and TLS are established."""
         refusal = self._policy.refusal(address)
         if refusal is not None:
             self.stop(Outcome.BLOCKED_ADDRESS, refusal)
@@ -129,16 +129,16 @@ class CurlTransfer(Transfer):
             self.stop(Outcome.DISCONNECTED, DEAD_CONNECTION)
             return int(pycurl.PREREQFUNC_ABORT)
         self.address = address
-        self.note_sent(request_head(self.request.url, self._head_tail, self.request.headers))
+        self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers))
         return int(pycurl.PREREQFUNC_OK)
 
     def _on_body(self, chunk: bytes) -> int | None:
-        return None if self.take(chunk) else _ABORT
+        return None if self.add_chunk(chunk) else _ABORT
 
     def _on_socket(self, fd: int, _purpose: int) -> int:
-        """libcurl has a new socket, and is about to connect it to the address it was aimed at."""
-        # A socket of our own making (OPENSOCKETFUNCTION) would tell its address too, but pycurl
-        # duplicates it: 10 µs and four system calls a connection.
+        """libcurl has a new socket, and is about to connect it to the selected address."""
+        # A socket made by us (OPENSOCKETFUNCTION) would show its address too, but pycurl
+        # duplicates it: 10 µs and four system calls per connection.
         refusal = self._policy.refusal(self.address)
         if refusal is not None:
             self.stop(Outcome.BLOCKED_ADDRESS, refusal)
@@ -149,7 +149,7 @@ class CurlTransfer(Transfer):
 
 
 def _new_curl(identity: Identity, limits: FetchLimits, ca_file: str) -> Curl:
-    """Make a handle with everything that holds for all requests."""
+    """Make a handle with the options that are the same for all requests."""
     curl = pycurl.Curl()
     for option, value in (
         (pycurl.NOSIGNAL, 1),
@@ -161,12 +161,12 @@ def _new_curl(identity: Identity, limits: FetchLimits, ca_file: str) -> Curl:
         (_DISALLOW_USERNAME_IN_URL, 1),
         (pycurl.PATH_AS_IS, 1),
         (pycurl.HTTP09_ALLOWED, 0),
-        (pycurl.HTTP_CONTENT_DECODING, 0),  # the archive keeps what was sent
+        (pycurl.HTTP_CONTENT_DECODING, 0),  # the archive stores what was sent
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
         (pycurl.BUFFERSIZE, _RECEIVE_BYTES),
-        (pycurl.MAXAGE_CONN, KEPT_IDLE_S),
+        (pycurl.MAXAGE_CONN, KEEP_ALIVE_S),
         (pycurl.SSL_EC_CURVES, _GROUPS),
-        # Backstops, should the event loop be late: the sweep of Fetcher is stricter.
+        # Only in case the event loop is late: the sweep of Fetcher is stricter.
         (pycurl.CONNECTTIMEOUT_MS, int(2000 * limits.connect_timeout_s) + 1000),
         (pycurl.USERAGENT, " ".join(identity.user_agent.split())),
     ):

@@ -1,16 +1,16 @@
 """Which IP addresses does a host name have?
 
 Answers come, in this order, from the name itself (IP literals, localhost), from the cache, from
-/etc/hosts (not with a server of one's own choice) and from the DNS by c-ares. Look-ups of a
-name that is being looked up share its query. A look-up always ends: two tries within the deadline.
+/etc/hosts (unless `--dns` names a server) and from the DNS by c-ares. Concurrent look-ups of a
+name share one query. A look-up always ends: two tries within the deadline.
 
-IPv4 first, and IPv6 only where there is no IPv4 address: nearly every
-host has one, so one query a host is enough, and a machine with a broken IPv6
-route meets no black hole. At most four addresses are kept.
+IPv4 first, and IPv6 only if there is no IPv4 address: nearly every host has
+one, so one query per host is enough, and a machine with a broken IPv6
+route does not run into it. At most four addresses are used.
 
-Times to live are held within [30 s, 1 h]; "no such name" is kept for 5 minutes
-(c-ares does not hand over the SOA of a negative answer), a failure for 5 s. The cache holds
-`cache_size` names, the least recently used leave first. `clock` is injected.
+Times to live are clamped to [30 s, 1 h]; "no such name" is cached for 5 minutes
+(c-ares does not return the SOA of a negative answer), a failure for 5 s. The cache contains
+`cache_size` names; the least recently used are evicted. `clock` is injected.
 
 A look-up from the cache costs about 0.5 µs, one from the DNS about 31 µs, awaited in a task 36.
 """
@@ -37,9 +37,9 @@ LONGEST_TTL_S: Final = 3600.0
 NOT_FOUND_TTL_S: Final = 300.0
 FAILED_TTL_S: Final = 5.0
 _FOREVER: Final = 1e18
-_TICK_S: Final = 0.1  # how often c-ares may look at its own deadlines while it waits
+_TICK_S: Final = 0.1  # how often c-ares checks its deadlines while it waits
 _FLUSH_EVERY: Final = 500
-_NOBODY: Final = "127.0.0.1:9"  # the discard port; never asked
+_UNUSED_SERVER: Final = "127.0.0.1:9"  # the discard port; never queried
 _HOSTS_FILE: Final = Path("/etc/hosts")
 _LOOPBACK: Final = ("127.0.0.1", "::1")
 _NO_SUCH_NAME: Final = frozenset((pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME))
@@ -77,12 +77,12 @@ class Resolver:
         self._cache_size = cache_size
         self._hosts_file = hosts_file
         self._cache: OrderedDict[str, Resolution] = OrderedDict()
-        self._pending: dict[str, list[OnResolved]] = {}  # name being looked up -> who wants to know
+        self._pending: dict[str, list[OnResolved]] = {}  # name being looked up -> callbacks
         self._hosts: dict[str, tuple[str, ...]] = {}
         self._readers: set[int] = set()
         self._writers: set[int] = set()
         self._ticking: asyncio.TimerHandle | None = None
-        self.queries = 0  # asked of the DNS so far
+        self.queries = 0  # sent to the DNS so far
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -113,13 +113,13 @@ class Resolver:
         for fd in self._writers:
             self._loop.remove_writer(fd)
         self._channel.close()
-        await asyncio.sleep(0)  # those who wait learn of their DNS_FAILED
+        await asyncio.sleep(0)  # waiting callers receive DNS_FAILED
 
     def cached(self, host: str) -> Resolution | None:
-        """Return what is known of a host without asking anybody, or None."""
+        """Return what is known about a host without a query, or None."""
         known = self._cache.get(host)
         if known is None:
-            return self._known(host)
+            return self._without_query(host)
         if known.expires_at <= self._clock():
             del self._cache[host]
             return None
@@ -127,7 +127,7 @@ class Resolver:
         return known
 
     async def resolve(self, host: str) -> Resolution:
-        """Return the addresses of a host. Never raises for what the DNS does."""
+        """Return the addresses of a host. Never raises because of the DNS."""
         resolution = self.cached(host)
         if resolution is not None:
             return resolution
@@ -136,7 +136,7 @@ class Resolver:
         return await done
 
     def resolve_soon(self, host: str, on_done: OnResolved) -> None:
-        """Look a host up. `on_done` is called once, later, from the loop, whatever the DNS does."""
+        """Look a host up. `on_done` is called exactly once, later, from the loop."""
         waiting = self._pending.get(host)
         if waiting is not None:
             waiting.append(on_done)
@@ -146,25 +146,25 @@ class Resolver:
             self._loop.call_soon(on_done, resolution)
             return
         self._pending[host] = [on_done]
-        self._ask(host, pycares.QUERY_TYPE_A)
+        self._query(host, pycares.QUERY_TYPE_A)
 
-    def _known(self, host: str) -> Resolution | None:
+    def _without_query(self, host: str) -> Resolution | None:
         name = host.rstrip(".").lower()
         literal = literal_address(name)
         if literal is not None:
-            return self._keep(host, Resolution((literal,), _FOREVER))
+            return self._cache_result(host, Resolution((literal,), _FOREVER))
         if name == "localhost" or name.endswith(".localhost"):
-            return self._keep(host, Resolution(_LOOPBACK, _FOREVER))
+            return self._cache_result(host, Resolution(_LOOPBACK, _FOREVER))
         addresses = self._hosts.get(name)
-        return None if addresses is None else self._keep(host, Resolution(addresses, _FOREVER))
+        return None if addresses is None else self._cache_result(host, Resolution(addresses, _FOREVER))
 
-    def _keep(self, host: str, resolution: Resolution) -> Resolution:
+    def _cache_result(self, host: str, resolution: Resolution) -> Resolution:
         self._cache[host] = resolution
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
         return resolution
 
-    def _ask(self, host: str, kind: int) -> None:
+    def _query(self, host: str, kind: int) -> None:
         def on_answer(result: pycares.DNSResult | None, status: int | None) -> None:
             self._on_answer(host, kind, result, status)
 
@@ -174,17 +174,17 @@ class Resolver:
         try:
             self._channel.query(host, kind, callback=on_answer)
         except (pycares.AresError, UnicodeError, ValueError) as error:
-            if host in self._pending:  # of some bad names c-ares has told the callback as well
+            if host in self._pending:  # for some bad names c-ares has called the callback as well
                 self._fail(host, Outcome.DNS_NOT_FOUND, f"{host[:100]}: {error}")
         if self._ticking is None:
             self._ticking = self._loop.call_later(_TICK_S, self._tick)
 
     def _flush(self) -> None:
-        """Empty c-ares's own cache: it has no bound, takes 1.2 KB a name and cannot be turned off from Python.
+        """Empty c-ares's own cache: it is unbounded, takes 1.2 KB per name and cannot be turned off from Python.
 
         c-ares does so whenever its list of servers changes.
         """
-        self._channel.servers = [*self._servers, _NOBODY]
+        self._channel.servers = [*self._servers, _UNUSED_SERVER]
         self._channel.servers = self._servers
 
     def _on_answer(self, host: str, kind: int, result: pycares.DNSResult | None, status: int | None) -> None:
@@ -197,7 +197,7 @@ class Resolver:
             self._finish(host, Resolution(addresses, expires_at))
         elif status is None or status == pycares.errno.ARES_ENODATA:
             if kind == pycares.QUERY_TYPE_A:
-                self._loop.call_soon(self._ask, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
+                self._loop.call_soon(self._query, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
             else:
                 self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
         else:
@@ -209,13 +209,13 @@ class Resolver:
         self._finish(host, Resolution((), self._clock() + ttl, outcome, error))
 
     def _finish(self, host: str, resolution: Resolution) -> None:
-        self._keep(host, resolution)
-        # Not from within c-ares, nor from within `resolve_soon` where a name is refused at once.
+        self._cache_result(host, resolution)
+        # Not from within c-ares, nor from within `resolve_soon` if a name is refused at once.
         for on_done in self._pending.pop(host):
             self._loop.call_soon(on_done, resolution)
 
     def _on_socket(self, fd: int, readable: bool, writable: bool) -> None:
-        """c-ares says what it waits for on a socket; neither means that it is about to be closed."""
+        """c-ares reports what it waits for on a socket; neither means that it is about to be closed."""
         if readable and fd not in self._readers:
             self._readers.add(fd)
             self._loop.add_reader(fd, self._on_ready, fd, pycares.ARES_SOCKET_BAD)
@@ -251,7 +251,7 @@ def _addresses(records: list[pycares.DNSRecord]) -> Iterator[str]:
 
 
 def literal_address(host: str) -> str | None:
-    """Return the address that a host spells out ("127.0.0.1", "[::1]"), or None where it is a name."""
+    """Return the address if a host is an IP literal ("127.0.0.1", "[::1]"), or None if it is a name."""
     # Cheap test first: no name ends in a digit (WHATWG: such a host is an IPv4 address) or a bracket.
     if not host or not (host[-1].isdigit() or host[-1] == "]" or ":" in host):
         return None
@@ -262,7 +262,7 @@ def literal_address(host: str) -> str | None:
 
 
 def read_hosts(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read a hosts file: name to addresses, IPv4 first. A missing file is an empty one."""
+    """Read a hosts file: name to addresses, IPv4 first. A missing file counts as empty."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

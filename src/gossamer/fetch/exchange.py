@@ -1,7 +1,7 @@
-"""What came of a transfer that has ended?
+"""The result of a transfer that has ended.
 
-`judged` turns an answer, or a verdict of ours, into an outcome; `exchange_of` makes the record of
-it, with the body decoded under the same limit. A body that is not whole says why.
+`judged` turns an answer, or our verdict, into an outcome; `exchange_of` makes the record, with the
+body decoded under the same limit. For an incomplete body the record has the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gossamer.fetch.outcome import status_outcome
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Exchange, Outcome, Truncation
 
-# A fault of the protocol in the middle of a body ends it like a disconnect.
+# A protocol error in the middle of a body ends it like a disconnect.
 _CUT_BY: Final[Mapping[Outcome, Truncation]] = {
     Outcome.TIMEOUT: Truncation.TIME,
     Outcome.DISCONNECTED: Truncation.DISCONNECT,
@@ -70,11 +70,11 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
         exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         codings = head.values("content-encoding")
         if codings:
-            _take_codings_off(exchange, codings, transfer.limit)
+            _decode_content(exchange, codings, transfer.limit)
     return exchange
 
 
-def _take_codings_off(exchange: Exchange, codings: str, limit: int) -> None:
+def _decode_content(exchange: Exchange, codings: str, limit: int) -> None:
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content
     exchange.is_decoded = decoded.is_decoded

@@ -1,9 +1,9 @@
 """Where does the body of an HTTP/1 answer end, and may its connection be used again?
 
-RFC 9112 6.3, as far as it is about answers to GET: nothing for some statuses, chunks where
-Transfer-Encoding says so, else Content-Length, else all up to the end of the connection. A Content-Length
-that is no number says nothing; two different ones are a contradiction, and an answer nobody can read. So
-are two different Locations, to browsers and to libcurl: one of them may have been slipped in.
+RFC 9112 6.3, for answers to GET: no body for some statuses, chunks if there is a Transfer-Encoding,
+else Content-Length, else everything up to the end of the connection. A Content-Length that is not a
+number is ignored; two different ones are a contradiction, and the answer is refused. So are two
+different Locations, as by browsers and libcurl: one of them may have been injected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TO_THE_END: Final = -1
 IN_CHUNKS: Final = -2
 _LOOKED_AT: Final = frozenset(("content-length", "transfer-encoding", "connection", "location"))
 _WITHOUT_BODY: Final = frozenset((101, 204, 304))
-_MAX_DIGITS: Final = 18  # more bytes than anybody sends; such a body ends with its connection
+_MAX_DIGITS: Final = 18  # more than any real body; such a body ends with its connection
 
 
 class Framing(NamedTuple):
@@ -28,7 +28,7 @@ class Framing(NamedTuple):
 
 
 def framing_of(head: Head) -> Framing:
-    """Return how the body behind a head is framed."""
+    """Return how the body after a head is framed."""
     is_closed, keeps_alive = False, head.http_version != "1.0"
     lengths: list[str] = []
     has_codings = False

@@ -1,13 +1,13 @@
 """May we connect to this IP address?
 
 Everything that is not a public unicast address is refused, unless the operator
-opened its network or a seed named the very address. Forms of IPv6 that carry an IPv4
-address (mapped, compatible, 6to4, NAT64, Teredo, ISATAP) are judged by what they carry as well,
-so that no spelling of a private address gets through. Opening an address opens it
+allowed its network or a seed named exactly this address. Forms of IPv6 that contain an IPv4
+address (mapped, compatible, 6to4, NAT64, Teredo, ISATAP) are checked by that address as well,
+so that no spelling of a private address gets through. Allowing an address allows it
 in its plain form only.
 
-Pure. The first look at an address costs 6 µs (IPv6 10), a repeat 0.07; the cache
-holds at most `_CACHE_LIMIT` addresses.
+Pure. The first check of an address costs 6 µs (IPv6 10), a repeated one 0.07; the cache
+contains at most `_CACHE_LIMIT` addresses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 _CACHE_LIMIT: Final = 50_000
 
-# IANA special-purpose registries (RFC 6890 and its updates), the ranges no public web server stands in.
+# IANA special-purpose registries (RFC 6890 and its updates), the ranges that contain no public web server.
 # The first match names the reason, so narrower ranges come first.
 _RANGES_V4: Final = tuple(
     (IPv4Network(network), name)
@@ -83,7 +83,7 @@ _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 class AddressPolicy:
     """Which addresses a crawl may connect to.
 
-    `allowed_networks` are CIDR ranges the operator opened (`--allow-network`);
+    `allowed_networks` are CIDR ranges that the operator allowed (`--allow-network`);
     `allowed_addresses` are single addresses that a seed named.
     """
 
@@ -103,7 +103,7 @@ class AddressPolicy:
         return tuple(sorted(map(str, self._opened)))
 
     def refusal(self, address: str) -> str | None:
-        """Return why this address may not be connected to, naming its range, or None where it may."""
+        """Return why this address is refused, naming its range, or None if it is allowed."""
         try:
             return self._verdicts[address]
         except KeyError:
@@ -138,8 +138,8 @@ def _range_refusal(address: Address) -> str | None:
 
 
 def _carried_refusal(address: IPv6Address) -> str | None:
-    """Judge an IPv6 address by the IPv4 addresses inside it."""
-    # Nobody publishes these two forms in the DNS for good reason; the kernel would connect by IPv4.
+    """Check an IPv6 address by the IPv4 addresses inside it."""
+    # There is no good reason to publish these two forms in the DNS; the kernel would connect by IPv4.
     for network, name in ((_MAPPED, "IPv4-mapped"), (_TRANSLATED, "IPv4-translated"), (_COMPATIBLE, "IPv4-compatible")):
         if address in network:
             return f"{address} is in {network} ({name})"

@@ -1,11 +1,11 @@
-"""What does a response head say?
+"""Parses response heads.
 
-Lines come as libcurl hands them over: interim (1xx) heads, the final head and, after the
+Lines come as libcurl passes them: interim (1xx) heads, the final head and, after the
 body, trailers. Only the final head counts: the first one whose status is not 1xx.
-Trailers and anything else behind its blank line are ignored. A header whose
-value holds NUL, CR or LF never reaches the parsed list (it stays in the raw bytes).
+Trailers and anything else after its blank line are ignored. A header whose
+value contains NUL, CR or LF is not in the parsed list (it stays in the raw bytes).
 
-A head of ten lines costs 1.6 µs where its lines were met before (`_LINES`), else 5.5.
+A head of ten lines costs 1.6 µs if its lines are cached (`_LINES`), else 5.5.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Head(NamedTuple):
     http_version: str
     raw: bytes
     headers: list[Header]
-    is_whole: bool  # its blank line was seen
+    is_whole: bool  # its blank line was received
 
     def value(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
@@ -51,7 +51,7 @@ class Head(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """Which cap the header lines of an answer are over."""
+    """Which cap the header lines of an answer exceed."""
 
     reason: str
     is_interim: bool = False  # too many answers before the final one, not too large a head
@@ -81,14 +81,14 @@ def head_of(lines: list[bytes]) -> Head:
 
 
 def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:
-    """Return which cap the header lines of an answer are over, trailers included, or None."""
+    """Return which cap the header lines of an answer exceed, including trailers, or None."""
     interims = len([line for line in lines if line[:5] == b"HTTP/" and b" 1" in line[:12]])
     if interims > limits.max_interim_answers:
         return Excess(f"more than {limits.max_interim_answers} interim answers", is_interim=True)
     sizes = [len(line) for line in lines]
     if max(sizes, default=0) > limits.max_header_line_bytes:
         return Excess(f"a header line of more than {limits.max_header_line_bytes} bytes")
-    if len(lines) > limits.max_headers + 2 * (1 + interims):  # two lines of a head are no headers
+    if len(lines) > limits.max_headers + 2 * (1 + interims):  # two lines of a head are not headers
         return Excess(f"more than {limits.max_headers} headers")
     if sum(sizes) > limits.max_header_bytes:
         return Excess(f"more than {limits.max_header_bytes} bytes of headers")
@@ -96,7 +96,7 @@ def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:
 
 
 def _final_span(lines: list[bytes]) -> tuple[int, int]:
-    """Return where the final head starts and ends (past its blank line, or where the lines end)."""
+    """Return where the final head starts and ends (after its blank line, or at the end of the lines)."""
     if lines.count(b"\r\n") == 1 and lines[-1] == b"\r\n" and b"\n" not in lines:
         return 0, len(lines)
     start = 0
@@ -113,7 +113,7 @@ def _blank_after(lines: list[bytes], start: int) -> int:
 
 
 def _status_line(line: bytes) -> tuple[str, int]:
-    """Split "HTTP/1.1 200 OK". What is not a number of three digits is 0 (libcurl takes "2000" for 200)."""
+    """Split "HTTP/1.1 200 OK". What is not a number of three digits is 0 (libcurl reads "2000" as 200)."""
     known = _STATUS_LINES.get(line)
     if known is None:
         protocol, code, *_ = (*line.split(maxsplit=2), b"", b"")
@@ -138,7 +138,7 @@ def _parsed(line: bytes) -> Header | None:
     name, colon, value = line.decode("latin-1").partition(":")
     value = value.strip(" \t\r\n")
     name = name.lower()
-    # RFC 9112 5.1 allows no space before the colon: "Content-Length : 0" is not a Content-Length, to libcurl neither.
+    # RFC 9112 5.1 allows no space before the colon: "Content-Length : 0" is no Content-Length, for libcurl neither.
     if not colon or not name.strip() or any(char in name or char in value for char in "\0\r\n"):
         return None
     return name, value

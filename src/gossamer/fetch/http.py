@@ -1,13 +1,13 @@
-"""How is a page got over HTTP, under limits that hold?
+"""Makes HTTP requests under strict limits.
 
-`Fetcher` runs any number of requests at once, from one event loop, in callback style (no
-task a request): over plain HTTP by itself (`plain_engine`), over TLS by libcurl (`curl_engine`). Each ends in
-exactly one `Exchange`, whatever the server does; nothing is raised for what the web does. A request is tried on
-its addresses in order until one connects; once written it is not sent to another
+`Fetcher` runs any number of requests concurrently, from one event loop, with callbacks (no
+task per request): plain HTTP by `plain_engine`, TLS by libcurl (`curl_engine`). Each ends in
+exactly one `Exchange`, whatever the server does; server behaviour never raises. The addresses
+of a request are tried in order until one connects; once written, it is not sent to another
 address. Redirects are not followed.
 
-Time limits are kept by one sweep over all transfers a few times a second (0.15 µs
-a transfer), not by a timer each.
+Time limits are enforced by one sweep over all transfers a few times per second (0.15 µs
+per transfer), not by a timer for each.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_
 
 
 class FetchTicket:
-    """A request under way, to be cancelled with."""
+    """A request in progress; can cancel it."""
 
     __slots__ = ("fetcher", "refused", "transfer")
 
     def __init__(self, fetcher: Fetcher) -> None:
         self.fetcher = fetcher
         self.transfer: Transfer | None = None
-        self.refused: asyncio.Handle | None = None  # the call of on_done, where nothing was sent at all
+        self.refused: asyncio.Handle | None = None  # the call of on_done, if nothing was sent
 
     def cancel(self) -> None:
         """Stop the request and close its connection; its `on_done` is not called. No effect once it is done."""
@@ -57,7 +57,7 @@ class FetchTicket:
 class Fetcher:
     """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`.
 
-    On leaving, every request still under way ends at once: its `on_done` gets an
+    On exit, every request in progress ends at once: its `on_done` gets an
     Exchange with the outcome WORKER_LOST, and its connection is closed. So does one
     that is started after that.
     """
@@ -79,7 +79,7 @@ class Fetcher:
         self._kept_connections = kept_connections
         self._ca_file = ca_file
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
-        self._active: dict[Transfer, Engine[Any]] = {}  # with who carries it out
+        self._active: dict[Transfer, Engine[Any]] = {}  # and the engine that runs each
         self._cancelled: list[FetchTicket] = []
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_open = False
@@ -117,13 +117,13 @@ class Fetcher:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way."""
+        """How many requests are in progress."""
         return len(self._active)
 
     def start(self, request: FetchRequest, on_done: OnDone, on_sent: OnSent | None = None) -> FetchTicket:
-        """Begin a request. `on_done` is called once, later, from the loop.
+        """Start a request. `on_done` is called once, later, from the loop.
 
-        `on_sent` is called with the time when the request is about to be written: it may cancel, but not start.
+        `on_sent` is called with the time when the request is about to be written: it may cancel, but not start one.
         """
         ticket = FetchTicket(self)
         refusal = self._policy.refusal
@@ -170,7 +170,7 @@ class Fetcher:
                 self._deliver(transfer, engine, Outcome.WORKER_LOST, "cancelled")
 
     def _refused(self, request: FetchRequest) -> Exchange:
-        """Make the record of a request that is not even tried."""
+        """Make the record of a request that is refused without an attempt."""
         exchange = Exchange(url=request.url, outcome=Outcome.DNS_FAILED, finished_at=self._clock())
         exchange.error = "no address to connect to"
         if not self._is_open:
@@ -194,7 +194,7 @@ class Fetcher:
         )
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:
-        """An engine is through with a transfer."""
+        """An engine has finished a transfer."""
         if outcome in _TRIES_NEXT_ADDRESS and transfer.attempts_left and transfer.on_done is not None:
             transfer.next_attempt()
             self._active[transfer].begin(transfer)
@@ -213,9 +213,9 @@ class Fetcher:
                 self._loop.call_exception_handler({"message": f"on_done of {exchange.url}", "exception": fault})
 
     def _sweep(self) -> None:
-        """End the transfers that are beyond a time limit."""
+        """End the transfers that exceed a time limit."""
         if self._loop.time() - self._sweep_at > self._sweep_s:
-            # The loop was held up: what has arrived in the meantime is read first.
+            # The loop was blocked: what has arrived since is read first.
             self._plan_sweep()
             return
         now = self._clock()

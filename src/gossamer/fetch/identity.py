@@ -1,8 +1,8 @@
-"""Who is asking, and what does the request look like on the wire?
+"""The crawler's identity, and the request head on the wire.
 
-The request head is composed here in the order libcurl writes it, because asking
-libcurl for it (DEBUGFUNCTION) costs a callback a network event; a test holds
-the two together byte for byte.
+The request head is composed here in the order in which libcurl writes it, because getting
+it from libcurl (DEBUGFUNCTION) costs a callback per network event; a test compares the
+two byte for byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ACCEPT_ENCODING: Final = "Accept-Encoding: gzip, deflate, br, zstd"
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """Who is crawling. A `contact` that is a mail address also goes into `From`."""
+    """Who is crawling. A `contact` that is a mail address is also sent in `From`."""
 
     user_agent: str
     contact: str = ""
@@ -28,7 +28,7 @@ class Identity(Struct, frozen=True, gc=False):
 
 
 def head_tail(identity: Identity) -> bytes:
-    """Return the part of the request head that is the same for all requests: all behind the Host line."""
+    """Return the part of the request head that is the same for all requests: everything after the Host line."""
     lines = (f"User-Agent: {_one_line(identity.user_agent)}", *identity.headers())
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1", "replace")
 

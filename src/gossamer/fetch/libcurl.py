@@ -1,4 +1,4 @@
-"""Where does libcurl come from?
+"""Imports libcurl.
 
 pycurl's stub hides its names behind a star import that mypy finds empty. So this is
 the one place that imports it, and gives it a type that says how little is known.

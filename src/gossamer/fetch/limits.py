@@ -1,6 +1,6 @@
-"""How long and how large may an answer be, and how many files may be open?
+"""Limits on the time and size of an answer, and on open files.
 
-All times are seconds. `FetchLimits.from_timeout` derives the whole set from the one
+All times are in seconds. `FetchLimits.from_timeout` derives all of them from the one
 number of the command line.
 """
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class FetchLimits(Struct, frozen=True, gc=False):
-    """The caps of one request. Each is enforced whatever the server does."""
+    """The limits of one request. Each is enforced whatever the server does."""
 
     connect_timeout_s: float = 10.0  # TCP, and once more for the TLS handshake
     first_byte_timeout_s: float = 10.0  # from the request's last byte to the end of the response head
@@ -26,7 +26,7 @@ class FetchLimits(Struct, frozen=True, gc=False):
 
     @classmethod
     def from_timeout(cls, timeout_s: float, max_bytes: int = 5_000_000) -> FetchLimits:
-        """Derive all times from `--timeout`: each step that long, a whole answer three times that."""
+        """Derive all times from `--timeout`: that long for each step, three times that for a whole answer."""
         return cls(
             connect_timeout_s=timeout_s,
             first_byte_timeout_s=timeout_s,
@@ -37,7 +37,7 @@ class FetchLimits(Struct, frozen=True, gc=False):
 
 
 def raise_file_limit(wanted: int = 65_536) -> int:
-    """Raise the soft limit of open files towards `wanted`, within the hard limit; return what holds now."""
+    """Raise the soft limit of open files towards `wanted`, within the hard limit; return the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft == resource.RLIM_INFINITY or soft >= target:

@@ -1,7 +1,7 @@
-"""What does a status, or an error of libcurl, mean for the crawl?
+"""Maps a status, or an error of libcurl, to an outcome.
 
-Two tables and nothing else: policy is data. What the web does to us is a value, never
-an exception.
+Two tables and nothing else: policy is data. Server behaviour is a value, never an
+exception.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _E_HTTP3: Final = 95
 _E_SSL_CLIENTCERT: Final = 98
 _E_ECH_REQUIRED: Final = 101
 
-# The few statuses that do not follow their class. 300, 304, 305 and 306 are answers nobody asked for.
+# The few statuses that do not follow their class. 300, 304, 305 and 306 are answers that were not requested.
 _BY_STATUS: Final[Mapping[int, Outcome]] = {
     301: Outcome.REDIRECT,
     302: Outcome.REDIRECT,
@@ -62,7 +62,7 @@ CURL_OUTCOMES: Final[Mapping[int, Outcome]] = {
     pycurl.E_SSL_SHUTDOWN_FAILED: Outcome.DISCONNECTED,
     _E_UNRECOVERABLE_POLL: Outcome.DISCONNECTED,
     _E_TOO_LARGE: Outcome.HEADER_TOO_LARGE,
-    pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.PROTOCOL_ERROR,  # also what HTTP/0.9 gives
+    pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.PROTOCOL_ERROR,  # also for HTTP/0.9
     pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.PROTOCOL_ERROR,  # 8, CURLE_WEIRD_SERVER_REPLY in HTTP
     pycurl.E_URL_MALFORMAT: Outcome.PROTOCOL_ERROR,
     pycurl.E_HTTP2: Outcome.PROTOCOL_ERROR,
@@ -73,7 +73,7 @@ CURL_OUTCOMES: Final[Mapping[int, Outcome]] = {
 
 
 def status_outcome(status: int, *, has_location: bool, is_conditional: bool) -> Outcome:
-    """Return what a whole answer with this status means."""
+    """Return the outcome of a complete answer with this status."""
     if status == 304:
         return Outcome.NOT_MODIFIED if is_conditional else Outcome.BAD_STATUS
     outcome = _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, Outcome.BAD_STATUS)
@@ -83,10 +83,10 @@ def status_outcome(status: int, *, has_location: bool, is_conditional: bool) -> 
 
 
 def curl_outcome(code: int, *, is_sent: bool, message: str = "") -> Outcome:
-    """Return what an error of libcurl means; an unknown one is the protocol's fault."""
+    """Return the outcome for an error of libcurl; an unknown one counts as a protocol error."""
     if code == pycurl.E_OPERATION_TIMEDOUT:
         return Outcome.TIMEOUT if is_sent else Outcome.CONNECT_TIMEOUT
-    # libcurl reports a bad chunk with the code of a broken connection; only its words tell.
+    # libcurl reports a bad chunk with the code of a broken connection; only the message differs.
     if code == pycurl.E_RECV_ERROR and message.startswith("chunk "):
         return Outcome.PROTOCOL_ERROR
     outcome = CURL_OUTCOMES.get(code, Outcome.PROTOCOL_ERROR)

@@ -1,16 +1,16 @@
-"""How are requests carried out over plain HTTP/1: all at once, from one event loop?
+"""Requests over plain HTTP/1: all concurrently, from one event loop.
 
-Sockets of our own, watched by one epoll set that the event loop watches in turn, so that a batch of
-events costs one callback. A connection goes to one address for one authority, and is kept for the next
-request to both. libcurl does the same for TLS (`curl_engine`); over plain TCP, where there is no
-cryptography to weigh against it, its own work and its calls into Python take as much as the kernel does.
+Our own sockets, watched by one epoll set that the event loop watches in turn, so that a batch of events
+costs one callback. A connection is for one address and one authority, and is kept alive for the next
+request to both. libcurl does the same for TLS (`curl_engine`); over plain TCP, without the cost of
+cryptography, its own work and its calls into Python take as much CPU as the kernel does.
 
 Invariants
-- `_open` has every socket of ours by its number; one that is closed leaves it at once.
-- a connection has a transfer, or is kept (in `_kept`), never both. One that is kept and says anything is closed.
-- no call of `on_end` is made from within `begin`, or once the transfer was dropped.
+- `_open` contains every open socket by its number; a socket that is closed is removed at once.
+- a connection has a transfer, or is idle (in `_idle`), never both. If an idle one receives data, it is closed.
+- `on_end` is not called from within `begin`, nor after the transfer was dropped.
 
-CPU a request, all of this package included, under uvloop: see docs/performance.md.
+CPU per request, including all of this package, under uvloop: see docs/performance.md.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gossamer.fetch.exchange import judged
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import request_head
 from gossamer.fetch.plain_transfer import PlainTransfer
-from gossamer.fetch.transfer import DEAD_CONNECTION, KEPT_IDLE_S, Clock, Transfer
+from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, Transfer
 from gossamer.records import Outcome
 
-_EVENTS: Final = 256  # in a batch: what they bring is worked on before the loop goes on
-_RECEIVE_BYTES: Final = 64 * 1024  # at a time, so that one large answer does not hold up the others
+_EVENTS: Final = 256  # per batch: they are processed before the loop continues
+_RECEIVE_BYTES: Final = 64 * 1024  # at a time, so that one large answer does not delay the others
 _KIND: Final = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
@@ -44,7 +44,7 @@ Key = tuple[str, str]  # authority and address
 
 
 class Connection:
-    """A socket, what it leads to, and the request that it serves, if any."""
+    """A socket, its peer, and the request that it serves, if any."""
 
     __slots__ = ("has_served", "kept_at", "key", "sock", "transfer", "unsent", "watched")
 
@@ -54,12 +54,12 @@ class Connection:
         self.transfer: PlainTransfer | None = transfer
         self.unsent = b""
         self.watched = _OUT  # the events it is registered for
-        self.has_served = False  # an answer came over it before
+        self.has_served = False  # an answer was received on it before
         self.kept_at = 0.0
 
 
 class PlainEngine:
-    """Carries out transfers over plain HTTP; each ends in one call of `on_end`, from the loop."""
+    """Runs transfers over plain HTTP; each ends in one call of `on_end`, from the loop."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class PlainEngine:
         self._policy = policy
         self._clock = clock
         self._head_tail = head_tail
-        self._max_kept = kept_connections
-        self._idle: list[PlainTransfer] = []
+        self._max_idle = kept_connections
+        self._spare: list[PlainTransfer] = []
         self._beginning: dict[PlainTransfer, None] = {}
         self._serving: dict[PlainTransfer, Connection] = {}
         self._open: dict[int, Connection] = {}
-        self._kept: OrderedDict[Connection, None] = OrderedDict()  # longest kept first
+        self._idle: OrderedDict[Connection, None] = OrderedDict()  # longest idle first
         self._kept_for: dict[Key, list[Connection]] = {}
         self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
         self._epoll = select.epoll()
@@ -91,38 +91,38 @@ class PlainEngine:
 
     def transfer(self) -> PlainTransfer:
         """Return a transfer to prepare for a request."""
-        return self._idle.pop() if self._idle else self._new_transfer()
+        return self._spare.pop() if self._spare else self._new_transfer()
 
     def begin(self, transfer: PlainTransfer) -> None:
-        """Make a request that is prepared, at the next turn of the loop."""
+        """Start a prepared transfer, in the next iteration of the loop."""
         if not self._beginning:
             self._loop.call_soon(self._begin_all)
         self._beginning[transfer] = None
 
     def drop(self, transfer: PlainTransfer) -> None:
-        """Give a request up and close its connection; `on_end` is not called."""
+        """Abandon a request and close its connection; `on_end` is not called."""
         self._beginning.pop(transfer, None)
         connection = self._serving.get(transfer)
         if connection is not None:
             self._close(connection)
 
     def put_back(self, transfer: PlainTransfer) -> None:
-        """Take a transfer that is done with."""
-        self._idle.append(transfer)
+        """Return a finished transfer for reuse."""
+        self._spare.append(transfer)
 
     def close(self) -> None:
-        """Close all connections; what was under way must have been dropped."""
+        """Close all connections; transfers in progress must have been dropped."""
         self._loop.remove_reader(self._epoll.fileno())
         for connection in list(self._open.values()):
             self._close(connection)
         self._epoll.close()
-        self._idle.clear()
+        self._spare.clear()
 
     def close_stale(self, now: float) -> bool:
-        """Close connections that were kept for long enough; return whether others are left."""
-        while self._kept:
-            oldest = next(iter(self._kept))
-            if now - oldest.kept_at <= KEPT_IDLE_S:
+        """Close connections that were idle for too long; return whether others are left."""
+        while self._idle:
+            oldest = next(iter(self._idle))
+            if now - oldest.kept_at <= KEEP_ALIVE_S:
                 return True
             self._close(oldest)
         return False
@@ -132,8 +132,8 @@ class PlainEngine:
     def _begin_all(self) -> None:
         if self._epoll.closed:
             return
-        if self._kept:
-            self._on_ready()  # a kept connection may have been closed by now
+        if self._idle:
+            self._on_ready()  # an idle connection may have been closed by now
         transfers, self._beginning = self._beginning, {}
         for transfer in transfers:
             self._begin(transfer)
@@ -147,7 +147,7 @@ class PlainEngine:
             self._on_end(transfer, Outcome.PROTOCOL_ERROR, "credentials in the URL")
             return
         key = (authority, transfer.address)
-        connection = self._take_kept(key)
+        connection = self._pop_idle(key)
         if connection is None:
             self._connect(transfer, key)
         else:
@@ -182,24 +182,24 @@ class PlainEngine:
         self._serving[transfer] = connection
 
     def _new_socket(self, family: int) -> socket.socket:
-        """Return a socket, where no descriptor is free at the cost of a kept connection."""
+        """Return a socket; if no descriptor is free, close an idle connection first."""
         try:
             return socket.socket(family, _KIND)
         except OSError as error:
-            if error.errno not in _NO_DESCRIPTOR or not self._kept:
+            if error.errno not in _NO_DESCRIPTOR or not self._idle:
                 raise
-        self._close(next(iter(self._kept)))
+        self._close(next(iter(self._idle)))
         return socket.socket(family, _KIND)
 
     def _write(self, connection: Connection, transfer: PlainTransfer) -> None:
-        """Write the request, all of it, or what there is room for."""
+        """Write the request, or as much of it as fits into the socket's buffer."""
         if transfer.on_done is None:
             return  # cancelled; `drop` follows
         if not transfer.requests_sent:
             request = transfer.request
             connection.unsent = request_head(request.url, self._head_tail, request.headers)
             try:
-                transfer.note_sent(connection.unsent)
+                transfer.record_sent(connection.unsent)
             except Exception as fault:  # the other transfers of this batch must still be served
                 self._loop.call_exception_handler({"message": f"on_sent of {request.url}", "exception": fault})
             if transfer.on_done is None:
@@ -223,10 +223,10 @@ class PlainEngine:
         for fd, events in self._epoll.poll(0, _EVENTS):
             connection = self._open.get(fd)
             if connection is None:
-                continue  # closed by what an earlier event of this batch brought
+                continue  # closed because of an earlier event of this batch
             transfer = connection.transfer
             if transfer is None:
-                self._close(connection)  # closed by the server, or it says what nobody asked for
+                self._close(connection)  # closed by the server, or it sent unrequested data
             elif transfer.requests_sent and events & ~_OUT:
                 self._read(connection, transfer)
             elif events & _BROKEN:
@@ -249,46 +249,46 @@ class PlainEngine:
             self._end(connection, transfer, *judged(transfer))
 
     def _lose(self, connection: Connection, transfer: PlainTransfer, outcome: Outcome, error: str) -> None:
-        """The connection is closed or broken. A kept one that said nothing was so before the request came."""
+        """The connection is closed or broken. A reused one without any data was closed before the request."""
         if connection.has_served and transfer.is_silent:
             error = DEAD_CONNECTION
         self._close(connection)
         self._on_end(transfer, outcome, error)
 
     def _end(self, connection: Connection, transfer: PlainTransfer, outcome: Outcome, error: str) -> None:
-        """Nothing more is wanted of the answer."""
+        """End a transfer: nothing more of the answer is needed."""
         if transfer.is_reusable and not connection.unsent:
             del self._serving[transfer]
-            self._keep(connection)
+            self._keep_alive(connection)
         else:
             self._close(connection)
         self._on_end(transfer, outcome, error)
 
     # -- connections ------------------------------------------------------------------------------
 
-    def _keep(self, connection: Connection) -> None:
+    def _keep_alive(self, connection: Connection) -> None:
         connection.transfer = None
         connection.has_served = True
         connection.kept_at = self._clock()
-        self._kept[connection] = None
+        self._idle[connection] = None
         self._kept_for.setdefault(connection.key, []).append(connection)
-        if len(self._kept) > self._max_kept:
-            self._close(next(iter(self._kept)))
+        if len(self._idle) > self._max_idle:
+            self._close(next(iter(self._idle)))
 
-    def _take_kept(self, key: Key) -> Connection | None:
-        """Return the connection that was used last, the likeliest to be alive."""
+    def _pop_idle(self, key: Key) -> Connection | None:
+        """Return the connection that was used last, the most likely to be alive."""
         connections = self._kept_for.get(key)
         if not connections:
             return None
         connection = connections.pop()
-        del self._kept[connection]
+        del self._idle[connection]
         if not connections:
             del self._kept_for[key]
         return connection
 
     def _close(self, connection: Connection) -> None:
         if connection.transfer is None:
-            del self._kept[connection]
+            del self._idle[connection]
             others = self._kept_for[connection.key]
             others.remove(connection)
             if not others:
@@ -296,4 +296,4 @@ class PlainEngine:
         else:
             del self._serving[connection.transfer]
         del self._open[connection.sock.fileno()]
-        connection.sock.close()  # the kernel takes it out of the epoll set
+        connection.sock.close()  # the kernel removes it from the epoll set

@@ -1,15 +1,15 @@
-"""What does a server say over plain HTTP/1, byte by byte?
+"""Reads an answer over plain HTTP/1.
 
-A `PlainTransfer` reads one answer (RFC 9112) from bytes as they come, in pieces of any size, and
-touches no socket: `feed` takes bytes, `hang_up` the end of the connection. What is out of order gets the
-verdict that libcurl has for it; a test holds the two together, and lists where they differ and why. One case
-is better off here: an answer whose Content-Length is no number is read to the end of the connection, as
-browsers do, with the request that was made.
+A `PlainTransfer` reads one answer (RFC 9112) from bytes as they arrive, in pieces of any size, and uses no
+socket: `feed` accepts bytes, `hang_up` the end of the connection. Malformed answers get the same verdict as
+from libcurl; a test compares the two, and lists where they differ and why. One case is handled better here:
+an answer whose Content-Length is not a number is read to the end of the connection, as browsers do, without
+a second request.
 
 Invariants
-- a connection is used again only after an answer whose end was framed, with nothing behind it.
-- no more is held than the caps of a head, one line, and the body up to its limit.
-- what a server sends a byte at a time is looked at once: lines are taken as they become whole.
+- a connection is reused only after an answer with a framed end and nothing after it.
+- no more is buffered than the caps of a head, one line, and the body up to its limit.
+- data that arrives one byte at a time is examined once: lines are processed when they are complete.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gossamer.fetch.head import head_of
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome
 
-# As libcurl takes it: a fourth digit makes an odd status (see head.py), not another protocol.
+# As in libcurl: a fourth digit makes an odd status (see head.py), not another protocol.
 _STATUS_LINE: Final = re.compile(rb"(?i:http)/(?:1\.[01]|[23])[ \t](\d\d\d)")
 _PROTOCOL: Final = b"HTTP/"
 _LONGEST_START: Final = len(b"HTTP/1.1 200")
-# Possessive: 16 KiB of zeros and a letter would take 12 ms.
+# Possessive quantifiers: otherwise 16 KiB of zeros and a letter would take 12 ms.
 _CHUNK_SIZE: Final = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\n]*+)?\r?\n")
 _MAX_LINE_BYTES: Final = 16 * 1024  # between chunks
 _BLANK: Final = (b"\r\n", b"\n")
@@ -53,34 +53,34 @@ _HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = Part
 
 
 class PlainTransfer(Transfer):
-    """One request over plain HTTP, and what has come of its answer."""
+    """One request over plain HTTP, and what has arrived of its answer."""
 
     __slots__ = ("_first_byte_at", "_head_at", "_left", "_line_bytes", "_part", "_pending", "is_reusable")
 
     def next_attempt(self) -> None:
-        """Forget the attempt before and aim at the next address."""
+        """Reset the previous attempt and select the next address."""
         super().next_attempt()
         self.is_reusable = False
         self._first_byte_at = 0.0
         self._part = _HEAD
-        self._head_at = 0  # in `lines`: where the head under way begins
-        self._line_bytes = 0  # in `lines`, but for the final head
+        self._head_at = 0  # in `lines`: where the current head begins
+        self._line_bytes = 0  # in `lines`, without the final head
         self._left = 0  # bytes of the body, or of a chunk
-        self._pending = b""  # a line that is not whole
+        self._pending = b""  # an incomplete line
 
     def release(self) -> None:
-        """Let go of what the request held."""
+        """Drop everything that belongs to the request."""
         super().release()
         self._pending = b""
 
     def stop(self, verdict: Outcome, error: str) -> None:
-        """Give a verdict: what follows on the connection is not for us."""
+        """Set a verdict: whatever follows on the connection is ignored."""
         super().stop(verdict, error)
         self.is_reusable = False
 
     @property
     def is_silent(self) -> bool:
-        """Whether not a byte of an answer came."""
+        """Whether no byte of an answer was received."""
         return self._part is _HEAD and not self.lines and not self._pending
 
     def first_byte_at(self, latest: float) -> float:
@@ -88,20 +88,20 @@ class PlainTransfer(Transfer):
         return min(latest, self._first_byte_at)
 
     def feed(self, data: bytes) -> bool:
-        """Take what came; return whether nothing more is wanted."""
+        """Process received bytes; return whether the answer is complete or no more of it is wanted."""
         if self._pending:
             data = self._pending + data
             self._pending = b""
         if self._part is _HEAD:
             if not self._first_byte_at:
                 self._first_byte_at = self._clock()
-            data = self._take_heads(data)
+            data = self._read_heads(data)
         if data and self.verdict is None:
-            self._take_body(data)
+            self._read_body(data)
         return self._part is _NOTHING or self.verdict is not None
 
     def hang_up(self) -> tuple[Outcome, str]:
-        """The server has closed: return what came of it."""
+        """Return the outcome after the server has closed the connection."""
         if self._part is _REST:
             return judged(self)
         if self._part is not _HEAD:
@@ -112,7 +112,7 @@ class PlainTransfer(Transfer):
         return Outcome.DISCONNECTED, "closed within the head of the answer"
 
     def _is_connected(self) -> bool:
-        return False  # the request is written, and counted, as soon as it is
+        return False  # once it is connected, the request is written and counted
 
     def _has_whole_head(self) -> bool:
         return self._part is not _HEAD
@@ -122,8 +122,8 @@ class PlainTransfer(Transfer):
 
     # -- the head ---------------------------------------------------------------------------------
 
-    def _take_heads(self, data: bytes) -> bytes:
-        """Take interim heads and the final one; return what follows it."""
+    def _read_heads(self, data: bytes) -> bytes:
+        """Read interim heads and the final one; return what follows it."""
         if self._head_at < len(self.lines):
             if not data.startswith(_BLANK) and _end_of_head(data, 0) < 0:
                 self._await_head(data)
@@ -155,7 +155,7 @@ class PlainTransfer(Transfer):
         return b""
 
     def _await_head(self, data: bytes) -> None:
-        """Keep what there is of a head, as long as it is within the caps."""
+        """Buffer an incomplete head, as long as it is within the caps."""
         end = data.rfind(b"\n") + 1
         self._pending = data[end:]
         if end:
@@ -170,14 +170,14 @@ class PlainTransfer(Transfer):
             self.stop_at_excess([*self.lines, self._pending])
 
     def _from_its_beginning(self, data: bytes) -> bytes:
-        """Take back the lines of the head that is whole now."""
+        """Return the data with the buffered lines of the current head before it."""
         early = b"".join(self.lines[self._head_at :])
         del self.lines[self._head_at :]
         self._line_bytes -= len(early)
         return early + data
 
     def _begin_body(self, lines: list[bytes], *, is_folded: bool) -> None:
-        """Find out from the final head what follows it."""
+        """Determine from the final head what follows it."""
         if is_folded:
             self.stop_at_excess(self.lines)
             del self.lines[-len(lines) :]
@@ -201,7 +201,7 @@ class PlainTransfer(Transfer):
 
     # -- the body ---------------------------------------------------------------------------------
 
-    def _take_body(self, data: bytes) -> None:
+    def _read_body(self, data: bytes) -> None:
         part = self._part
         if part is _BODY:
             self._left -= len(data)
@@ -210,20 +210,20 @@ class PlainTransfer(Transfer):
                 if self._left:
                     data = data[: self._left]
                     self.is_reusable = False
-            self._take_piece(data)
+            self._read_piece(data)
         elif part is _REST:
-            self._take_piece(data)
+            self._read_piece(data)
         elif part is _NOTHING:
-            self.is_reusable = False  # nobody asked for what follows
+            self.is_reusable = False  # what follows was not requested
         else:
-            self._take_chunks(data)
+            self._read_chunks(data)
 
-    def _take_piece(self, data: bytes) -> None:
-        if not self.take(data):
+    def _read_piece(self, data: bytes) -> None:
+        if not self.add_chunk(data):
             self._part = _NOTHING
             self.is_reusable = False
 
-    def _take_chunks(self, data: bytes) -> None:
+    def _read_chunks(self, data: bytes) -> None:
         at, end = 0, len(data)
         while at < end and self.verdict is None:
             part = self._part
@@ -233,7 +233,7 @@ class PlainTransfer(Transfer):
                 self._left -= len(piece)
                 if not self._left:
                     self._part = _CHUNK_END
-                self._take_piece(piece)
+                self._read_piece(piece)
             elif part is _NOTHING:
                 self.is_reusable = False
                 return
@@ -242,15 +242,15 @@ class PlainTransfer(Transfer):
                 if not line_end:
                     self._await_line(data[at:])
                     return
-                run_end = self._take_run(data, at) if part is _SIZE else at
+                run_end = self._read_run(data, at) if part is _SIZE else at
                 if run_end == at:
-                    self._take_line(data[at:line_end])
+                    self._read_line(data[at:line_end])
                     at = line_end
                 else:
                     at = run_end
 
-    def _take_run(self, data: bytes, at: int) -> int:
-        """Take the chunks that are there from end to end, in one piece; return where the last one ends."""
+    def _read_run(self, data: bytes, at: int) -> int:
+        """Read all chunks that are complete in the data, at once; return where the last one ends."""
         pieces = []
         room = self.limit - self.size
         while (size := _CHUNK_SIZE.match(data, at)) is not None:
@@ -263,7 +263,7 @@ class PlainTransfer(Transfer):
             pieces.append(data[start:end])
             at = end + 2
         if pieces:
-            self._take_piece(b"".join(pieces))
+            self._read_piece(b"".join(pieces))
         return at
 
     def _await_line(self, data: bytes) -> None:
@@ -273,22 +273,22 @@ class PlainTransfer(Transfer):
         elif len(data) > (self._limits.max_header_line_bytes if self._part is _TRAILERS else _MAX_LINE_BYTES):
             self.stop(Outcome.HEADER_TOO_LARGE, _LONG_LINE)
 
-    def _take_line(self, line: bytes) -> None:
-        """Take a line that is no content: of a chunk's size, its end, or a trailer."""
+    def _read_line(self, line: bytes) -> None:
+        """Read a line that is not content: a chunk's size, its end, or a trailer."""
         if self._part is _CHUNK_END:
             self._part = _SIZE
             if line not in _BLANK:
                 self._refuse(_LONG_CHUNK)
         elif self._part is _SIZE:
-            self._take_size(line)
+            self._read_size(line)
         elif line in _BLANK:
             self._part = _NOTHING
         elif b":" in line:
-            self._take_trailer(line)
+            self._read_trailer(line)
         else:
             self._refuse("a trailer without a colon")
 
-    def _take_size(self, line: bytes) -> None:
+    def _read_size(self, line: bytes) -> None:
         size = _CHUNK_SIZE.fullmatch(line)
         if len(line) > _MAX_LINE_BYTES:
             self.stop(Outcome.HEADER_TOO_LARGE, _LONG_LINE)
@@ -298,7 +298,7 @@ class PlainTransfer(Transfer):
             self._left = int(size[1] or b"0", 16)
             self._part = _CHUNK if self._left else _TRAILERS
 
-    def _take_trailer(self, line: bytes) -> None:
+    def _read_trailer(self, line: bytes) -> None:
         self.lines.append(line)
         self._line_bytes += len(line)
         limits = self._limits
@@ -314,10 +314,10 @@ def _may_become_http(data: bytes) -> bool:
 
 
 def _end_of_head(data: bytes, at: int) -> int:
-    """Return where the head that begins there ends, past its blank line, or -1. Lines may end without a CR."""
+    """Return where the head that begins at `at` ends, after its blank line, or -1. Lines may end without a CR."""
     first = data.find(b"\n", at)
     if first < 0:
-        return -1  # a long line that drips: the searches below take 40 µs over 60 KiB without a line feed, this takes 1
+        return -1  # a long, slow line: the searches below take 40 µs over 60 KiB without a line feed, this takes 1
     end = data.find(b"\n\r\n", first)
     bare = data.find(b"\n\n", first, end + 1) if end >= 0 else data.find(b"\n\n", first)
     if bare >= 0:
@@ -326,12 +326,12 @@ def _end_of_head(data: bytes, at: int) -> int:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Return the whole lines, each with its end."""
+    """Return the complete lines, each with its end."""
     return [line + b"\n" for line in data.split(b"\n")[:-1]]
 
 
 def _unfolded(lines: list[bytes]) -> list[bytes]:
-    """Join lines that go on with their predecessor (RFC 9112 5.2); the first header has none."""
+    """Join folded lines with their predecessor (RFC 9112 5.2); the first header has none."""
     whole = [[line] for line in lines[:2]]
     for line in lines[2:]:
         if line[:1] in (b" ", b"\t"):
@@ -346,7 +346,7 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _fault(lines: list[bytes]) -> str:
-    """Return what is wrong with a line of a head, or nothing where it may be as it is."""
+    """Return what is wrong with the lines of a head, or the empty string."""
     if b"\0" in lines[0]:
         return "a control character in the status line"
     for line in lines[1:-1]:

@@ -1,15 +1,15 @@
-"""When does libcurl want to run, and on which sockets?
+"""Runs libcurl's multi interface from an event loop.
 
-libcurl's multi interface asks to watch sockets and to be called at a time. Its
-sockets are watched by an epoll set of our own, and the event loop watches only
-that set: one loop callback a batch instead of one a socket, and no registration
-with the loop a request (libcurl drops and takes up its interest in a kept
-connection with every request; here that is two dictionary writes, not two system
-calls). Works alike under asyncio and uvloop.
+libcurl's multi interface requests that sockets are watched and that it is called at a
+time. Its sockets are watched by our own epoll set, and the event loop watches only that
+set: one loop callback per batch instead of one per socket, and no registration with the
+loop per request (libcurl unregisters and registers a keep-alive connection with every
+request; here that is two dictionary writes, not two system calls). Works the same under
+asyncio and uvloop.
 
 Invariants
-- `_watched` may hold a socket that libcurl has closed since: the kernel has then
-  dropped it from the set, and `forget` is called (SOCKOPTFUNCTION) before its number is used anew.
+- `_watched` may contain a socket that libcurl has closed since: the kernel has then
+  dropped it from the set, and `forget` is called (SOCKOPTFUNCTION) before its number is reused.
 - libcurl is never called from within its own callbacks.
 """
 
@@ -31,7 +31,7 @@ _EVENTS: Final = {
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
 _BATCH: Final = 512
-_SLICE_S: Final = 0.012  # a TLS handshake takes half a millisecond; shorter slices cost more, by cold caches
+_SLICE_S: Final = 0.012  # a TLS handshake takes half a millisecond; shorter slices cost more because of cold caches
 
 
 def _ready(events: int) -> int:
@@ -61,7 +61,7 @@ class Poller:
         self._wanted: dict[int, int] = {}  # socket -> events libcurl waits for
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._due_at = 0.0  # 0: libcurl asked for no call
+        self._due_at = 0.0  # 0: libcurl requested no call
         self._kick: asyncio.Handle | None = None
         self.running = 0  # transfers in flight, as libcurl counted them last
         multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
@@ -80,12 +80,12 @@ class Poller:
         self._wanted.clear()
 
     def forget(self, fd: int) -> None:
-        """Drop what is remembered of a socket number: libcurl has just opened a new socket with it."""
+        """Forget a socket number: libcurl has just opened a new socket with it."""
         self._watched.pop(fd, None)
         self._wanted.pop(fd, None)
 
     def kick(self) -> None:
-        """Let libcurl run at the next turn of the loop: transfers were added."""
+        """Run libcurl in the next iteration of the loop: transfers were added."""
         if self._kick is None:
             self._kick = self._loop.call_soon(self._run_due)
 
@@ -95,8 +95,8 @@ class Poller:
         events = _EVENTS[what]
         self._wanted[fd] = events
         if not events:
-            # It stays registered: the next request on it then costs nothing, and the kernel drops it where libcurl
-            # closes it. Should it report meanwhile what nobody waits for, it is dropped then.
+            # It stays registered: the next request on it then costs nothing, and the kernel drops it if libcurl
+            # closes it. If it becomes ready while nothing waits for it, it is dropped then.
             return
         watched = self._watched.get(fd)
         if watched == events:
@@ -112,7 +112,7 @@ class Poller:
         try:
             self._epoll.unregister(fd)
         except OSError:
-            pass  # closed by libcurl: the kernel was quicker
+            pass  # closed by libcurl: the kernel has removed it
 
     def _on_ready(self) -> None:
         wanted, act = self._wanted, self._multi.socket_action
@@ -134,7 +134,7 @@ class Poller:
         else:
             due_at = self._loop.time() + timeout_ms / 1000
             self._due_at = due_at
-            # Almost always a later time than before: the timer set stays, and looks again when it fires.
+            # Almost always later than before: the existing timer stays, and checks again when it fires.
             if self._timer is None or due_at < self._timer_at:
                 self._set_timer(due_at)
 

@@ -1,8 +1,8 @@
-"""When does the server say to come back?
+"""Parses Retry-After.
 
 RFC 9110 10.2.3: a number of seconds or an HTTP date. What is not a wait in the future
-(garbage, zero, a date gone by) is -1, "not said": the caller's own back-off decides.
-No wait is longer than a day, whatever the server says.
+(garbage, zero, a date in the past) is -1, "not given": the caller's backoff decides.
+A wait is at most a day.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def retry_after_s(value: str, now: float) -> float:
 
 
 def _date(text: str) -> float:
-    """Return an HTTP date in seconds, or 0 where it is none."""
+    """Return an HTTP date in seconds, or 0 if it is none."""
     from email.utils import parsedate_to_datetime  # 5 ms: dates are rare
 
     try:

@@ -1,14 +1,14 @@
-"""What is happening to one request right now?
+"""The state of one request in progress.
 
-A `Transfer` is the state of a request under way, whoever carries it out: libcurl (`curl_transfer`) or
-the plain client (`plain_transfer`). They only note facts (bytes, times, the peer) and stop what is over a cap;
-nothing is decided about the crawl here. Transfers are used again and again.
+A `Transfer` is the state of a request in progress, run by libcurl (`curl_transfer`) or by the plain client
+(`plain_transfer`). They only record facts (bytes, times, the peer) and stop what exceeds a cap; nothing is
+decided about the crawl here. Transfers are reused.
 
 Invariants
-- a transfer writes one request, never a second one by itself: a repeat is an order of its own, at the host's pace.
-- no socket is connected to an address that the policy refuses: it is judged when the request starts and
+- a transfer writes one request, never a second one by itself: a repeat is a separate order, at the host's pace.
+- no socket is connected to an address that the policy refuses: it is checked when the request starts and
   again at the socket.
-- the body kept never exceeds `limit`.
+- the stored body never exceeds `limit`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ OnDone: TypeAlias = Callable[[Exchange], None]
 OnSent: TypeAlias = Callable[[float], None]
 Clock: TypeAlias = Callable[[], float]
 
-KEPT_IDLE_S: Final = 30
-DEAD_CONNECTION: Final = "the kept connection was dead; not repeated at once"
+KEEP_ALIVE_S: Final = 30
+DEAD_CONNECTION: Final = "the keep-alive connection was dead; not repeated at once"
 _CONDITIONS: Final = frozenset(("if-none-match", "if-modified-since"))
 _NONE: Final = Truncation.NONE
 AnyTransfer = TypeVar("AnyTransfer", bound="Transfer")
 
 
 class Ticket(Protocol):
-    """What the transfer tells when it is done with a request."""
+    """Informed when a transfer has finished a request."""
 
     transfer: Transfer | None
 
@@ -52,32 +52,32 @@ class FetchRequest(Struct, frozen=True):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether a 304 would be an answer to this."""
+        """Whether a 304 is a valid answer."""
         return any(name.lower() in _CONDITIONS for name, _ in self.headers)
 
 
 class Engine(Protocol[AnyTransfer]):
-    """Who carries out transfers. Each ends in one call of the function that the engine was made with, from the loop."""
+    """Runs transfers. Each ends in one call of the function that was passed to the engine, from the loop."""
 
     def transfer(self) -> AnyTransfer:
         """Return a transfer to prepare for a request."""
         ...
 
     def begin(self, transfer: AnyTransfer) -> None:
-        """Make a request that is prepared."""
+        """Start a prepared transfer."""
         ...
 
     def drop(self, transfer: AnyTransfer) -> None:
-        """Give a request up and close its connection; nobody is told. Not from within a callback of a transfer."""
+        """Abandon a request and close its connection, without a callback. Not from within a callback of a transfer."""
         ...
 
     def put_back(self, transfer: AnyTransfer) -> None:
-        """Take a transfer that is done with."""
+        """Return a finished transfer for reuse."""
         ...
 
 
 class Transfer(ABC):
-    """One request under way."""
+    """One request in progress."""
 
     __slots__ = (
         "_clock",
@@ -124,7 +124,7 @@ class Transfer(ABC):
         self.next_attempt()
 
     def next_attempt(self) -> None:
-        """Forget the attempt before and aim at the next address."""
+        """Reset the previous attempt and select the next address."""
         self.lines.clear()
         self.chunks.clear()
         self.head: Head | None = None
@@ -139,7 +139,7 @@ class Transfer(ABC):
         self.address = self.attempts_left.pop()
 
     def release(self) -> None:
-        """Let go of what the request held; this is free for another."""
+        """Drop everything that belongs to the request, so that the transfer can be reused."""
         if self.ticket is not None:
             self.ticket.transfer = None
         self.ticket = self.on_done = self.on_sent = self.head = None
@@ -147,14 +147,14 @@ class Transfer(ABC):
         self.chunks.clear()
 
     def now(self) -> float:
-        """Return the time on the crawl's time line."""
+        """Return the time by the crawl's clock."""
         return self._clock()
 
     @abstractmethod
     def first_byte_at(self, latest: float) -> float:
         """Return when the answer began."""
 
-    def note_sent(self, request_head: bytes) -> None:
+    def record_sent(self, request_head: bytes) -> None:
         """The request is about to be written."""
         self.requests_sent = 1
         self.request_head = request_head
@@ -163,7 +163,7 @@ class Transfer(ABC):
             self.on_sent(self.sent_at)
 
     def overdue(self, now: float) -> str:
-        """Return which time limit this transfer is beyond, or the empty string."""
+        """Return which time limit this transfer exceeds, or the empty string."""
         limits = self._limits
         if not self.requests_sent:
             return self._overdue_connect(now)
@@ -179,31 +179,31 @@ class Transfer(ABC):
         return f"silent for {limits.silence_s:g} s" if now - self._silent_since > limits.silence_s else ""
 
     def final_head(self) -> Head:
-        """Return the head of the final answer, as far as it came."""
+        """Return the head of the final answer, as far as it was received."""
         if self.head is None:
             self.head = read_head(self.lines) if self.lines else NO_HEAD
         return self.head
 
     def judge_caps(self) -> None:
-        """Give the verdict where there is more of a head than we take."""
+        """Set a verdict if the head exceeds a cap."""
         lines, limits = self.lines, self._limits
         if len(lines) == self._judged_lines:
             return
         self._judged_lines = len(lines)
         head = self.final_head()
-        # Nearly always one head, smaller than a line may be: nothing of it can be over a cap.
+        # Nearly always one head, smaller than the cap of a line: nothing in it can exceed a cap.
         if len(head.headers) + 2 == len(lines) <= limits.max_headers and len(head.raw) <= limits.max_header_line_bytes:
             return
         self.stop_at_excess(lines)
 
     def stop_at_excess(self, lines: list[bytes]) -> None:
-        """Give the verdict where these header lines are over a cap."""
+        """Set a verdict if these header lines exceed a cap."""
         over = excess(lines, self._limits)
         if over is not None:
             self.stop(Outcome.PROTOCOL_ERROR if over.is_interim else Outcome.HEADER_TOO_LARGE, over.reason)
 
     def refuses_type(self) -> bool:
-        """Whether this is an answer of a type that was not asked for."""
+        """Whether this answer has a type that was not requested."""
         wanted = self.request.wanted_types
         head = self.final_head()
         if wanted is None or head.status // 100 != 2:
@@ -212,18 +212,18 @@ class Transfer(ABC):
         if media_type in wanted:
             return False
         major, slash, _ = media_type.partition("/")
-        # Without a usable type the body itself must be looked at.
+        # Without a usable type the body itself must be examined.
         return bool(slash) and f"{major}/" not in wanted
 
-    def take(self, chunk: bytes) -> bool:
-        """Take a piece of the body; return whether more of it is wanted."""
+    def add_chunk(self, chunk: bytes) -> bool:
+        """Add a piece of the body; return whether more of it is wanted."""
         if not self.chunks:
             self.judge_caps()
             if self.verdict is None and self.refuses_type():
                 self.verdict = Outcome.TYPE_REFUSED
             if self.verdict is not None:
                 return False
-        elif len(self.chunks) > 64 + (self.size >> 6):  # a piece of two bytes takes 43: all in one, now and then
+        elif len(self.chunks) > 64 + (self.size >> 6):  # a piece of 2 bytes takes 43: joined now and then
             self.chunks[:] = [b"".join(self.chunks)]
         size = self.size + len(chunk)
         if size > self.limit:
@@ -236,18 +236,18 @@ class Transfer(ABC):
         return True
 
     def stop(self, verdict: Outcome, error: str) -> None:
-        """Give a verdict: nothing more is wanted of this answer."""
+        """Set a verdict: nothing more of this answer is wanted."""
         self.verdict = verdict
         self.error = error
 
     @abstractmethod
     def _is_connected(self) -> bool:
-        """Return whether TCP is through."""
+        """Return whether TCP is connected."""
 
     def _overdue_connect(self, now: float) -> str:
         limit = self._limits.connect_timeout_s
         if self.attempts_left:
-            # Another address waits: do not give a dead one the whole time. The last gets all of it.
+            # Other addresses remain: a dead one does not get the whole time. The last one does.
             limit = max(limit / 4, min(limit, 1.0))
         if now - self.attempt_at <= limit:
             return ""
