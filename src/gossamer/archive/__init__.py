@@ -1,1 +1,1 @@
-"""How answers are kept: WARC files, their index, their recovery and their check."""
+"""Stored answers: WARC files, their index, their recovery and their verification."""

@@ -1,9 +1,9 @@
 """Where in the archive is each capture? CDXJ, the index that replay tools read.
 
-A line is `surt(url) YYYYMMDDhhmmss {json}`, the very line that cdxj-indexer makes of the same
-record, so the index can be rebuilt by us or by others and compared. Indexed: responses (of
-every status) and revisits. Files are sorted bytewise, written beside and renamed; merging
-holds one line a file in memory. 12 µs a line from what the writer knows.
+A line is `surt(url) YYYYMMDDhhmmss {json}`, exactly the line that cdxj-indexer makes of the same
+record, so the index can be rebuilt by us or by other tools and compared. Indexed: responses (of
+every status) and revisits. Files are sorted bytewise, written to a temporary name and renamed;
+merging needs one line per file in memory. 12 µs per line from what the writer has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gossamer.archive.surt import surt
 from gossamer.records import ArchiveSpan
 
 INDEX_NAME = "index.cdxj"
-PARTS_FOLDER = "parts"  # a folder of its own, so that index/*.cdxj names every capture once
+PARTS_FOLDER = "parts"  # a separate folder, so that index/*.cdxj contains every capture once
 INDEXED_TYPES = frozenset({"response", "revisit"})
 _CONTENT_TYPE = re.compile(rb"\r\ncontent-type[ \t]*:([^\r\n]*)", re.IGNORECASE)
 _END_OF_TYPE = re.compile(r"[;\s]")
@@ -41,12 +41,12 @@ def cdxj_line(
 ) -> str:
     """Return the line of one capture, without its newline.
 
-    `stored_head` is the HTTP head as archived, `digest` the WARC-Payload-Digest as it stands there.
+    `stored_head` is the HTTP head as archived, `digest` the WARC-Payload-Digest of the record.
     """
     mime = "warc/revisit" if is_revisit else _mime(stored_head)
     mime_field = "" if mime is None else f'"mime": {encode_basestring_ascii(mime)}, '
     status = stored_head[:64].partition(b"\r\n")[0].split(b" ", 2)[1].decode("latin-1")
-    # Written out: json.dumps of a dict takes 5 µs. The names that follow the URL hold nothing to escape.
+    # Formatted by hand: json.dumps of a dict takes 5 µs. The values after the URL need no escaping.
     return (
         f'{surt(url)} {_timestamp(warc_date)} {{"url": {encode_basestring_ascii(url)}, {mime_field}'
         f'"status": "{status}", "digest": "{digest}", "length": "{span.length}", "offset": "{span.offset}", '
@@ -67,7 +67,7 @@ def record_line(record: ArchivedRecord, filename: str) -> str:
 
 
 def index_file(warc_path: Path, filename: str = "") -> list[str]:
-    """Return the sorted lines of a WARC file, as far as it is whole. `filename` stands in the lines."""
+    """Return the sorted lines of a WARC file, as far as it is intact. `filename` is the name in the lines."""
     name = filename or final_name(warc_path)
     return sorted_lines(
         record_line(record, name) for record in ArchiveReader(warc_path) if record.type in INDEXED_TYPES
@@ -85,12 +85,12 @@ def final_name(warc_path: Path) -> str:
 
 
 def part_path(index_folder: Path, warc_name: str) -> Path:
-    """Return where the index of one WARC file stands until it is folded into the whole."""
+    """Return the path of the index of one WARC file until it is merged into the whole."""
     return index_folder / PARTS_FOLDER / f"{warc_name}.cdxj"
 
 
 def write_index(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, already sorted, so that the file is there whole or not at all."""
+    """Write lines, already sorted, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("w", encoding="utf-8", newline="\n") as out:
@@ -101,7 +101,7 @@ def write_index(path: Path, lines: Iterable[str]) -> None:
 
 
 def fold_index(index_folder: Path) -> Path:
-    """Fold the indexes of single files into `index.cdxj` and remove them. May be repeated, after a crash too."""
+    """Merge the indexes of single files into `index.cdxj` and remove them. May be repeated, also after a crash."""
     parts = sorted((index_folder / PARTS_FOLDER).glob("*.cdxj"))
     whole = index_folder / INDEX_NAME
     if parts or not whole.exists():
@@ -112,7 +112,7 @@ def fold_index(index_folder: Path) -> Path:
 
 
 def merge_index(paths: Sequence[Path], out: Path) -> None:
-    """Merge sorted index files into one, equal lines once. Memory: a line a file; with many files, in rounds."""
+    """Merge sorted index files into one, equal lines once. Memory: one line per file; with many files, in rounds."""
     rounds: list[Path] = []
     try:
         while len(paths) > _MERGE_WIDTH:
@@ -145,13 +145,13 @@ def _merge(paths: Sequence[Path], out: Path) -> None:
 
 
 def _mime(stored_head: bytes) -> str | None:
-    """Return the media type of a stored head as cdxj-indexer reads it, or None where there is no such header."""
+    """Return the media type of a stored head as cdxj-indexer reads it, or None if there is no such header."""
     match = _CONTENT_TYPE.search(stored_head)
     return None if match is None else _essence(match[1])
 
 
 def _timestamp(warc_date: str) -> str:
-    """Return the first 14 digits of a date: as a rule, its second."""
+    """Return the first 14 digits of a date: normally, up to its second."""
     digits = _digits(warc_date[:19])
     return digits if len(digits) == 14 else _digits(warc_date)
 

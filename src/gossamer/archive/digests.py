@@ -1,10 +1,10 @@
-"""What are the SHA-1 digests of an answer, and how are they written?
+"""SHA-1 digests of an answer, and their text form.
 
 Of its body (the payload), and of head and body as stored (the block).
 
-WARC wants both, over nearly the same bytes. Where the package was built with a compiler and the
-processor has the SHA extensions, they are reckoned together: 28 µs for 46 KB, instead of 21 each.
-`GOSSAMER_NO_KERNEL` in the environment takes hashlib.
+WARC needs both, over nearly the same bytes. If the package was built with a compiler and the
+processor has the SHA extensions, they are computed together: 28 µs for 46 KB, instead of 21 each.
+`GOSSAMER_NO_KERNEL` in the environment selects hashlib.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def plain_sha1_pair(head: bytes, body: bytes) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=64)  # the index line repeats the payload's
 def plain_sha1_base32(digest: bytes) -> str:
-    """Return a digest as WARC tools write it, by Python alone (1.5 µs; base64.b32encode takes 4)."""
+    """Return a digest as WARC tools write it, in pure Python (1.5 µs; base64.b32encode takes 4)."""
     number = int.from_bytes(digest, "big")
     return "sha1:" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(150, -1, -10)])
 
 
 def _choose() -> tuple[Callable[[bytes, bytes], tuple[bytes, bytes]], Callable[[bytes], str]]:
-    """Return the ways to reckon and to write digests."""
+    """Return the functions that compute and write digests."""
     if not os.environ.get("GOSSAMER_NO_KERNEL"):
         try:
             from gossamer.archive import _sha1

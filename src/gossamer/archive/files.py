@@ -1,8 +1,8 @@
-"""Pages as plain files: `files/{host}/{sha1 of the URL}.html`, for tools that want nothing but files.
+"""Pages as plain files: `files/{host}/{sha1 of the URL}.html`, for tools that read files only.
 
 Names come from hashes, never from what a server sent, so no page can leave its folder or
-take another's name. A file is there whole or not at all. `sync` makes everything written
-so far durable with one call for the whole file system.
+use another's name. Files are written atomically. `sync` makes everything written so far
+durable with one call for the whole file system.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def file_name(url: str) -> str:
 
 
 def host_folder(host: str) -> str:
-    """Return the folder of a host: its name, with what is not plain replaced, never empty and never dots only."""
+    """Return the folder of a host: its name, with unusual characters replaced, never empty and never dots only."""
     return _UNSAFE.sub("_", host.lower()).strip(".")[:200] or "_"
 
 
@@ -41,7 +41,7 @@ class FileSink:
         self._is_dirty = False
 
     def prepare(self, page: FetchedPage) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def write(self, page: FetchedPage, result: Result) -> None:
         """Store a page; other answers have no file."""
@@ -49,7 +49,7 @@ class FileSink:
             self.store(page.exchange.url, page.order.host, page.exchange.content)
 
     def close(self) -> None:
-        """Make what was written durable: no file is left open."""
+        """Make what was written durable; no file is open."""
         self.sync()
 
     def store(self, url: str, host: str, content: bytes) -> Path:

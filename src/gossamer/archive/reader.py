@@ -1,9 +1,9 @@
-"""What records does an archive file hold?
+"""Reads the records of an archive file.
 
-For files of a gzip member a record. Yields every whole record from a given offset on, and
-then says where and why it stopped: a torn, damaged or foreign tail is no error of the
-reader. A record is whole when its gzip trailer agrees, its header ends, and its block is as
-long as it says. Memory: one record. About 45 µs for a record of 26 KB, mostly inflating.
+For files with one gzip member per record. Yields every intact record from a given offset on, and
+then reports where and why it stopped: a torn, damaged or foreign tail does not raise. A record
+is intact if its gzip trailer is correct, its header ends, and its block has the declared length.
+Memory: one record. About 45 µs for a record of 26 KB, mostly inflating.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _END = b"\r\n\r\n"
 
 
 class ArchivedRecord(Struct):
-    """A record and where its member stands. Field names are in lower case."""
+    """A record and the position of its member. Field names are in lower case."""
 
     offset: int
     length: int
@@ -57,7 +57,7 @@ class ArchivedRecord(Struct):
 
     @property
     def payload_digest(self) -> bytes:
-        """The 20 bytes of the WARC-Payload-Digest; empty where there is none."""
+        """The 20 bytes of the WARC-Payload-Digest; empty if there is none."""
         name, _, value = self.fields.get("warc-payload-digest", "").partition(":")
         return b32decode(value) if name == "sha1" and len(value) == 32 else b""
 
@@ -73,7 +73,7 @@ class ArchiveReader:
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
         self._start = start
-        self.end = start  # the offset behind the last whole record
+        self.end = start  # the offset after the last intact record
         self.problem = ""  # why it stopped there, empty at the end of the file
 
     def __iter__(self) -> Iterator[ArchivedRecord]:
@@ -100,7 +100,7 @@ class _Members:
         self.problem = ""
 
     def read_next(self) -> tuple[bytes, int]:
-        """Return the next member inflated and its length in the file; empty where it is not whole."""
+        """Return the next member inflated and its length in the file; empty if it is not intact."""
         data = self._rest or self._file.read(_CHUNK_BYTES)
         if len(data) < 2:
             data += self._file.read(_CHUNK_BYTES)
@@ -128,7 +128,7 @@ class _Members:
 
 
 def _parse_record(data: bytes, offset: int, length: int) -> ArchivedRecord | None:
-    """Return the record in a member, or None where it is not exactly one."""
+    """Return the record in a member, or None if it is not exactly one."""
     head, mark, rest = data.partition(_END)
     version, *lines = head.decode("utf-8", "replace").split("\r\n")
     if not mark or not version.startswith("WARC/1."):
@@ -144,7 +144,7 @@ def _parse_record(data: bytes, offset: int, length: int) -> ArchivedRecord | Non
 
 
 def read_record(path: Path, offset: int) -> ArchivedRecord | None:
-    """Return the record at an offset, or None where none is whole there."""
+    """Return the record at an offset, or None if there is no intact one."""
     return next(iter(ArchiveReader(path, offset)), None)
 
 
@@ -153,8 +153,8 @@ def exchange_of(
 ) -> Exchange:
     """Return the exchange that was archived. `content` is left to the caller: the body still has its coding.
 
-    A revisit has no body of its own: it is taken from `original`, the record that it refers to. The outcome is OK
-    as far as the archive knows; the caller judges the status anew.
+    A revisit has no body of its own: it comes from `original`, the record that it refers to. The outcome is OK
+    as far as the archive shows; the caller evaluates the status again.
     """
     head, body = response.http_parts()
     if original is not None:

@@ -1,9 +1,9 @@
-"""How is a URL written as the key of an index? Sort-friendly URI Reordering Transform.
+"""A URL as the key of an index: Sort-friendly URI Reordering Transform.
 
 Equal to what the `surt` package (and so cdxj-indexer, pywb and the Wayback Machine) makes of
 a URL in WHATWG form; the tests compare the two. The transform is the Internet Archive's:
-host reversed, `www` and port 80/443 off, lower case, escapes undone and redone once, query
-sorted, session ids off. 5 µs a URL.
+host reversed, `www` and port 80/443 removed, lower case, escapes decoded and encoded once,
+query sorted, session ids removed. 5 µs per URL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUERY_SESSIONS = (
 )
 
 
-# A path that is its own canonical form but for case and a last slash: no escapes, no empty or dot segments.
+# A path in canonical form except for case and a last slash: no escapes, no empty or dot segments.
 _PLAIN = re.compile(r"(https?://[a-z0-9.:-]*)((?:/(?![./])[A-Za-z0-9._~!$&'()*+,;=:@-]+)*/?)")
 
 
@@ -118,7 +118,7 @@ def _canonical_query(query: bytes) -> bytes:
 
 
 def _unescape(text: bytes) -> bytes:
-    """Undo percent escapes until there are none."""
+    """Decode percent escapes until there are none."""
     while b"%" in text:
         plain = unquote_to_bytes(text)
         if plain == text:

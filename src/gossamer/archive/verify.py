@@ -33,7 +33,7 @@ def index_fingerprints(cdxj_path: Path) -> tuple[dict[str, tuple[int, int]], boo
 
 
 def line_hash(line: str) -> int:
-    """Return what stands for an index line in the sums of `index_fingerprints`."""
+    """Return the hash of an index line for the sums of `index_fingerprints`."""
     return xxh3_64_intdigest(line.encode())
 
 

@@ -1,15 +1,15 @@
-"""What are the bytes of a WARC record?
+"""Composes WARC records.
 
-WARC 1.1, a gzip member a record, composed by hand. Invariants: nothing from the network can
-break the framing (the HTTP head is rebuilt unless it is plainly well-formed, so it has one
-blank line, at its end); digests are SHA-1 in Base32 over the bytes as stored; a transfer
-coding is gone, so its header is renamed and Content-Length is that of the stored body.
+WARC 1.1, one gzip member per record, composed by hand. Invariants: nothing from the network can
+break the framing (the HTTP head is rebuilt unless it is clearly well-formed, so it has one
+blank line, at its end); digests are SHA-1 in Base32 over the bytes as stored; transfer codings
+are removed, so their header is renamed and Content-Length is that of the stored body.
 
-Every record has a digest of its block: fastwarc, asked to verify, passes over records without one.
+Every record has a digest of its block: fastwarc does not verify records without one.
 
 Cost for a page of 49 KB: 116 µs, of which gzip 66 (isal level 1: ratio 5.1; level 0 55 at 4.8,
 level 3 155 at 5.4), the block's digest 27, the request's record 4. The payload's digest, another
-26, is the worker's content hash where the body came without a coding.
+26, is the worker's content hash if the body came without a coding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gossamer.archive.digests import sha1_base32 as sha1_base32  # noqa: PLC0414
 from gossamer.records import Exchange, Outcome, Truncation
 
 GZIP_LEVEL = 1
-# The default buffer has 286 KB, which are mapped for each record (20 µs) unless the heap has room; it packs no better.
+# The default buffer has 286 KB, mapped for each record (20 µs) unless the heap has room; it compresses no better.
 GZIP_MEMORY = igzip_lib.MEM_LEVEL_SMALL
 SMALL_BYTES = 2048
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
@@ -45,7 +45,7 @@ _URI_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 
 
 class RefersTo(Struct, frozen=True, gc=False):
-    """The stored record that a revisit stands for. `payload_digest` is the 20 bytes that its writing returned."""
+    """The stored record that a revisit refers to. `payload_digest` is the 20 bytes that writing it returned."""
 
     url: str
     date: float
@@ -54,7 +54,7 @@ class RefersTo(Struct, frozen=True, gc=False):
 
 
 class StoredBlock(Struct, frozen=True, gc=False):
-    """What the archive keeps of an answer beside its body. Digests have 20 bytes."""
+    """What the archive stores of an answer besides its body. Digests have 20 bytes."""
 
     head: bytes
     payload_digest: bytes  # of the body
@@ -78,9 +78,9 @@ def new_record_id() -> str:
     return f"urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-@lru_cache(maxsize=64)  # an order's records, its index line and often its neighbours share a moment
+@lru_cache(maxsize=64)  # an order's records, its index line and often the next orders share a time
 def warc_date(moment: float) -> str:
-    """Return seconds since 1970 as a WARC-Date; the same moment always gives the same text."""
+    """Return seconds since 1970 as a WARC-Date; the same time always has the same text."""
     seconds, micros = divmod(round(moment * 1_000_000), 1_000_000)
     return f"{_whole_second(seconds)}.{micros:06d}Z"
 
@@ -112,10 +112,10 @@ def compose_exchange(
     identified_type: str = "",
     block: StoredBlock | None = None,
 ) -> ComposedExchange:
-    """Return the members for an exchange that has a response head; `block` is its stored block, if at hand.
+    """Return the members for an exchange that has a response head; `block` is its stored block, if known.
 
     With `duplicate_of` a revisit is written instead of the response, if the answer is a 304 or the stored bytes
-    are the same; where only the decoded content is the same (another coding), the profile would be a lie.
+    are the same; if only the decoded content is the same (another coding), the profile would be wrong.
     """
     block = block or stored_block(exchange)
     digest = block.payload_digest
@@ -142,15 +142,15 @@ def compose_exchange(
 
 
 def stored_block(exchange: Exchange) -> StoredBlock:
-    """Return the head and the digests that the archive keeps of an answer."""
+    """Return the head and the digests that the archive stores for an answer."""
     head = stored_head(exchange)
     return StoredBlock(head, *sha1_pair(head, exchange.body))
 
 
 def stored_head(exchange: Exchange) -> bytes:
-    """Return the response head as the archive keeps it."""
+    """Return the response head as the archive stores it."""
     head = exchange.response_head
-    # The second search is the slower one by far, and seldom needed.
+    # The second search is much slower, and rarely needed.
     has_coding = b"transfer-encoding" in head.lower() and _TRANSFER_CODING.search(head)
     if _PLAIN_HEAD.fullmatch(head) and not has_coding:
         return head
@@ -163,7 +163,7 @@ def _rebuilt_head(head: bytes, status: int, body_bytes: int) -> bytes:
     lines = [first if _STATUS_LINE.fullmatch(first) else _status_line(status)]
     had_coding = bool(_TRANSFER_CODING.search(head))
     for line in rest:
-        # str.strip: readers strip as text, where NBSP and the like are white; such a line would end the head for them.
+        # str.strip: readers strip as text, where NBSP and the like are white space; such a line would end their head.
         if b"\0" in line or b"\r" in line or not line.decode("latin-1").strip():
             continue
         if line[:1] in b" \t" and len(lines) > 1:
@@ -180,7 +180,7 @@ def _rebuilt_head(head: bytes, status: int, body_bytes: int) -> bytes:
 
 
 def _status_line(status: int) -> bytes:
-    """Return an HTTP/1.1 status line for an answer that came with none, or over HTTP/2 or 3."""
+    """Return an HTTP/1.1 status line for an answer without one, or over HTTP/2 or 3."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -189,7 +189,7 @@ def _status_line(status: int) -> bytes:
 
 
 def _is_revisit(exchange: Exchange, digest: bytes, refers: RefersTo) -> bool:
-    """Whether the stored record can stand for this answer's payload."""
+    """Whether a revisit can refer to the stored record for this answer's payload."""
     if exchange.outcome is Outcome.NOT_MODIFIED:
         return True
     return exchange.truncated is Truncation.NONE and digest == (refers.payload_digest or digest)
@@ -213,7 +213,7 @@ def _protocols(http_version: str, tls_version: str) -> str:
 
 
 def target_uri(url: str) -> str:
-    """Return the URL as one printable ASCII word. A WHATWG href is one; this is the guard for anything else."""
+    """Return the URL as one printable ASCII word. A WHATWG href is one; anything else is escaped."""
     if url.isascii() and url.isprintable() and " " not in url:
         return url
     return quote(url, safe=_URI_SAFE, errors="replace")
@@ -265,7 +265,7 @@ def _member(fields: str, head: bytes, body: bytes = b"") -> bytes:
     """Return a record as a gzip member."""
     length = len(head) + len(body)
     record = b"".join((f"{fields}Content-Length: {length}\r\n\r\n".encode(), head, body, b"\r\n\r\n"))
-    # What is small gains nothing by level 1, which takes 6 µs to begin; level 0 takes 1.
+    # Small records gain nothing from level 1, which takes 6 µs to start; level 0 takes 1.
     level = GZIP_LEVEL if len(record) > SMALL_BYTES else 0
     packed: bytes = igzip_lib.compress(record, level, igzip_lib.COMP_GZIP, GZIP_MEMORY)
     return packed

@@ -1,4 +1,4 @@
-"""Pages into WARC files: the sink that is on by default, and the crawl's write-ahead log."""
+"""Stores pages in WARC files: the default sink, and the crawl's write-ahead log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WarcSink:
             exchange.body_sha1 = page.prepared.payload_digest
 
     def write(self, page: FetchedPage, result: Result) -> None:
-        """Append the records of an answer; a content that is stored already becomes a revisit record."""
+        """Append the records of an answer; content that is already stored becomes a revisit record."""
         exchange, first = page.exchange, page.first_copy
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
         archived = self._writer.write(

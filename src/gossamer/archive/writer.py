@@ -1,9 +1,9 @@
-"""How do answers get onto the disk?
+"""Writes answers to WARC files.
 
 A worker owns one `ArchiveWriter`, which owns its files. Invariants: the records of an order
-reach the file in one `write`, with no buffer of ours, so a killed process loses none of them;
-a file is named `….warc.gz.open` until it is complete and synced; no name is used twice; a
-write that finds no room leaves the file as it was. `write` never waits for the disk to sync:
+reach the file in one unbuffered `write`, so a killed process loses none of them; a file is
+named `….warc.gz.open` until it is complete and synced; no name is used twice; a write that
+finds no room leaves the file as it was. `write` never waits for the disk to sync:
 a full file is retired, and synced, indexed and renamed by the next `sync`, which may run in
 another thread. The constructor does no I/O; files are opened by the first write. A page of
 26 KB costs 120 µs: its records 93, its index line 11, the write itself the rest.
@@ -43,7 +43,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Archived(Struct, frozen=True, gc=False):
-    """Where an exchange went."""
+    """Where an exchange was stored."""
 
     span: ArchiveSpan  # of the response or revisit record
     end: int  # length of the file with all records of the order
@@ -99,11 +99,11 @@ class ArchiveWriter:
         identified_type: str = "",
         block: StoredBlock | None = None,
     ) -> Archived:
-        """Store the records of one order; on return they are in the file, if not yet on the platter.
+        """Store the records of one order; on return they are in the file, but perhaps not yet durable.
 
-        `block` is the stored block of the exchange, if at hand.
+        `block` is the stored block of the exchange, if known.
 
-        Raises DiskFullError, with the file as it was before, where there is no room.
+        Raises DiskFullError if there is no room; the file is then as before.
         """
         file = self._file_with_room(date)
         composed = compose_exchange(
@@ -136,7 +136,7 @@ class ArchiveWriter:
                 _sync_file(current)
 
     def close(self) -> None:
-        """Finish every file. The writer may be written to again; that opens a new file."""
+        """Finish every file. A later write opens a new file."""
         self._retire()
         self.sync()
 
@@ -171,7 +171,7 @@ class ArchiveWriter:
             return _OpenFile(path=path, name=name, fd=fd, warcinfo_id=new_record_id())
 
     def _finish(self, file: _OpenFile) -> None:
-        """Sync, index and rename a file that gets no more records; one without any goes away."""
+        """Sync, index and rename a file that gets no more records; remove one without any."""
         if file.length == 0:
             file.path.unlink(missing_ok=True)
         else:
@@ -226,7 +226,7 @@ def _append(file: _OpenFile, data: bytes) -> None:
 
 
 def _as_disk_full(error: OSError, path: Path) -> Exception:
-    """Return the error to raise: ours where there is no room, else the system's."""
+    """Return the error to raise: ours if there is no room, else the system's."""
     if error.errno in _NO_ROOM:
         return DiskFullError(f"{path}: no room for the archive ({error.strerror}); free some space and resume")
     return error

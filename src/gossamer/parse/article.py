@@ -1,13 +1,13 @@
-"""What does a page say, to a search engine?
+"""The content of a page for a search engine.
 
-Made when pages are handed over, from the archived bytes; a crawl does not wait for it. The
-main text is what the page marks as its main part; else the part that turbohtml's scoring
-finds dense, with its surroundings until it is half of the page; else the page without menus,
-side bars and footers; where that is next to nothing, all that a reader sees. Blocks stand
-apart by blank lines, headings begin with as many `#` as their level, list items with `- `.
+Made during export, from the archived bytes; a crawl does not wait for it. The main text is
+what the page marks as its main part; else the densest part by turbohtml's scoring, with its
+surroundings until it is half of the page; else the page without menus, side bars and
+footers; if that is almost empty, all visible text. Blocks are separated by blank lines,
+headings begin with as many `#` as their level, list items with `- `.
 
-Linear in the size of the page: texts of anchors and headings look at a bounded number of
-nodes each, since hostile pages nest anchors. About 1.2 ms for a page of 26 KB with 75 links,
+Linear in the size of the page: for the text of an anchor or heading a bounded number of
+nodes is read, since hostile pages nest anchors. About 1.2 ms for a page of 26 KB with 75 links,
 0.2 of it for the language.
 """
 
@@ -77,16 +77,16 @@ class Outlink(Struct, frozen=True, gc=False):
 
     url: str
     text: str
-    rel: str = ""  # in lower case, as the page says
-    nofollow: bool = False  # by its own rel (nofollow, ugc, sponsored) or by the whole page
+    rel: str = ""  # in lower case, as on the page
+    nofollow: bool = False  # by its own rel (nofollow, ugc, sponsored) or for the whole page
 
 
 class Article(Struct, kw_only=True):
-    """A page as an indexer wants it."""
+    """A page as an indexer needs it."""
 
     title: str = ""
     description: str = ""
-    canonical: str = ""  # resolved; empty where the page names none
+    canonical: str = ""  # resolved; empty if the page names none
     language: str = ""  # detected
     language_confidence: float = 0.0
     language_declared: str = ""
@@ -171,17 +171,17 @@ def main_text(tree: turbohtml.Document) -> str:
 
 
 def _marked_main(tree: turbohtml.Document) -> str:
-    """Return the text of what the page itself calls its main part; empty where that says next to nothing."""
+    """Return the text of what the page marks as its main part; empty if that is almost empty."""
     texts = [main.to_text(_TEXT_LAYOUT) for main in islice(tree.select("main, [role=main]"), _MAINS_READ)]
     text = max(texts, key=len, default="")
     return text if len(text) >= MIN_MAIN_CHARS else ""
 
 
 def _dense_main(dense: Element | None, kept_chars: int) -> str:
-    """Return the text of the dense part with what surrounds it; empty where that is too little of the page.
+    """Return the text of the dense part with its surroundings; empty if that is too little of the page.
 
-    Scoring finds the densest section, of a manual say. Its neighbours belong to the page until there is enough, and
-    then as long as they add little: a heading, an introduction.
+    Scoring finds the densest section, of a manual for example. The elements around it are added until there is
+    enough, and then as long as they add little: a heading, an introduction.
     """
     least = max(MIN_MAIN_CHARS, MIN_MAIN_SHARE * kept_chars)
     text = ""
@@ -198,7 +198,7 @@ def _dense_main(dense: Element | None, kept_chars: int) -> str:
 
 
 def _tidied(text: str) -> str:
-    """Return text without white space at the ends of lines, and with list items on the lines of their marks."""
+    """Return text without trailing white space, and with list items on the lines of their marks."""
     text = "\n".join([line.rstrip() for line in text.split("\n")]).strip()
     return _BLANK_LINES.sub("\n\n", _LONE_MARK.sub(r"\1 ", text))
 
@@ -213,7 +213,7 @@ def _headings(tree: turbohtml.Document) -> list[Heading]:
 
 
 def _some_text(element: Element) -> str:
-    """Return the text of an element on one line, as far as its first nodes go."""
+    """Return the text of an element's first nodes on one line."""
     nodes = islice(element.descendants, _NODES_READ)
     return one_line("".join(node.data for node in nodes if type(node) is Text), MAX_ANCHOR_CHARS)
 
@@ -222,12 +222,12 @@ def _some_text(element: Element) -> str:
 
 
 def _links(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
-    """Return the links of a page in its order, a URL as often as it is linked."""
+    """Return the links of a page in document order, a URL as often as it is linked."""
     found: list[Outlink] = []
     for anchor in islice(tree.select("a[href], area[href]"), MAX_LINKS):
         href = (anchor.attr("href") or "").strip()
         url = canonical(href, base) if href and href[0] != "#" else None
-        if url is None:  # the page itself, or no http
+        if url is None:  # the page itself, or not http
             continue
         rel = one_line((anchor.attr("rel") or "").lower(), 100)
         text = _some_text(anchor) or _image_text(anchor)
@@ -237,7 +237,7 @@ def _links(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]
 
 
 def _image_text(anchor: Element) -> str:
-    """Return what the images of an anchor stand for, or its own label."""
+    """Return the alternative text of an anchor's images, or its own label."""
     own = anchor.attr("alt") or anchor.attr("aria-label") or anchor.attr("title")
     if own:
         return one_line(own, MAX_ANCHOR_CHARS)
@@ -250,7 +250,7 @@ def _image_text(anchor: Element) -> str:
 
 
 def _dates(tree: turbohtml.Document, markup: Markup, fetched_at: float) -> tuple[str, str]:
-    """Return when a page was published and modified: as meta elements say, else JSON-LD, else `time` elements."""
+    """Return when a page was published and modified: from meta elements, else JSON-LD, else `time` elements."""
     linked = _json_ld_dates(tree)
     times = [time.attr("datetime") or "" for time in islice(tree.find_all("time"), 20)]
     items = {
@@ -286,7 +286,7 @@ def _json_ld_dates(tree: turbohtml.Document) -> dict[str, str]:
 
 
 def _objects(values: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
-    """Yield the objects of JSON values, level by level; of a long list the beginning."""
+    """Yield the objects of JSON values, level by level; of a long list only the beginning."""
     level = [values]
     while level:
         below: list[Any] = []

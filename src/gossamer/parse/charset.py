@@ -1,8 +1,8 @@
-"""Which encoding are these bytes in, and what do they say?
+"""Which encoding are these bytes in, and what is their text?
 
 Only WHATWG labels count: a label is looked up in turbohtml's table, never in Python's
-codecs, so `zip`, `rot13`, `idna` or `utf-7` name nothing here. Order: byte order mark,
-header, the document's own declaration, the content. Text that comes out holds no lone
+codecs, so `zip`, `rot13`, `idna` or `utf-7` are unknown here. Order: byte order mark,
+header, the document's own declaration, the content. The decoded text contains no lone
 surrogates and can always be written as UTF-8.
 """
 
@@ -13,22 +13,22 @@ from functools import lru_cache
 from importlib import import_module
 
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
-# A declaration that no comment or odd markup stands before: what the prescan of the HTML standard would find.
+# A declaration without a comment or odd markup before it: what the prescan of the HTML standard would find.
 _PLAIN_META = re.compile(
     rb"""(?:\s*<(?:!doctype|\?xml|html|head|link|title>[^<]{0,200}</title|meta(?![^<>]*charset))[^<>]*>){0,9}"""
     rb"""\s*<meta (?:charset=["']?|http-equiv="content-type" content="text/html; ?charset=)"""
     rb"""(utf-8|iso-8859-1|windows-1252)["']?\s*/?>"""
 )
 _COMMON = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "windows-1252", "windows-1252": "windows-1252"}
-# The last plain declaration with all that stands before it, and what it declares: pages of a site begin alike.
+# The last plain declaration with everything before it, and what it declares: pages of a site begin the same way.
 _latest_start = [(b'<!doctype html><html><head><meta charset="utf-8">', "utf-8")]
 META_BYTES = 1024  # where a page may declare its charset, by the HTML standard
-_DETECT_BYTES = 65536  # a charset shows itself long before that
+_DETECT_BYTES = 65536  # a charset can be detected long before that
 
 
 @lru_cache(maxsize=1024)
 def canonical_charset(label: str) -> str:
-    """Return the WHATWG name, in lower case, of a label; empty where the label means nothing."""
+    """Return the WHATWG name, in lower case, of a label; empty if the label is unknown."""
     if "\0" in label:  # the table is searched as a C string, which would end here
         return ""
     known = _COMMON.get(label.strip().lower())
@@ -43,11 +43,11 @@ def canonical_charset(label: str) -> str:
 
 
 def declared_charset(content: bytes | bytearray, header_label: str) -> str:
-    """Return the charset that is beyond the document's own say: by its shape, or by the header; else empty.
+    """Return the charset that overrides the document's own declaration: by its shape, or by the header; else empty.
 
-    A byte order mark is left to the parser, which lets it win over everything.
+    A byte order mark is left to the parser, where it wins over everything.
     """
-    # Markup in UTF-16 without a mark, whatever the header claims: "<" beside a NUL is no ASCII-compatible text.
+    # Markup in UTF-16 without a mark, whatever the header claims: "<" next to a NUL is no ASCII-compatible text.
     if content[1:2] == b"\0" == content[3:4] and content[:1] == b"<":
         return "utf-16le"
     if content[:1] == b"\0" == content[2:3] and content[1:2] == b"<":
@@ -86,24 +86,24 @@ def html_charset(content: bytes, header_label: str) -> str:
 
 
 def _meta_charset(head: bytes) -> str:
-    """Return the charset that the first bytes of a page declare; empty where none, or none but the usual one."""
+    """Return the charset that the first bytes of a page declare; empty if there is none, or the default one."""
     lower = head.lower()
     if b"charset" not in lower:
         return ""
     plain = _PLAIN_META.match(lower)
     if plain is not None:  # 2 µs instead of 12
         charset = canonical_charset(plain[1].decode())
-        # What stands behind cannot change it: neither mark nor form of UTF-16 (we would not be here), nor another meta.
+        # What follows cannot change it: neither mark nor form of UTF-16 (already excluded), nor another meta.
         _latest_start[0] = head[: plain.end()], charset
         return charset
     import turbohtml
 
     name = (turbohtml.parse(head, detect_encoding=False).encoding or "").lower()
-    return "" if name == "windows-1252" else name  # which it also says where nothing is declared
+    return "" if name == "windows-1252" else name  # also returned if nothing is declared
 
 
 def _charset_by_content(content: bytes) -> str:
-    """Return the charset by a late declaration, as browsers take it, or by the shape of the bytes."""
+    """Return the charset by a late declaration, as browsers accept it, or by the shape of the bytes."""
     if b"charset" not in content.lower():
         if content.isascii():
             return "windows-1252"
@@ -127,7 +127,7 @@ def html_as_utf8(content: bytes, charset: str) -> bytes:
 
 
 def decode_html(content: bytes, header_label: str) -> tuple[str, str]:
-    """Decode a page for a parser that cannot do it itself; its meta elements have their say."""
+    """Decode a page for a parser that cannot do it itself; its meta elements are considered."""
     return decode_text(content, html_charset(content, header_label))
 
 
@@ -137,6 +137,6 @@ def _decode(content: bytes | bytearray, name: str) -> str:
         return content.decode("utf-8", "replace")
     if name == "replacement":
         return "\N{REPLACEMENT CHARACTER}" if content else ""
-    # turbohtml.detect registers its decoders as codecs of this prefix; no other codec bears it.
+    # turbohtml.detect registers its decoders as codecs with this prefix; no other codec has it.
     import_module("turbohtml.detect")
     return content.decode(f"whatwg-{name}", "replace")

@@ -1,8 +1,8 @@
-"""When does a page say that it was written?
+"""Dates of pages.
 
-Dates come out in ISO 8601: `2024-05-01`, or `2024-05-01T12:30:00Z` where there is a time of
-day (a time without an offset counts as UTC). A date before the web, or after the page was
-fetched, is somebody's mistake and counts as none.
+Dates are returned in ISO 8601: `2024-05-01`, or `2024-05-01T12:30:00Z` if there is a time of
+day (a time without an offset counts as UTC). A date before the web existed, or after the page
+was fetched, is an error and is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DATE = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})")
 
 
 def iso_date(text: str, fetched_at: float) -> str:
-    """Return a date as a page or header writes it in ISO 8601; empty where it is none, or absurd."""
+    """Return a date of a page or header in ISO 8601; empty if it is none, or absurd."""
     text = text[: MAX_CHARS * 2].strip()[:MAX_CHARS]
     found = _parsed(text)
     if found is None:
@@ -35,7 +35,7 @@ def iso_date(text: str, fetched_at: float) -> str:
 
 
 def _parsed(text: str) -> datetime | date | None:
-    """Return what a text means: a moment, or a day where it says no more."""
+    """Return the time that a text denotes; a day if there is no time of day."""
     if not text.isascii():
         return None
     day = _DATE.fullmatch(text)

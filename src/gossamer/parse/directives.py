@@ -1,7 +1,7 @@
-"""What does a page tell robots about itself?
+"""A page's directives for robots.
 
-The words of `<meta name=robots>` and of `X-Robots-Tag`: they only add up, the stricter
-wins. Words meant for another robot by name are not ours. Unknown words mean nothing.
+The words of `<meta name=robots>` and of `X-Robots-Tag` are combined; the stricter wins.
+Words for another robot by name do not count. Unknown words are ignored.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, no secret
+ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 META_NAMES = frozenset({"robots", ROBOTS_TOKEN})
 
 _NOINDEX = frozenset({"noindex", "none"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
 _NOARCHIVE = frozenset({"noarchive", "nocache"})
-# Words that carry a value after a colon, and so look like the name of a robot.
+# Words with a value after a colon, which look like the name of a robot.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
 
 class Directives(Struct, frozen=True, gc=False):
-    """What is asked of us."""
+    """What a page asks of robots."""
 
     is_noindex: bool = False
     is_nofollow: bool = False
@@ -45,7 +45,7 @@ def meta_words(content: str) -> list[str]:
 def header_words(values: Iterable[str]) -> list[str]:
     """Return the words of X-Robots-Tag headers that are for every robot or for us.
 
-    A name holds from where it stands to the end of its header: `otherbot: noindex, nofollow`.
+    A name applies from its position to the end of its header: `otherbot: noindex, nofollow`.
     """
     words: list[str] = []
     for value in values:

@@ -1,7 +1,7 @@
-"""What is in this answer? Picks the parser by the sniffed type and adds what the headers say.
+"""Parses an answer: selects the parser by the sniffed type and adds the facts in the headers.
 
-Content whose coding could not be undone is not parsed. A page that says `nofollow`, in its
-markup or by X-Robots-Tag, has no hrefs. Costs what the parser costs, and 3 µs.
+Content that could not be decoded is not parsed. A page with `nofollow`, in its markup or by
+X-Robots-Tag, has no hrefs. Costs what the parser costs, plus 3 µs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE
 
 
 def parse_exchange(exchange: Exchange, want_text: bool, want_pdf_links: bool) -> Document:
-    """Return what the answer holds."""
+    """Return the contents of the answer."""
     declared = declared_type(exchange)
     if not exchange.is_decoded:
         document = Document(content_type=declared.essence)
@@ -55,13 +55,13 @@ def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_
     elif kind.startswith("text/") and want_text:
         text, document.charset = decode_text(content, declared.charset)
         document.visible = text.encode()
-        # Splitting to count the words exactly takes 50 µs a page; blanks between them, 2.
+        # Splitting to count the words exactly takes 50 µs per page; counting the spaces between them, 2.
         document.words = text.count(" ") + text.count("\n") + bool(text)
     return document
 
 
 def _apply_headers(document: Document, exchange: Exchange) -> None:
-    """Add what X-Robots-Tag and Link say."""
+    """Add the directives of X-Robots-Tag and the links of Link."""
     robots_values = [value for name, value in exchange.headers if name == "x-robots-tag"]
     link_values = [value for name, value in exchange.headers if name == "link"]
     if link_values:

@@ -1,7 +1,7 @@
-"""What does a page say, but for its numbers and the echo of its own address?
+"""A fingerprint of a page's text, without its numbers and the echo of its own address.
 
-Two pages with one fingerprint tell a reader the same: counters, dates and the repeated name
-of the page that was asked for make no difference. Used as evidence of traps, never to drop a page.
+Two pages with one fingerprint have the same content for a reader: counters, dates and the repeated
+name of the requested page make no difference. Used as evidence of traps, never to drop a page.
 6 µs for 10 KB of text in C, 15 in Python.
 """
 
@@ -14,7 +14,7 @@ from xxhash import xxh3_64_digest
 from gossamer.core.url import path_of
 from gossamer.kernel import kernel
 
-MIN_BYTES = 20  # less says nothing: a page made by scripts
+MIN_BYTES = 20  # less is no evidence: a page made by scripts
 MIN_ECHO_CHARS = 4
 MAX_ECHOES = 8
 MAX_BYTES = 100_000
@@ -22,14 +22,14 @@ _DIGITS = b"0123456789"
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
-    """Return 8 bytes that stand for what a page says, in UTF-8; empty where it says nothing."""
+    """Return the 8-byte fingerprint of a page's text in UTF-8; empty if there is too little."""
     if len(text) < MIN_BYTES:
         return b""
     return xxh3_64_digest(bare(text[:MAX_BYTES], _echoes(url)))
 
 
 def plain_bare(text: bytes, parts: list[bytes]) -> bytes:
-    """Return a text without some parts, taken out one after the other, and without digits; by Python alone."""
+    """Return a text without some parts, removed one after the other, and without digits; in pure Python."""
     for part in parts:
         text = text.replace(part, b"")
     return text.translate(None, _DIGITS)

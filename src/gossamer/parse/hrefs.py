@@ -1,9 +1,9 @@
-"""Which of the links on a page can lead anywhere?
+"""Which of the hrefs on a page can be followed?
 
-Hrefs come out as the page gave them, but trimmed as the URL standard trims, without
-fragment, each once, in the order of their first appearance. Dropped: empty ones (the page
-itself), schemes other than http and https, and what is too long to be a URL. Nothing is
-resolved here. About 0.2 µs an anchor; repeated hrefs cost least, so they go first.
+Hrefs are returned as on the page, but trimmed as the URL standard does, without fragment,
+each once, in the order of their first appearance. Dropped: empty ones (the page itself),
+schemes other than http and https, and what is too long to be a URL. Nothing is resolved
+here. About 0.2 µs per anchor; repeated hrefs are checked first, since that is cheapest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-MAX_HREF_CHARS = 16_384  # twice what the URL limit of a crawl may be; a link of a megabyte stops here
+MAX_HREF_CHARS = 16_384  # twice the maximum URL limit of a crawl; a link of a megabyte is dropped here
 
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
@@ -36,12 +36,12 @@ def clean_hrefs(raw: Iterable[str]) -> list[str]:
 
 
 def clean_href(raw: str) -> str:
-    """Return one href cleaned, or the empty string where it leads nowhere."""
+    """Return one href cleaned, or the empty string if it cannot be followed."""
     return next(iter(clean_hrefs([raw])), "")
 
 
 def trim(text: str) -> str:
-    """Take off and out what the URL parser of the WHATWG ignores: C0 and space around, tabs and newlines within."""
+    """Remove what the URL parser of the WHATWG ignores: C0 and space around, tabs and newlines within."""
     return text.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE)
 
 

@@ -1,9 +1,9 @@
-"""What does an HTML page hold? The adapter over selectolax (Lexbor), the other side of `html_tree`.
+"""Parses an HTML page by selectolax (Lexbor), as an alternative to `html_tree`.
 
-Same three functions, same documents, so that one parser can be checked against the other and
-take its place. Known differences: Lexbor leaves the contents of templates out, and its time
-is quadratic in the depth of a page (537 KB of `<div>`: 3 s), so it must not meet the open web
-without a limit on depth. selectolax is a dependency of the tests only, hence imported late.
+The same three functions and the same documents, so that the parsers can be compared and
+exchanged. Known differences: Lexbor omits the contents of templates, and its time is
+quadratic in the depth of a page (537 KB of `<div>`: 3 s), so it must not be used on the open
+web without a limit on depth. selectolax is a dependency of the tests only, hence the late import.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSEEN = ["script", "style", "noscript", "template", "iframe", "title"]
 
 
 def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = True) -> Document:
-    """Return links, facts and, where wanted, the text of a page."""
+    """Return links, metadata and, if wanted, the text of a page."""
     tree, charset = load_tree(content, header_charset)
     markup = read_markup(tree)
     markup.charset = charset
@@ -57,7 +57,7 @@ def read_markup(tree: LexborHTMLParser) -> Markup:
 
 
 def visible_text(tree: LexborHTMLParser) -> str:
-    """Return what a reader sees. Changes the tree: read the markup first."""
+    """Return the visible text. Changes the tree: read the markup first."""
     tree.strip_tags(_UNSEEN)
     return tree.body.text(separator="\n", strip=True) if tree.body is not None else ""
 

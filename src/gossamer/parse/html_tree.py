@@ -1,13 +1,13 @@
-"""What does an HTML page hold, element by element? The adapter over turbohtml's tree.
+"""Parses an HTML page into turbohtml's tree.
 
-For what is handed over, where the structure of a page counts (`parse.article`); a crawl reads pages
-by `parse.html`, without a tree. Linear in the size of the page, however deep it nests. Strings that
-come out are free of lone surrogates, because the tree is made from bytes by WHATWG decoders.
+For exports, which need the structure of a page (`parse.article`); a crawl parses pages by `parse.html`,
+without a tree. Linear in the size of the page, however deeply it is nested. Returned strings contain no
+lone surrogates, because the tree is made from bytes by WHATWG decoders.
 
 Cost for 26 KB (python3-doc, 75 links), CPython 3.11: tree 134 µs, markup 37. What was tried for
 links: `Node.links()` 46, XPath `//a/@href` 19 but without rel and with another walk for every other
 tag. `find_all` by tag makes an index of all tags once (17), after which a look-up costs 0.1 and
-`attr` 0.12 an element; `find` walks the page (11) each time.
+`attr` 0.12 per element; `find` walks the page (11) each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _META_KEYS = ("name", "property", "http-equiv")
 def load_tree(content: bytes, header_charset: str) -> turbohtml.Document:
     """Return the tree of a page; a charset label that the WHATWG does not know counts as none."""
     charset = declared_charset(content, header_charset) or None
-    # Within a shadow root links are out of reach of look-ups; left in its template they are found.
+    # Look-ups do not reach links within a shadow root; links that stay in its template are found.
     return turbohtml.parse(
         content, encoding=charset, detect_encoding=True, positions=False, allow_declarative_shadow_roots=False
     )
@@ -52,7 +52,7 @@ def read_markup(tree: turbohtml.Document) -> Markup:
 
 def _anchors(tree: turbohtml.Document) -> list[str]:
     """Return the targets of anchors, areas and frames in document order."""
-    # Frames and areas are rare: where there are none, a page is spared the tag of every anchor.
+    # Frames and areas are rare: without any, the tag of every anchor need not be checked.
     if not (tree.find_all("iframe") or tree.find_all("area") or tree.find_all("frame")):
         return [anchor.attr("href") or "" for anchor in tree.select(_ANCHORS)]
     return [

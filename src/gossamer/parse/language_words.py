@@ -1,9 +1,9 @@
-"""The small words by which languages that share a script are told apart.
+"""The function words by which languages that share a script are distinguished.
 
-Written by hand: for each language the words that make up a third to a half of running text
+Written by hand: for each language the words that make up a third to half of running text
 (articles, prepositions, pronouns, forms of to be and to have), in lower case, and the
-letters that its neighbours do not use. A word that many of the languages share says little,
-and counts so (`language.weights`).
+letters that related languages do not use. A word that many of the languages share is weak
+evidence and has a low weight (`language.weights`).
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ DEVANAGARI: dict[str, str] = {
     "ne": "छ र को मा यो ले लाई पनि हो छन् गरेको भएको तथा एक गर्ने थियो नेपाल हुन् भने गर्न यस उनले सबै भयो तर लागि",
 }
 
-# What each language writes: of Latin the letters beyond a-z, of the other scripts all of them. A letter that few
-# languages have speaks for these; one that a language does not have speaks against it.
+# The letters of each language: of Latin those beyond a-z, of the other scripts all of them. A letter that few
+# languages have is evidence for these; one that a language does not have is evidence against it.
 _RUSSIAN = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
 _SERBIAN = "абвгдежзијклмнопрстуфхцчшљњџ"
 _ARABIC = "ءآأؤئابتثجحخدذرزسشصضطظعغفقلمنهو"

@@ -1,8 +1,8 @@
-"""What does the markup of a page amount to?
+"""Turns the markup of a page into a document.
 
-`Markup` is what an HTML parser has to hand over, as it stands in the page; `document_of`
-makes a `Document` of it. So a parser is an adapter of three functions (load a tree, read
-its markup, its visible text), and all parsers give equal documents for equal trees.
+`Markup` is what an HTML parser must return, as it is on the page; `document_of` makes a
+`Document` of it. So a parser is an adapter of three functions (load a tree, read its
+markup, its visible text), and all parsers return equal documents for equal trees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 class Markup:
     """What was read from a tree, uncleaned. Absent attributes are empty strings."""
 
-    hrefs: list[str] = field(default_factory=list)  # of a, area, frame, iframe; cleaned; nofollow left out
+    hrefs: list[str] = field(default_factory=list)  # of a, area, frame, iframe; cleaned; without nofollow
     links: list[tuple[str, str]] = field(default_factory=list)  # rel and href of `link`
     metas: list[tuple[str, str]] = field(default_factory=list)  # name or property or http-equiv, and content
     bases: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ def one_line(text: str, limit: int) -> str:
     """Return text on one line, without control characters, cut to `limit` characters."""
     if not text:
         return ""
-    # Cut before the work as well: a title of megabytes is no reason to walk them.
+    # Cut before as well: a title of megabytes need not be processed whole.
     line = " ".join(text[: limit * 8].split())
     if not line.isprintable():
         line = " ".join(_CONTROLS.sub(" ", line).split())
@@ -105,18 +105,18 @@ def _link_elements(links: list[tuple[str, str]]) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=1024)
 def _meaning_of(rel: str) -> tuple[bool, bool]:
-    """Return whether a link of this relation is followed, and whether it names the canonical page."""
+    """Return whether a link of this relation is followed, and whether it is the canonical page."""
     words = rel.lower().split()
     is_followed = not ("nofollow" in words or "stylesheet" in words or _FOLLOWED_RELS.isdisjoint(words))
     return is_followed, is_followed and "canonical" in words
 
 
 def _refresh_target(content: str) -> str:
-    """Return where a meta refresh leads, or the empty string."""
+    """Return the target of a meta refresh, or the empty string."""
     match = _REFRESH.match(content[:MAX_HREF_CHARS])
     return next(filter(None, match.groups()), "") if match else ""
 
 
 def _first_base(bases: list[str]) -> str:
-    """Return the first base that can be one: not empty, and neither data: nor javascript: nor the like."""
+    """Return the first valid base: not empty, and neither data: nor javascript: nor the like."""
     return next((base for base in map(trim, bases) if base and has_followed_scheme(base)), "")

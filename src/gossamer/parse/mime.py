@@ -1,8 +1,8 @@
-"""What does a Content-Type header say?
+"""Parses Content-Type headers.
 
 The WHATWG rules: "parse a MIME type" (mimesniff 4.4) and "extract a MIME type" from
-several headers (Fetch 3.5). A header that cannot be read is the same as none. A pure
-function of the header values, cached: a crawl meets few distinct ones.
+several headers (Fetch 3.5). A header that cannot be parsed is the same as none. A pure
+function of the header values, cached: there are few distinct ones in a crawl.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUOTED_TEXT = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class MimeType(Struct, frozen=True):
-    """A media type: `essence` is `type/subtype` in lower case, empty where none was said."""
+    """A media type: `essence` is `type/subtype` in lower case, empty if there is none."""
 
     essence: str = ""
     parameters: dict[str, str] = {}
@@ -37,7 +37,7 @@ NO_TYPE = MimeType()
 
 
 def parse_mime_type(text: str) -> MimeType:
-    """Read one MIME type; `NO_TYPE` where it is not one."""
+    """Parse one MIME type; `NO_TYPE` if it is not one."""
     head, _, rest = text.strip(_HTTP_SPACE).partition(";")
     major, slash, minor = head.partition("/")
     minor = minor.rstrip(_HTTP_SPACE)
@@ -51,13 +51,13 @@ def parse_mime_type(text: str) -> MimeType:
 
 
 def combined_mime_type(values: Sequence[str]) -> MimeType:
-    """Return the type that one or more Content-Type headers amount to."""
+    """Return the type that follows from one or more Content-Type headers."""
     return _combined(tuple(values))
 
 
 @lru_cache(maxsize=1024)
 def _combined(values: tuple[str, ...]) -> MimeType:
-    # Fetch 3.5: the last readable value wins; its charset may be inherited from an earlier equal type.
+    # Fetch 3.5: the last valid value wins; its charset may be inherited from an earlier equal type.
     found, charset = NO_TYPE, ""
     for value in _split_outside_quotes(", ".join(values)):
         candidate = parse_mime_type(value)
@@ -93,7 +93,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _quoted_string(text: str, position: int) -> tuple[str, int]:
-    """Read the quoted string that starts at `position`; an end that is missing is forgiven."""
+    """Read the quoted string that starts at `position`; the closing quote may be missing."""
     out: list[str] = []
     position += 1
     while position < len(text) and text[position] != '"':
@@ -105,7 +105,7 @@ def _quoted_string(text: str, position: int) -> tuple[str, int]:
 
 
 def _index_of_any(text: str, characters: str, start: int) -> int:
-    """Return where the first of `characters` stands, or the end."""
+    """Return the position of the first of `characters`, or the end."""
     return min((at for at in (text.find(one, start) for one in characters) if at >= 0), default=len(text))
 
 
@@ -125,7 +125,7 @@ def _split_outside_quotes(text: str) -> list[str]:
 
 
 def _quote(value: str) -> str:
-    """Write a parameter's value, quoted where it is no token."""
+    """Return a parameter's value, quoted if it is not a token."""
     if _TOKEN.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')

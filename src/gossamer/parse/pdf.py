@@ -1,8 +1,8 @@
-"""Which links does a PDF hold? Found without understanding it.
+"""Finds the links of a PDF without parsing its structure.
 
-Link annotations stand in the open, or within compressed object streams. Both are searched
-by pattern, under caps on streams and on inflated bytes, so a malformed or malicious file
-costs bounded time and memory. No xref is followed, nothing recurses. About 1 ms a file.
+Link annotations are in plain text, or within compressed object streams. Both are searched
+by pattern, with caps on streams and on inflated bytes, so a malformed or malicious file
+costs bounded time and memory. No xref is followed, nothing recurses. About 1 ms per file.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gossamer.parse.hrefs import clean_hrefs
 MAX_STREAMS = 4096
 MAX_INFLATED_BYTES = 16 * 1024 * 1024
 MAX_LINKS = 50_000
-_DICTIONARY_BYTES = 512  # what may stand between /ObjStm and its stream
+_DICTIONARY_BYTES = 512  # what may be between /ObjStm and its stream
 
-# Strings may nest parentheses once and escape any byte. The bound keeps an unclosed one from being read to the end.
+# Strings may nest parentheses once and escape any byte. Because of the bound an unclosed one is not read to the end.
 _URI = re.compile(
     rb"/URI\s*(?:\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,512}\)){0,4096})\)|<([0-9A-Fa-f\s]{2,8192})>)", re.DOTALL
 )
@@ -66,7 +66,7 @@ def _object_streams(content: bytes) -> Iterator[bytes]:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """Inflate up to `limit` bytes; whatever cannot be inflated is empty."""
+    """Inflate up to `limit` bytes; empty if it cannot be inflated."""
     try:
         return bytes(isal_zlib.decompressobj().decompress(data, limit))
     except IsalError:  # type: ignore[misc]  # the stub declares the class as an instance

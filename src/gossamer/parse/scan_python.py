@@ -1,14 +1,14 @@
-"""What stands in the markup of a page? In Python, for machines without the compiled `_scan`.
+"""Scans the markup of a page. In Python, for machines without the compiled `_scan`.
 
-Tokens are turbohtml's, by the WHATWG's rules; there is no tree. What is collected:
+The tokenizer is turbohtml's, by the WHATWG's rules; there is no tree. What is collected:
 
 - the first title outside of svg and math, the language of `html`, every `base`, `meta` and `link`;
 - the targets of anchors, areas and frames, cleaned (`parse.hrefs`), each once; anchors and areas
-  that say nofollow are counted instead;
-- the visible text: words with one blank between them, a new line wherever a block begins or ends.
-  Scripts, styles, frames, templates and <noscript> show nothing; links within the last two count.
+  with nofollow are counted instead;
+- the visible text: words with one space between them, a new line wherever a block begins or ends.
+  Scripts, styles, frames, templates and <noscript> have no visible text; links within the last two count.
 
-`_scan.c` does the same twenty times as fast; a test holds the two against each other.
+`_scan.c` does the same twenty times as fast; a test compares the two.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_GAP, _BLANK, _NEW_LINE = range(3)
 
 
 def scan(content: bytes, wants_text: bool) -> Scan | None:
-    """Return title, language, bases, metas, links, hrefs, nofollow count, text and words; None where not UTF-8."""
+    """Return title, language, bases, metas, links, hrefs, nofollow count, text and words; None if it is not UTF-8."""
     try:
         source = content.decode()
     except UnicodeDecodeError:
@@ -77,7 +77,7 @@ class _Scanner:
         )
 
     def _read(self, source: str, *, is_nested: bool) -> None:
-        raw = ""  # the element whose contents are no markup
+        raw = ""  # the element whose contents are not markup
         for token in turbohtml.tokenize(source):
             if token.type is TokenType.START_TAG:
                 tag = token.tag or ""
@@ -124,7 +124,7 @@ class _Scanner:
                 self._read(text, is_nested=True)
                 self._wants_text = wants_text
         elif raw in ("", "textarea", "xmp", "plaintext") and self._wants_text and not self._templates:
-            self._add_text(text if raw else text.replace("\0", ""))  # within raw text it is replaced by now
+            self._add_text(text if raw else text.replace("\0", ""))  # in raw text it has been replaced already
 
     def _add_text(self, text: str) -> None:
         for number, word in enumerate(_SPACES.split(text)):

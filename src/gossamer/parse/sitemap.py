@@ -43,14 +43,14 @@ _LOC_TAGS = frozenset({"loc", "link", "guid"})
 
 
 class SitemapUrl(Struct, frozen=True, gc=False):
-    """An entry: where, and when it last changed as the sitemap says it."""
+    """An entry: its URL, and when it last changed according to the sitemap."""
 
     loc: str
     lastmod: str = ""
 
 
 class SitemapContents(Struct):
-    """What a sitemap lists. `error` is one line for people, empty where all is well."""
+    """What a sitemap lists. `error` is one line for people, empty if there is none."""
 
     urls: list[SitemapUrl] = []
     sitemaps: list[SitemapUrl] = []
@@ -63,9 +63,9 @@ class _StopParsingError(Exception):
 
 
 def parse_sitemap(content: bytes, *, allow_dtd: bool = False) -> SitemapContents:
-    """Return what a sitemap lists, as far as it can be read.
+    """Return what a sitemap lists, as far as it can be parsed.
 
-    With `allow_dtd` an internal subset is read past; entities that it defines are still never expanded.
+    With `allow_dtd` an internal subset is skipped; entities that it defines are still never expanded.
     """
     contents = SitemapContents()
     pieces = _inflated(content, contents) if content.startswith(_GZIP) else _capped(content, contents)
@@ -73,7 +73,7 @@ def parse_sitemap(content: bytes, *, allow_dtd: bool = False) -> SitemapContents
     declared = _XML_DECLARED.search(head, 0, 512)
     label = declared[1].decode("ascii") if declared else ""
     if _is_utf8_xml(head, label):
-        # The usual case, a piece at a time: 50 MB of it cost 3.
+        # The usual case, one piece at a time: 50 MB take 3 MB.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         texts = itertools.chain((decode(piece) for piece in itertools.chain([head], pieces)), (decode(b"", True),))
         _SitemapReader(contents, allow_dtd=allow_dtd).read(texts)
@@ -107,7 +107,7 @@ def _capped(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
 
 
 def _inflated(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
-    """Undo gzip, member by member, up to the cap; a broken end is kept as far as it goes."""
+    """Inflate gzip, member by member, up to the cap; of a broken end as much as possible."""
     left = MAX_DECODED_BYTES
     rest = content
     for _ in range(_MAX_MEMBERS):
@@ -135,7 +135,7 @@ def _inflated(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
 
 
 def _read_lines(text: str, contents: SitemapContents) -> None:
-    """Read a sitemap of one URL a line; lines that are none are passed over."""
+    """Read a sitemap with one URL per line; other lines are skipped."""
     for line in text.splitlines():
         loc = line.strip()
         if len(loc) > MAX_LOC_CHARS or not _URL_LINE.fullmatch(loc):
@@ -156,9 +156,9 @@ class _SitemapReader:
         self._allow_dtd = allow_dtd
         self._depth = 0
         self._entry_tags = _SITEMAP_ENTRIES
-        self._entry_tag = ""  # of the entry that we are in
+        self._entry_tag = ""  # of the current entry
         self._entry_depth = 0
-        self._field = ""  # loc or date element that we are in
+        self._field = ""  # the current loc or date element
         self._field_depth = 0
         self._text: list[str] = []  # of the field, or directly of the entry
         self._locs: list[str] = []
@@ -167,7 +167,7 @@ class _SitemapReader:
 
     def read(self, texts: Iterable[str]) -> None:
         """Parse the pieces of a text, filling the contents."""
-        # The text is handed over as UTF-8, so that no encoding named in the document can reach a Python codec.
+        # The text is passed as UTF-8, so that no encoding named in the document can reach a Python codec.
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -186,18 +186,18 @@ class _SitemapReader:
             self._fail(str(stop))
         except expat.ExpatError as error:
             self._fail(f"not well-formed XML: {error}")
-            self._keep_cut_entry(last[max(0, parser.ErrorByteIndex - before) :][:2])
+            self._add_cut_entry(last[max(0, parser.ErrorByteIndex - before) :][:2])
 
     def _characters(self, text: str) -> None:
-        if len(self._text) < _MAX_TEXT_PIECES:  # what is longer is no URL and no date
+        if len(self._text) < _MAX_TEXT_PIECES:  # what is longer is neither URL nor date
             self._text.append(text)
 
     def _fail(self, reason: str) -> None:
         self._contents.is_complete = False
         self._contents.error = self._contents.error or reason
 
-    def _keep_cut_entry(self, follows: bytes) -> None:
-        """Keep the entry in which the file breaks off, unless it breaks off within the URL."""
+    def _add_cut_entry(self, follows: bytes) -> None:
+        """Add the entry in which the file breaks off, unless it breaks off within the URL."""
         if self._field in _LOC_TAGS and follows == b"</":
             self._close_field()
         if self._entry_tag:
@@ -271,4 +271,4 @@ class _SitemapReader:
 
 
 def _ignore(_data: str) -> None:
-    """Take what no other handler takes."""
+    """Ignore what no other handler accepts."""

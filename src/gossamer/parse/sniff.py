@@ -1,8 +1,8 @@
-"""What kind of content is this, whatever its header says?
+"""The type of content, whatever its header claims.
 
 WHATWG mimesniff in spirit: the declared type decides unless the first kilobyte shows that
 it cannot be true. Binary content is never called HTML, and nothing is made HTML that was
-declared as something else. Reads 1 KiB at most; a page that starts with a tag costs 0.5 µs.
+declared as something else. Reads at most 1 KiB; a page that starts with a tag costs 0.5 µs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HTML_START = re.compile(
 _XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml")
 _FIRST_ELEMENT = re.compile(rb"<(?:[\w.\-]+:)?([A-Za-z_][\w.\-]*)")
 _UTF16_MARKUP = re.compile(rb"\xff\xfe|\xfe\xff|<\0[^\0]\0|\0<\0[^\0]")
-# mimesniff 3: bytes that no text holds.
+# mimesniff 3: bytes that do not occur in text.
 _BINARY_BYTES = bytes([*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
 _SIGNATURES = (
@@ -57,7 +57,7 @@ _SIGNATURES = (
 
 
 def sniff_type(declared: str, content: bytes) -> str:
-    """Return the type of `content`, given the essence of its declared type (empty where there is none)."""
+    """Return the type of `content`, given the essence of its declared type (empty if there is none)."""
     if declared in _HTML_TYPES:
         if _STARTS_WITH_TAG.match(content):
             return declared
@@ -68,13 +68,13 @@ def sniff_type(declared: str, content: bytes) -> str:
         root = _FIRST_ELEMENT.search(content, 0, _SNIFFED_BYTES)
         return XHTML if root is not None and root[1].lower() == b"html" else declared
     if declared == TEXT:
-        # Servers of old say text/plain of anything that they do not know (mimesniff 7.2).
+        # Old servers declare text/plain for anything that they do not know (mimesniff 7.2).
         return _binary_type(content[:_SNIFFED_BYTES]) or declared
     return declared
 
 
 def _unlabelled_type(head: bytes) -> str:
-    """Return the type of content that came without one."""
+    """Return the type of content without a declared one."""
     if _HTML_START.match(head):
         return HTML
     if _XML_START.match(head):
@@ -83,7 +83,7 @@ def _unlabelled_type(head: bytes) -> str:
 
 
 def _binary_type(head: bytes) -> str:
-    """Return the type of content that is no text at all, or the empty string."""
+    """Return the type of content that is not text, or the empty string."""
     if _UTF16_MARKUP.match(head):
         return ""
     for signature, kind in _SIGNATURES:
@@ -93,10 +93,10 @@ def _binary_type(head: bytes) -> str:
         return "image/webp"
     if head[4:8] == b"ftyp":
         return "video/mp4"
-    # Random bytes hold a tenth of these; a page with stray NULs far less.
+    # A tenth of random bytes are such; far fewer in a page with stray NULs.
     return BINARY if _binary_share(head) > 0.03 else ""
 
 
 def _binary_share(head: bytes) -> float:
-    """Return the share of bytes that no text holds."""
+    """Return the share of bytes that do not occur in text."""
     return 1 - len(head.translate(None, _BINARY_BYTES)) / len(head) if head else 0.0
