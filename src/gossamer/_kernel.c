@@ -1,9 +1,8 @@
-/* The arithmetic of gossamer.core.dedup and of text fingerprints in C: the same results, some hundred times as fast.
+/* The arithmetic of gossamer.core.dedup and of text fingerprints in C: the same results, about a hundred times as fast.
 
-   Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back on Python.
+   Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back to Python.
    `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
-   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, and in parse/fingerprint.py; tests hold the two to each
-   other bit for bit.
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, and in parse/fingerprint.py;    other bit for bit.
 
    Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
 
@@ -27,13 +26,13 @@
 #define WIDEST
 #endif
 
-#define MOST_CHARS 100000
+#define MAX_CHARS 100000
 #define SHINGLE_WORDS 5
 #define LANES 128
-#define BLOCK 64 /* bytes in which words are looked for at a time */
+#define BLOCK 64 /* bytes in which words are searched at a time */
 #define BATCH 256 /* words that are hashed at a time */
 #define SIGNATURE_BYTES (LANES * 4)
-#define LONG_TEXT_BYTES 65536 /* from here on other threads may run meanwhile */
+#define LONG_TEXT_BYTES 65536 /* from here on the lock is released for other threads */
 
 static uint32_t multipliers[LANES], addends[LANES];
 
@@ -120,7 +119,7 @@ WIDEST static void lower(const uint8_t *from, uint8_t *to, size_t length) {
     }
 }
 
-/* Returns a bit for each of BLOCK bytes: set where it is no blank. */
+/* Returns a bit for each of BLOCK bytes: set if it is no blank. */
 static inline uint64_t word_bits(const uint8_t *text) {
     uint64_t blanks = 0;
 #ifdef __SSE2__
@@ -138,15 +137,15 @@ static inline uint64_t word_bits(const uint8_t *text) {
 
 /* Words on their way to be hashed, many at a time. */
 typedef struct {
-    uint32_t parts[4][BATCH]; /* the first 16 bytes of each, whatever follows it included */
+    uint32_t parts[4][BATCH]; /* the first 16 bytes of each, including whatever follows it */
     uint32_t lengths[BATCH];
     uint32_t long_hashes[BATCH];
     uint16_t long_places[BATCH]; /* of those with 16 bytes and more, which are hashed one by one */
     size_t count, longs;
 } Batch;
 
-/* Writes the XXH32, seed 0, of words with less than 16 bytes. Nobody foresees how long the next word is, so there are no
-   branches: all steps are made, in many lanes, and those that count are kept. */
+/* Writes the XXH32, seed 0, of words with less than 16 bytes. The length of the next word is unpredictable, so there are no
+   branches: all steps are done, in many lanes, and those that count are selected. */
 WIDEST static void hash_short_words(const Batch *batch, uint32_t *words) {
     for (size_t i = 0; i < batch->count; i++) {
         uint32_t length = batch->lengths[i], fours = length / 4, ones = length % 4;
@@ -180,11 +179,11 @@ static inline void add_word(Batch *batch, const uint8_t *start, size_t length) {
     }
 }
 
-/* Writes the hash of each word; returns how many. `text` is in lower case, with 2 * BLOCK blanks behind its end. */
+/* Writes the hash of each word; returns how many. `text` is in lower case, with 2 * BLOCK blanks after its end. */
 static size_t hash_words(const uint8_t *text, size_t length, uint32_t *words) {
     Batch batch;
     size_t count = 0, start = 0;
-    uint64_t was_word = 0; /* 1 where the byte before is part of a word */
+    uint64_t was_word = 0; /* 1 if the byte before is part of a word */
     batch.count = batch.longs = 0;
     for (size_t base = 0; base <= length; base += BLOCK) {
         uint64_t bits = word_bits(text + base), edges = bits ^ (bits << 1 | was_word), in_word = was_word;
@@ -220,7 +219,7 @@ static size_t hash_shingles(const uint32_t *words, size_t count, uint64_t *hashe
 
 #define GROUP 32 /* lanes that stay in registers */
 
-WIDEST static void least_of(const uint64_t *hashes, size_t count, uint32_t *signature) {
+WIDEST static void min_of(const uint64_t *hashes, size_t count, uint32_t *signature) {
     for (int first = 0; first < LANES; first += GROUP) {
         uint32_t factor[GROUP], addend[GROUP], least[GROUP];
         for (int lane = 0; lane < GROUP; lane++) {
@@ -251,19 +250,19 @@ WIDEST static uint64_t majority_of(const uint64_t *hashes, size_t count) {
 
 typedef enum { MINHASH, SIMHASH } Scheme;
 
-/* Fills `signature`; returns its length, 0 where there are no words, -1 where there is no memory. */
+/* Fills `signature`; returns its length, 0 if there are no words, -1 if there is no memory. */
 static int sign(const uint8_t *utf8, size_t length, Scheme scheme, uint8_t *signature) {
-    size_t most = length / 2 + 1;
-    uint64_t *hashes = malloc(most * (sizeof *hashes + sizeof(uint32_t)) + length + 2 * BLOCK);
+    size_t max_words = length / 2 + 1;
+    uint64_t *hashes = malloc(max_words * (sizeof *hashes + sizeof(uint32_t)) + length + 2 * BLOCK);
     if (hashes == NULL) return -1;
-    uint32_t *words = (uint32_t *)(hashes + most);
-    uint8_t *text = (uint8_t *)(words + most);
+    uint32_t *words = (uint32_t *)(hashes + max_words);
+    uint8_t *text = (uint8_t *)(words + max_words);
     lower(utf8, text, length);
     memset(text + length, ' ', 2 * BLOCK);
     size_t count = hash_shingles(words, hash_words(text, length, words), hashes);
     int made = 0;
     if (count > 0 && scheme == MINHASH) {
-        least_of(hashes, count, (uint32_t *)signature);
+        min_of(hashes, count, (uint32_t *)signature);
         made = SIGNATURE_BYTES;
     } else if (count > 0) {
         uint64_t majority = majority_of(hashes, count);
@@ -274,18 +273,18 @@ static int sign(const uint8_t *utf8, size_t length, Scheme scheme, uint8_t *sign
     return made;
 }
 
-/* Returns the UTF-8 of a text, cut to MOST_CHARS; `owner` keeps it alive. Lone surrogates are let through. */
+/* Returns the UTF-8 of a text, cut to MAX_CHARS; `owner` references it. Lone surrogates are allowed. */
 static const char *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **owner) {
     if (PyBytes_Check(text)) {
         char *bytes = NULL;
         if (PyBytes_AsStringAndSize(text, &bytes, length) < 0) return NULL;
-        if (*length > MOST_CHARS) *length = MOST_CHARS;
+        if (*length > MAX_CHARS) *length = MAX_CHARS;
         *owner = Py_NewRef(text);
         return bytes;
     }
     Py_ssize_t chars = PyUnicode_GetLength(text);
     if (chars < 0) return NULL;
-    PyObject *part = chars > MOST_CHARS ? PyUnicode_Substring(text, 0, MOST_CHARS) : Py_NewRef(text);
+    PyObject *part = chars > MAX_CHARS ? PyUnicode_Substring(text, 0, MAX_CHARS) : Py_NewRef(text);
     if (part == NULL) return NULL;
     const char *utf8 = PyUnicode_AsUTF8AndSize(part, length);
     *owner = part;
@@ -346,12 +345,12 @@ static PyObject *equal_lanes(PyObject *Py_UNUSED(module), PyObject *pair) {
     return PyLong_FromLong(equal);
 }
 
-/* -- what a page says, bare ------------------------------------------------------------------- */
+/* -- the bare text of a page ------------------------------------------------------------------- */
 
-/* Returns where a part first stands at or after `at`, or NULL. 16 bytes more than `end` can be read. */
+/* Returns where a part first occurs at or after `at`, or NULL. 16 bytes more than `end` can be read. */
 static const uint8_t *find_part(const uint8_t *at, const uint8_t *end, const uint8_t *part, size_t length) {
     if (length == 0 || (size_t)(end - at) < length) return NULL;
-    const uint8_t *last = end - length; /* where it can stand at most */
+    const uint8_t *last = end - length; /* the last possible position */
 #ifdef __SSE2__
     const __m128i first_byte = _mm_set1_epi8((char)part[0]), last_byte = _mm_set1_epi8((char)part[length - 1]);
     for (; at <= last; at += 16) {
@@ -370,8 +369,8 @@ static const uint8_t *find_part(const uint8_t *at, const uint8_t *end, const uin
     return NULL;
 }
 
-/* Takes a part out wherever it stands, from left to right; returns the length of what is left. */
-static size_t take_out(uint8_t *text, size_t length, const uint8_t *part, size_t part_length) {
+/* Removes a part wherever it occurs, from left to right; returns the length of what is left. */
+static size_t remove_part(uint8_t *text, size_t length, const uint8_t *part, size_t part_length) {
     const uint8_t *end = text + length, *from = text, *found;
     uint8_t *to = text;
     while ((found = find_part(from, end, part, part_length)) != NULL) {
@@ -383,8 +382,8 @@ static size_t take_out(uint8_t *text, size_t length, const uint8_t *part, size_t
     return length - (size_t)(from - to);
 }
 
-/* Takes the digits out; returns the length of what is left. 16 bytes more than the length can be read. */
-static size_t take_digits_out(uint8_t *text, size_t length) {
+/* Removes the digits; returns the length of what is left. 16 bytes more than the length can be read. */
+static size_t remove_digits(uint8_t *text, size_t length) {
     uint8_t *to = text;
     size_t at = 0;
     while (at < length) {
@@ -425,9 +424,9 @@ static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
             free(copy);
             return NULL;
         }
-        left = take_out(copy, left, (const uint8_t *)part, (size_t)part_length);
+        left = remove_part(copy, left, (const uint8_t *)part, (size_t)part_length);
     }
-    PyObject *result = PyBytes_FromStringAndSize((const char *)copy, (Py_ssize_t)take_digits_out(copy, left));
+    PyObject *result = PyBytes_FromStringAndSize((const char *)copy, (Py_ssize_t)remove_digits(copy, left));
     free(copy);
     return result;
 }
@@ -441,8 +440,8 @@ static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
 #define SHARD_BITS 12
 #define SHARDS (1 << SHARD_BITS)
 #define FIRST_CAPACITY 16
-#define MOST_EQUAL 32
-#define MOST_CANDIDATES 16
+#define MAX_EQUAL 32
+#define MAX_CANDIDATES 16
 
 typedef struct {
     uint64_t *entries;
@@ -483,13 +482,13 @@ static int grow(Shard *shard) {
     return 0;
 }
 
-/* Writes the numbers of the pages in a band, at most MOST_EQUAL; returns how many, and where the oldest stands. */
+/* Writes the numbers of the pages in a band, at most MAX_EQUAL; returns how many, and the slot of the oldest. */
 static int pages_in_band(const Shard *shard, uint32_t fingerprint, uint32_t *numbers, uint32_t *oldest) {
     if (shard->capacity == 0) return 0;
     int found = 0;
     uint32_t least = UINT32_MAX;
     uint32_t place = place_of(fingerprint, shard->capacity);
-    for (uint64_t entry; (entry = shard->entries[place]) != 0 && found < MOST_EQUAL;
+    for (uint64_t entry; (entry = shard->entries[place]) != 0 && found < MAX_EQUAL;
          place = place + 1 == shard->capacity ? 0 : place + 1) {
         if ((uint32_t)(entry >> 32) != fingerprint) continue;
         numbers[found] = (uint32_t)entry - 1;
@@ -516,14 +515,14 @@ static void find_places(const BandTable *table, const uint8_t *signature, Place 
 }
 
 static int add_page(const BandTable *table, uint32_t number, const uint8_t *signature) {
-    uint32_t met[MOST_EQUAL];
+    uint32_t met[MAX_EQUAL];
     Place places[BANDS];
     find_places(table, signature, places);
     for (int band = 0; band < BANDS; band++) {
         Shard *shard = places[band].shard;
         uint64_t entry = (uint64_t)places[band].fingerprint << 32 | (number + 1);
         uint32_t oldest = 0;
-        if (pages_in_band(shard, places[band].fingerprint, met, &oldest) == MOST_EQUAL) {
+        if (pages_in_band(shard, places[band].fingerprint, met, &oldest) == MAX_EQUAL) {
             shard->entries[oldest] = entry;
             continue;
         }
@@ -569,8 +568,8 @@ static int by_number(const void *a, const void *b) {
 
 /* Pages that share bands with a signature: those that share most first, then by number. */
 static PyObject *table_candidates(PyObject *self, PyObject *signature) {
-    uint32_t met[BANDS * MOST_EQUAL], numbers[BANDS * MOST_EQUAL];
-    uint8_t shared[BANDS * MOST_EQUAL];
+    uint32_t met[BANDS * MAX_EQUAL], numbers[BANDS * MAX_EQUAL];
+    uint8_t shared[BANDS * MAX_EQUAL];
     Place places[BANDS];
     uint32_t oldest = 0;
     int total = 0, distinct = 0;
@@ -586,7 +585,7 @@ static PyObject *table_candidates(PyObject *self, PyObject *signature) {
     }
     PyObject *candidates = PyList_New(0);
     for (int wanted = BANDS; candidates != NULL && wanted > 0; wanted--)
-        for (int i = 0; candidates != NULL && i < distinct && PyList_Size(candidates) < MOST_CANDIDATES; i++) {
+        for (int i = 0; candidates != NULL && i < distinct && PyList_Size(candidates) < MAX_CANDIDATES; i++) {
             if (shared[i] != wanted) continue;
             PyObject *number = PyLong_FromUnsignedLong(numbers[i]);
             if (number == NULL || PyList_Append(candidates, number) < 0) Py_CLEAR(candidates);
@@ -659,8 +658,8 @@ static int set_up(PyObject *module) {
 }
 
 static PyMethodDef methods[] = {
-    {"minhash", minhash, METH_O, "minhash(text) -> signature of 512 bytes, or none where there are no words."},
-    {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none where there are no words."},
+    {"minhash", minhash, METH_O, "minhash(text) -> signature of 512 bytes, or none if there are no words."},
+    {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none if there are no words."},
     {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
     {"bare", bare, METH_VARARGS, "bare(text, parts) -> the text without the parts, one after the other, and digits."},
     {NULL, NULL, 0, NULL},

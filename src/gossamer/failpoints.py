@@ -32,7 +32,7 @@ def arm(text: str) -> None:
     if text:
         name, action, count = text.split(":")
         if name not in POINTS or action not in ("kill", "full"):
-            raise ValueError(f"GOSSAMER_FAILPOINT={text}: right would be {POINTS[0]}:kill:1")
+            raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
         _name, _action, _countdown = name, action, int(count)
 
 

@@ -115,7 +115,7 @@ def test_a_size_survives_the_folder(tmp_path: Path) -> None:
 def test_what_is_no_size_is_told_with_its_source_and_what_is_right() -> None:
     with pytest.raises(UsageError) as refused:
         merged(("crawl.toml", {"memory": "lots"}))
-    assert str(refused.value) == "crawl.toml: memory = 'lots': not a size; right would be 2G, 512M or a number of bytes"
+    assert str(refused.value) == "crawl.toml: memory = 'lots': not a size; expected 2G, 512M or a number of bytes"
     assert refused.value.exit_status == 2
 
 
@@ -132,7 +132,7 @@ def test_too_little_is_told_with_the_least_that_is_right(workers: int, worker_fa
         merged(("flags", {"memory": least - 1, "workers": workers}))
     message = str(refused.value)
     assert f"too little for {worker_factory}" in message
-    assert message.endswith(f"right would be {shown(least)} or more")
+    assert message.endswith(f"expected {shown(least)} or more")
     assert size_from(shown(least)) == least
     assert merged(("flags", {"memory": shown(least), "workers": workers})).memory == least
 

@@ -95,7 +95,7 @@ def test_an_unknown_key_is_named_with_what_was_meant(tmp_path: Path) -> None:
 def test_an_unknown_variable_is_named() -> None:
     with pytest.raises(UsageError) as what:
         from_environment({"GOSSAMER_MAX_PAGE": "1"})
-    assert "GOSSAMER_MAX_PAGE is no setting; did you mean 'max-pages'?" in _complaint(what)
+    assert "GOSSAMER_MAX_PAGE is not a setting; did you mean 'max-pages'?" in _complaint(what)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_unknown_variable_is_named() -> None:
         ({"store": ["tape"]}, ["store", "'tape'"]),
         (
             {"pace": [{"host": "a", "speed": 1}]},
-            ["flags: [[pace]]", "'speed'", "right would be host, delay, connections"],
+            ["flags: [[pace]]", "'speed'", "expected host, delay, connections"],
         ),
         ({"pace": [{"host": "a"}, {"host": "b", "delay-ms": 1}]}, ["'delay-ms'", "did you mean 'delay' (in seconds)?"]),
         ({"pace": [{"host": "a", "connection": 1}]}, ["'connection'", "did you mean 'connections'?"]),

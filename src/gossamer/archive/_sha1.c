@@ -3,11 +3,11 @@
  * sha1_pair(head, body) -> (digest of the body, digest of head and body)
  * sha1_base32(digest) -> the digest as WARC tools write it
  *
- * A processor with the SHA extensions waits for itself when it does one digest: each step takes four cycles, and the
- * next needs its result. Here the steps of two digests take turns. `is_quick` says whether this processor has the
- * extensions; without them the function refuses, and Python's hashlib serves. A test holds the two against each other.
+ * With one digest, a processor with the SHA extensions waits for its own results: each step takes four cycles, and the
+ * next needs its result. Here the steps of two digests take turns. `is_quick` is true if this processor has the
+ * extensions; without them the function refuses, and hashlib is used. A test compares the two.
  *
- * FIPS 180-4 names the constants; the four rounds a step are what the instructions do.
+ * FIPS 180-4 names the constants; the instructions do four rounds per step.
  */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
@@ -20,7 +20,7 @@
 
 #define DIGEST_BYTES 20
 #define BLOCK_BYTES 64
-#define UNLOCK_BYTES 65536 /* below this, letting go of the lock costs more than it gives */
+#define UNLOCK_BYTES 65536 /* below this, releasing the GIL costs more than it gains */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -68,7 +68,7 @@ WITH_SHA static inline __m128i four_words(const uint8_t *at)
 #define STEPS(i, function) \
     STEP(i, function) STEP(i + 1, function) STEP(i + 2, function) STEP(i + 3, function) STEP(i + 4, function)
 
-/* Takes `count` blocks of each stream. `streams` is 1 or 2, known when this is compiled. */
+/* Processes `count` blocks of each stream. `streams` is 1 or 2, known when this is compiled. */
 WITH_SHA static inline __attribute__((always_inline)) void take(stream *all, int streams, size_t count)
 {
     __m128i abcd[2], e[2], words[2][4];
@@ -105,7 +105,7 @@ WITH_SHA static void take_two(stream *two, size_t blocks)
     take(two, 2, blocks);
 }
 
-/* Takes the last bytes of a stream, less than a block, and what closes it: a bit, zeros, the length in bits. */
+/* Processes the last bytes of a stream, less than a block, and what closes it: a bit, zeros, the length in bits. */
 WITH_SHA static void finish(stream *one, size_t rest, uint64_t length, uint8_t *digest)
 {
     uint8_t last[2 * BLOCK_BYTES] = {0};
@@ -125,10 +125,10 @@ WITH_SHA static void finish(stream *one, size_t rest, uint64_t length, uint8_t *
             *digest++ = (uint8_t)(words[word < 4 ? 7 - word : 3] >> (24 - 8 * i));
 }
 
-/* Fills both digests; returns -1 where there is no memory. */
+/* Fills both digests; returns -1 if there is no memory. */
 static int reckon(const uint8_t *head, size_t head_length, const uint8_t *body, size_t length, uint8_t *digests)
 {
-    /* The head, filled up to whole blocks with the first bytes of the body, as far as there are any. */
+    /* The head, filled up to whole blocks with the first bytes of the body, if there are any. */
     size_t missing = (BLOCK_BYTES - head_length % BLOCK_BYTES) % BLOCK_BYTES;
     size_t taken = missing < length ? missing : length, first = head_length + taken;
     uint8_t *start = malloc(first + 1);
@@ -168,7 +168,7 @@ static int reckon(const uint8_t *head, size_t head_length, const uint8_t *body, 
 
 #endif
 
-static int is_supported; /* asked once: in a virtual machine the question takes microseconds */
+static int is_supported; /* checked once: in a virtual machine the check takes microseconds */
 
 static PyObject *sha1_pair(PyObject *Py_UNUSED(module), PyObject *args)
 {

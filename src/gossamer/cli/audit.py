@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     with CrawlReader(arguments.dir) as crawl:
         report = audit_crawl(crawl, ROBOTS_TOKEN)
     if arguments.json:
-        print(msgspec.json.encode({"kept": report.is_kept, **msgspec.to_builtins(report)}).decode())
+        print(msgspec.json.encode({"kept": report.is_compliant, **msgspec.to_builtins(report)}).decode())
     else:
         _tell(report)
-    return 0 if report.is_kept else 1
+    return 0 if report.is_compliant else 1
 
 
 def _tell(report: AuditReport) -> None:
@@ -48,7 +48,7 @@ def _tell(report: AuditReport) -> None:
     found = sum(report.breaches.values())
     if found > _SHOWN:
         print(f"and {count(found - _SHOWN)} more; --json shows the first {count(len(report.violations))}")
-    if report.is_kept:
+    if report.is_compliant:
         print("robots.txt and pace were kept")
     else:
         kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))

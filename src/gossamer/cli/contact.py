@@ -30,7 +30,7 @@ def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(
                 "a crawl of public hosts needs --contact URL-OR-MAIL, so that webmasters can reach you; "
-                "right would be --contact you@example.org"
+                "expected --contact you@example.org"
             )
         contact = _ask(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,4 +48,4 @@ def _ask(path: Path) -> str:
             raise UsageError("no contact given; nothing was started")
         if "@" in contact or contact.startswith(("http://", "https://")):
             return contact
-        print(f"{contact!r} is neither; right would be https://example.org/bot or you@example.org", file=sys.stderr)
+        print(f"{contact!r} is neither; expected https://example.org/bot or you@example.org", file=sys.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
-from gossamer.handover.output import no_room_told
+from gossamer.handover.output import disk_full_at
 from gossamer.inspect.reader import CrawlReader
 
 PAUSE_S = 0.5
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--limit {arguments.limit}: at least 1")
     kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
     after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
-    with quiet_pipe(), no_room_told("stdout"), CrawlReader(arguments.dir) as crawl:
+    with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
         out = FeedOutput(kept, after)

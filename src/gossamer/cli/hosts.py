@@ -87,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the crawl does not know that host."""
     if arguments.top is not None and arguments.top < 0:
-        raise UsageError(f"--top {arguments.top}: not a number of hosts; right would be 0 or more")
+        raise UsageError(f"--top {arguments.top}: not a number of hosts; expected 0 or more")
     with CrawlReader(arguments.dir) as crawl:
         if arguments.name is not None:
             return _show_one(crawl, _host_named(arguments.name), as_json=arguments.json)
@@ -99,7 +99,7 @@ def _host_named(text: str) -> str:
     """Return the host that a name or URL means, in canonical form."""
     url = canonical(text if "://" in text else f"http://{text}/")
     if url is None:
-        raise UsageError(f"{printable(text, 80)!r}: not a host name; right would be example.org")
+        raise UsageError(f"{printable(text, 80)!r}: not a host name; expected example.org")
     return host_of(url)
 
 

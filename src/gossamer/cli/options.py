@@ -108,7 +108,7 @@ def _milliseconds(crawl_delay_s: float, politeness_ms: str | None) -> int:
     """Return --crawl-delay as --politeness-ms, where only one of them was given."""
     if politeness_ms is not None:
         both = f"--crawl-delay {crawl_delay_s:g} and --politeness-ms {politeness_ms}"
-        raise UsageError(f"{both} set the same thing; right would be one of them")
+        raise UsageError(f"{both} set the same thing; expected one of them")
     if not 0 <= crawl_delay_s < float("inf"):
         raise UsageError(f"--crawl-delay {crawl_delay_s:g}: not a number of seconds")
     return round(crawl_delay_s * 1000)

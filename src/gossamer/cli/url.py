@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     url = canonical(arguments.url, arguments.base) or (None if arguments.base else _guessed(arguments.url))
     if url is None:
-        raise UsageError(f"{arguments.url!r}: not an http(s) URL; right would be https://example.org/page")
+        raise UsageError(f"{arguments.url!r}: not an http(s) URL; expected https://example.org/page")
     host = host_of(url)
     rows = [
         ("requested", url),

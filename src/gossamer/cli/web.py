@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments)
     for port in (arguments.port, arguments.dns_port):
         if not 0 <= port <= 65535:
-            raise UsageError(f"{port} is no port; right would be 1 to 65535, or 0 for any free one")
+            raise UsageError(f"{port} is no port; expected 1 to 65535, or 0 for any free one")
     try:
         uvloop.run(
             serve(plan, arguments.port, arguments.dns_port, arguments.log, on_ready=lambda at: _announce(plan, at))

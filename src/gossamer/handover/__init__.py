@@ -1,1 +1,1 @@
-"""The hand-over: what a crawl holds, as an indexer wants it. Reads a crawl folder, also while its crawl runs."""
+"""Exports of a crawl for an indexer. Reads a crawl folder, also while its crawl runs."""

@@ -1,8 +1,8 @@
 """The columns of a page in Parquet: those of Common Crawl's index, in its order, then ours.
 
-Where Common Crawl has no value (a port that is the scheme's, a redirect's target of a page
-that is none) there is none here either. `content_languages` has ISO 639-3 codes as there,
-`language` the two-letter code.
+If Common Crawl has no value (the default port of the scheme, the redirect target of a page
+that is no redirect) there is none here either. `content_languages` has ISO 639-3 codes as
+there, `language` the two-letter code.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _ISO_639_3 = dict(
 
 
 class HostParts(Struct, frozen=True, gc=False):
-    """A host name as the index has it."""
+    """A host name as in the index."""
 
     name: str
     parts: tuple[str | None, ...]  # last, second last … fifth last

@@ -1,7 +1,7 @@
-"""One page as one record: what the catalog knows of it, and what it says.
+"""One page as one record: its facts in the catalog, and its content.
 
-In JSON both stand side by side, on one level. Times are UTC in ISO 8601, hashes are in hex,
-and what is not known is an empty string, not a missing name.
+In JSON both are on one level. Times are UTC in ISO 8601, hashes are in hex, and what is not
+known is an empty string, not a missing name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Storage(Struct, frozen=True, gc=False):
-    """Where the archive holds a page."""
+    """Where a page is in the archive."""
 
     file: str
     offset: int
@@ -42,13 +42,13 @@ class Storage(Struct, frozen=True, gc=False):
 
 
 class PageFacts(Struct, kw_only=True):
-    """What the catalog knows of a page."""
+    """What the catalog has about a page."""
 
     url: str
     fetched_at: str
     status: int
     content_type: str  # as sniffed
-    declared_type: str  # as the server said
+    declared_type: str  # as declared by the server
     charset: str
     redirect_to: str
     depth: int
@@ -69,14 +69,14 @@ class PageFacts(Struct, kw_only=True):
 
 
 class PageDocument(Struct):
-    """A page to hand over."""
+    """A page to export."""
 
     facts: PageFacts
     article: Article
 
     @property
     def language(self) -> str:
-        """The language that the page is in, as detected, or else as it says."""
+        """The detected language of the page, or else the declared one."""
         return self.article.language or self.article.language_declared
 
     def to_json(self) -> bytes:
@@ -134,7 +134,7 @@ class DocumentMaker:
         )
 
     def url_of(self, key: UrlId) -> str:
-        """Return the URL of an id; empty where there is none."""
+        """Return the URL of an id; empty if there is none."""
         return self._url_of(key) if key else ""
 
     def _look_up_url(self, key: UrlId) -> str:
@@ -155,13 +155,13 @@ def documents(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator[P
 
 
 def wanted_pages(selection: Selection) -> Callable[[UrlRecord], bool]:
-    """Return the test for rows: pages that were kept, unless a condition on the status asks for others."""
+    """Return the test for rows: stored pages, unless a condition on the status selects others."""
     kind = is_answer if selection.names("status") else is_page
     return lambda row: kind(row) and selection.wants(row)
 
 
 def iso_time(seconds: float) -> str:
-    """Return a moment in UTC, in ISO 8601 with milliseconds."""
+    """Return a time in UTC, in ISO 8601 with milliseconds."""
     if not seconds:
         return ""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""A crawl in the form that somebody wants it in. Streams: memory does not grow with the crawl.
+"""Exports a crawl in one of several formats. Streams: memory does not grow with the crawl.
 
-Pages come in archive order, the index in its own. Everything is read from what is committed,
-so a crawl may go on meanwhile.
+Pages come in archive order, the index in its own order. Only committed data is read, so the
+crawl may be running.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.inspect.reader import CrawlReader
 
-# Format -> name of the file where a folder is given.
+# Format -> name of the file if a folder is given.
 FORMATS = {
     "jsonl": "pages.jsonl",
     "parquet": "pages.parquet",
@@ -76,7 +76,7 @@ def _links_form(target: Path | None) -> str:
 
 
 def _write_members(members: Iterator[bytes], target: Path | None) -> int:
-    """Write gzip members as they are, whatever the file is called."""
+    """Write gzip members as they are, whatever the name of the file."""
     if target is None:
         return write_lines(members, None)
     with whole_file(target) as file:

@@ -1,12 +1,12 @@
-"""What is new, changed, repeated or gone since a reader was here last?
+"""What is new, changed, repeated or gone since a reader's last visit?
 
-The ledger keeps a numbered list of settled visits; an entry becomes visible with the commit
-that settles its page, also after a crash. A cursor is such a number: whoever has dealt with
-an entry goes on after it. Delivery is at least once, in order, and nothing is skipped.
+The ledger has a numbered list of finished visits; an entry becomes visible with the commit
+that finishes its page, also after a crash. A cursor is such a number: a reader continues
+after the last entry that it has processed. Delivery is at least once, in order, without gaps.
 
-An entry tells what happened; its document is the page as it stands when the entry is read.
-Where a page has changed again meanwhile, the later entry brings the same document; where it
-is gone, the earlier entry is left out, for the later one says so.
+An entry records what happened; its document is the page as it is when the entry is read.
+If the page has changed again since, the later entry has the same document; if it is gone,
+the earlier entry is omitted, since the later one reports it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FeedEntry(Struct, kw_only=True):
     url: str
     at: str
     duplicate_of: str = ""  # of a duplicate: the page that it repeats
-    similarity: float = 0.0  # to that page; 1 where the content is the same
+    similarity: float = 0.0  # to that page; 1 if the content is the same
     document: PageDocument | None = None  # of an upsert
 
     def to_json(self) -> bytes:
@@ -73,10 +73,10 @@ class Feed:
         self._crawl = crawl
         self._pages = StoredPages(crawl)
         self._maker = DocumentMaker(crawl, self._pages)
-        self.position = 0  # how far was read, with the entries that were left out
+        self.position = 0  # how far was read, including the entries that were omitted
 
     def last(self) -> int:
-        """Return the cursor of the newest entry; 0 where there is none."""
+        """Return the cursor of the newest entry; 0 if there is none."""
         return self._crawl.ledger.last_change()
 
     def read(self, after: int = 0) -> Iterator[FeedEntry]:
@@ -92,7 +92,7 @@ class Feed:
     def follow(self, after: int, wait: Callable[[], Any]) -> Iterator[FeedEntry]:
         """Yield entries as long as the crawl runs; `wait` is called whenever there is nothing new."""
         while True:
-            # Asked before reading: what a crawl committed before it let go of the folder is read below.
+            # Checked before reading: what a crawl committed before it released the folder is read below.
             is_running = self._crawl.folder.owner() is not None
             yield from self.read(after)
             after = self.position
@@ -121,13 +121,13 @@ class Feed:
 
 
 class CursorFile:
-    """A cursor that outlives its reader: a number in a file, replaced as a whole."""
+    """A cursor that outlives its reader: a number in a file, replaced atomically."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def load(self) -> int:
-        """Return the cursor; 0 where there is no file yet."""
+        """Return the cursor; 0 if there is no file yet."""
         try:
             text = self._path.read_text("ascii", "replace").strip()
         except FileNotFoundError:
@@ -139,7 +139,7 @@ class CursorFile:
         return cursor_from(text, str(self._path))
 
     def save(self, cursor: int) -> None:
-        """Keep the cursor, durably."""
+        """Store the cursor durably."""
         unfinished = self._path.with_name(f".{self._path.name}.tmp")
         try:
             with unfinished.open("w", encoding="ascii") as file:
@@ -152,13 +152,13 @@ class CursorFile:
 
 
 def cursor_from(text: str, where: str) -> int:
-    """Return the cursor that a text means."""
+    """Return the cursor in a text."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise UsageError(f"{where}: {text[:40]!r} is not a cursor; right would be the number of the last line, or 0")
+        raise UsageError(f"{where}: {text[:40]!r} is not a cursor; expected the number of the last line, or 0")
     return int(text)
 
 
 def check_cursor(cursor: int, feed: Feed) -> None:
-    """Raise where a cursor cannot be of this crawl."""
+    """Raise if a cursor cannot belong to this crawl."""
     if cursor > feed.last():
-        raise UsageError(f"cursor {cursor}: beyond the last change, {feed.last()}; is it of another crawl?")
+        raise UsageError(f"cursor {cursor}: beyond the last change, {feed.last()}; does it belong to another crawl?")

@@ -1,7 +1,7 @@
 """The index of all captures, sorted, whole or filtered.
 
-Of a crawl that runs, its parts stand in several files: they are merged, and the files that
-are still being written are indexed as far as they are committed. Memory: a line a file.
+While a crawl runs, its index is in several files: they are merged, and the WARC files that
+are still being written are indexed as far as they are committed. Memory: one line per file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _merged(crawl: CrawlReader) -> Iterator[bytes]:
             paths = [whole]
         files: list[Iterable[bytes]] = []
         for path in paths:
-            with suppress(FileNotFoundError):  # folded into the whole by a crawl that has just ended
+            with suppress(FileNotFoundError):  # merged into the whole by a crawl that has just ended
                 files.append(stack.enter_context(path.open("rb")))
         previous = b""
         for line in heapq.merge(*files, *_unfinished(crawl)):
@@ -79,7 +79,7 @@ def _is_wanted(line: bytes, selection: Selection, ledger: Ledger) -> bool:
 
 
 def _row(capture: dict[str, Any], stamp: str, ledger: Ledger) -> UrlRecord:
-    """Return the row of the captured URL as it was at the capture, as far as the line says."""
+    """Return the row of the captured URL as it was at the capture, as far as the line shows."""
     known = ledger.look_up(url_id(capture["url"]))
     row = known if known is not None else _unknown(capture["url"])
     mime = capture.get("mime", "")
@@ -92,7 +92,7 @@ def _row(capture: dict[str, Any], stamp: str, ledger: Ledger) -> UrlRecord:
 
 
 def _unknown(url: str) -> UrlRecord:
-    """Return a row for what is in no catalog: robots.txt."""
+    """Return a row for what is not in the catalog: robots.txt."""
     return UrlRecord(
         url=url,
         state=UrlState.DONE,

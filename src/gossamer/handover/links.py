@@ -1,8 +1,8 @@
-"""The link graph: a line an outlink, as JSON, TSV or CSV.
+"""The link graph: one line per outlink, as JSON, TSV or CSV.
 
 In TSV backslash, tab and line ends are written as `\\\\`, `\\t`, `\\n` and `\\r`; in CSV cells are
-quoted by RFC 4180. In both a cell that a spreadsheet would take for a formula gets a `'` in
-front: the texts come from the web.
+quoted by RFC 4180. In both, a cell that a spreadsheet would treat as a formula is prefixed
+with `'`: the texts come from the web.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GraphLink(Struct, frozen=True, gc=False, rename={"from_url": "from", "to_u
     nofollow: bool
 
     def cells(self) -> list[str]:
-        """Return it as cells that are safe in a spreadsheet."""
+        """Return the link as cells that are safe in a spreadsheet."""
         values = (self.from_url, self.to_url, self.text, self.rel, "yes" if self.nofollow else "no")
         return [f"'{value}" if value.startswith(_FORMULA) else value for value in values]
 

@@ -1,6 +1,6 @@
-"""Where an export goes: to stdout, or to a file that is there whole or not at all.
+"""Where an export goes: to stdout, or to a file that is written atomically.
 
-A device or a named pipe is written into, never replaced. A link stays a link: the file that it leads to is replaced.
+A device or a named pipe is written to, never replaced. A link stays a link: the file that it points to is replaced.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _GZIP_LEVEL = 6
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when all is written; after an error or Ctrl-C nothing is left."""
+    """Open a file that gets its name when it is complete; after an error or Ctrl-C nothing is left."""
     if path.exists() and not path.is_file():
-        with _opened(path, path) as file, no_room_told(path):
+        with _opened(path, path) as file, disk_full_at(path):
             yield file
         return
     final = path.resolve()
     unfinished = final.with_name(f".{final.name}.tmp")
     file = _opened(unfinished, path)
     try:
-        with no_room_told(path), file:
+        with disk_full_at(path), file:
             yield file
             if not file.closed:
                 file.flush()
@@ -50,8 +50,8 @@ def _opened(path: Path, named: Path) -> BinaryIO:
 
 
 @contextmanager
-def no_room_told(where: Path | str) -> Iterator[None]:
-    """Say of a full disk where it is: it need not be that of the crawl."""
+def disk_full_at(where: Path | str) -> Iterator[None]:
+    """Turn a full disk into an error that names the path: it need not be on the disk of the crawl."""
     try:
         yield
     except OSError as error:
@@ -61,13 +61,13 @@ def no_room_told(where: Path | str) -> Iterator[None]:
 
 
 def write_lines(lines: Iterable[bytes], out: Path | None) -> int:
-    """Write lines, each with its newline, to a file (compressed where named .gz) or to stdout; return how many."""
+    """Write lines, each with its newline, to a file (compressed if named .gz) or to stdout; return how many."""
     if out is None:
         return _to_stdout(lines)
     with whole_file(out) as file:
         if out.suffix != ".gz":
             return write_stream(lines, file)
-        # No name and no time in it: the same pages give the same bytes.
+        # Without name and time: the same pages result in the same bytes.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
             return write_stream(lines, cast("BinaryIO", packed))
 
@@ -82,7 +82,7 @@ def write_stream(lines: Iterable[bytes], file: BinaryIO) -> int:
 
 
 def _to_stdout(lines: Iterable[bytes]) -> int:
-    with no_room_told("stdout"):
+    with disk_full_at("stdout"):
         count = write_stream(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     return count

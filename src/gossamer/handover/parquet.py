@@ -1,4 +1,4 @@
-"""The pages as a table: Parquet, for DuckDB, Spark, Athena and the like.
+"""The pages as a table in Parquet, for DuckDB, Spark, Athena and the like.
 
 Needs pyarrow (`pip install gossamer[parquet]`). Written in row groups of bounded size, so
 memory does not grow with the crawl.

@@ -1,10 +1,10 @@
-"""Which pages of a crawl say this? SQLite's FTS5 in `search.sqlite`, fed by the change feed.
+"""Full-text search over a crawl: SQLite's FTS5 in `search.sqlite`, updated from the change feed.
 
-The index is brought up to date before every search, from the cursor that it keeps: pages
-and cursor change in one transaction, so it may be killed at any moment. Left out are pages
-that say noindex, duplicates, and what is gone. The best match comes first (bm25, a word in
-the title counts five times). Scripts that do not part words by spaces are indexed sign by
-sign and searched as phrases.
+The index is updated before every search, from the cursor that it stores: pages and cursor
+change in one transaction, so the process may be killed at any time. Not indexed are pages
+with noindex, duplicates, and what is gone. The best match comes first (bm25, a word in the
+title counts five times). Scripts that do not separate words by spaces are indexed character
+by character and searched as phrases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.handover.feed import Feed, FeedEntry
 
 FILE_NAME = "search.sqlite"
-VERSION = 1  # an index of another version is made anew
+VERSION = 1  # an index of another version is rebuilt
 TITLE_WEIGHT = 5.0
 SNIPPET_WORDS = 24
 MARK = "**"
@@ -32,7 +32,7 @@ _BATCH = 500
 _BUSY_TIMEOUT_S = 30.0
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 _SIGN = re.compile(f"([{_UNSPACED}])")
-_GAP = "\u200b"  # parts words for SQLite, and is not seen
+_GAP = "\u200b"  # separates words for SQLite, and is invisible
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _MARKS = re.compile(r"^(?:#{1,6}|-) ", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -60,9 +60,9 @@ class Hit(Struct, frozen=True):
 
     url: str
     title: str
-    date: str  # published, modified or fetched: what is known first
+    date: str  # published, modified or fetched: the first that is known
     language: str
-    snippet: str  # the words found stand between `**`
+    snippet: str  # the words found are between `**`
     score: float
 
 
@@ -91,10 +91,10 @@ class SearchIndex:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.Error) -> GossamerError:
-        return GossamerError(f"{self._path}: cannot be used: {error}; it may be removed, and is then made anew")
+        return GossamerError(f"{self._path}: cannot be used: {error}; if it is removed, it will be rebuilt")
 
     def _make_tables(self) -> None:
-        """Make the tables, unless they are there; another process may be at it."""
+        """Create the tables, unless they exist; another process may be doing the same."""
         db = self._open
         db.execute("PRAGMA journal_mode = WAL")
         if self._version() == VERSION:
@@ -127,10 +127,10 @@ class SearchIndex:
         return int(self._open.execute("SELECT cursor FROM state").fetchone()[0])
 
     def update(self, feed: Feed, on_batch: Callable[[int], None] = lambda _: None) -> int:
-        """Read what is new in the feed; return how many changes. `on_batch` is told how many so far."""
+        """Read what is new in the feed; return how many changes. `on_batch` is called with the number so far."""
         after, done = self.cursor(), 0
         if after > feed.last():
-            raise GossamerError(f"{self._path}: is not of this crawl; remove it and it is made anew")
+            raise GossamerError(f"{self._path}: belongs to another crawl; if it is removed, it will be rebuilt")
         entries = feed.read(after)
         while True:
             batch = list(islice(entries, _BATCH))
@@ -169,10 +169,10 @@ class SearchIndex:
             (added.lastrowid, _spaced(article.title), _spaced(_MARKS.sub("", article.text))),
         )
 
-    def search(self, words: str, most: int = 10) -> list[Hit]:
+    def search(self, words: str, limit: int = 10) -> list[Hit]:
         """Return the best matches."""
         query = fts_query(words)
-        with closing(self._open.execute(_QUERY, (MARK, MARK, query, most))) as rows:
+        with closing(self._open.execute(_QUERY, (MARK, MARK, query, limit))) as rows:
             return [
                 Hit(url, title, date, language, _readable(snippet), round(score, 4))
                 for url, title, date, language, snippet, score in rows
@@ -180,15 +180,15 @@ class SearchIndex:
 
 
 def _is_barred(entry: FeedEntry) -> bool:
-    """Return whether a page asks not to be found."""
+    """Return whether a page must not be indexed."""
     document = entry.document
     return document is not None and (document.article.noindex or "noindex" in document.facts.directives)
 
 
 def fts_query(words: str) -> str:
-    """Return what a user typed in FTS5's language: words and "phrases", -without, prefix*.
+    """Return a user's query in FTS5's syntax: words and "phrases", -without, prefix*.
 
-    Whatever else is typed has no meaning, so nothing can be wrong with a query but that it is empty.
+    Everything else is ignored, so the only invalid query is an empty one.
     """
     wanted: list[str] = []
     unwanted: list[str] = []
@@ -198,12 +198,12 @@ def fts_query(words: str) -> str:
             star = "*" if word.endswith("*") else ""
             (unwanted if minus else wanted).append('"' + " ".join(parts) + '"' + star)
     if not wanted:
-        raise UsageError(f'nothing to search for in {words[:80]!r}; right would be a word or a "phrase"')
+        raise UsageError(f'nothing to search for in {words[:80]!r}; expected a word or a "phrase"')
     return " AND ".join(wanted) if not unwanted else f"({' AND '.join(wanted)}) NOT {' NOT '.join(unwanted)}"
 
 
 def _spaced(text: str) -> str:
-    """Return text with signs of scripts without spaces as words of their own."""
+    """Return text with the characters of scripts without spaces as separate words."""
     return _SIGN.sub(rf"{_GAP}\1{_GAP}", text)
 
 

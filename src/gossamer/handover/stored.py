@@ -1,11 +1,11 @@
-"""Which pages does a crawl hold, and where are their bytes?
+"""Which pages does a crawl have, and where are their bytes?
 
 Pages come in archive order: file by file, each read once from its beginning, so a disk reads
-forwards whatever the order of the catalog. A page is there once, by the record that its row
-in the catalog names; what is not committed is not there. Memory: one record.
+sequentially whatever the order of the catalog. A page occurs once, by the record that its row
+in the catalog names; uncommitted pages are not included. Memory: one record.
 
-A record without a body of its own (a revisit, a 304) stands for an earlier one: that is
-found by the row of the URL that it refers to, or else by the index.
+A record without a body (a revisit, a 304) refers to an earlier one: that is found by the row
+of the URL that it refers to, or else by the index.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gossamer.settings.model import Settings
 
 PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 _REVISIT_MIME = "warc/revisit"
-_SLICE = 20_000  # places in memory at a time, about 3 MB
+_SLICE = 20_000  # positions in memory at a time, about 3 MB
 
 
 class StoredPage(Struct):
@@ -46,17 +46,17 @@ class StoredPage(Struct):
 
 
 def is_page(row: UrlRecord) -> bool:
-    """Return whether a row is of a page that was fetched and kept."""
+    """Return whether a row is of a page that was fetched and stored."""
     return row.outcome in PAGE_OUTCOMES and is_answer(row)
 
 
 def is_answer(row: UrlRecord) -> bool:
-    """Return whether a row is of a page order, whatever came of it; sitemaps and our own probes are not."""
+    """Return whether a row is of a request for a page, whatever its result; sitemaps and our own probes are not."""
     return row.kind is OrderKind.PAGE and row.source is not Source.PROBE
 
 
 class OpenCrawl(Protocol):
-    """A crawl folder whose books are open, from outside or by the crawl itself."""
+    """A crawl folder whose ledger is open, for reading or by the crawl itself."""
 
     @property
     def folder(self) -> CrawlFolder:
@@ -65,7 +65,7 @@ class OpenCrawl(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """The books."""
+        """The ledger."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class StoredPages:
 
     def __init__(self, crawl: OpenCrawl) -> None:
         if "warc" not in crawl.settings.store:
-            raise UsageError(f"{crawl.folder.path}: keeps no WARC archive (--store {', '.join(crawl.settings.store)})")
+            raise UsageError(f"{crawl.folder.path}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
         self._crawl = crawl
         self._archive = crawl.folder.archive
         self._index = crawl.folder.index
@@ -108,12 +108,12 @@ class StoredPages:
                     yield page
 
     def at(self, key: UrlId, row: UrlRecord) -> StoredPage | None:
-        """Return the page of one row; None where it has no record."""
+        """Return the page of one row; None if it has no record."""
         record = self._read(row.archived) if row.archived is not None else None
         return None if record is None or row.archived is None else StoredPage(key, row, row.archived, record)
 
     def exchange(self, page: StoredPage) -> Exchange:
-        """Return what was received, decoded; of a revisit with the body that it stands for."""
+        """Return what was received, decoded; for a revisit with the body that it refers to."""
         original = self._original(page.record, page.row.url)
         exchange = exchange_of(page.record, None, original)
         if original is not None and exchange.status == 304:
@@ -145,11 +145,11 @@ class StoredPages:
         return None
 
     def _places(self, name: str) -> tuple[Path, Path, Path]:
-        """Return where a file may be: it has its final name, or is open, and may change from one to the other."""
+        """Return the possible paths of a file: it has its final name, or is open, and may be renamed at any time."""
         closed = self._archive / name
         return closed, closed.with_name(name + ".open"), closed
 
-    # -- what a record without a body stands for --------------------------------------------------
+    # -- what a record without a body refers to ---------------------------------------------------
 
     def _original(self, record: ArchivedRecord, url: str) -> ArchivedRecord | None:
         if record.type == "revisit":
@@ -165,7 +165,7 @@ class StoredPages:
         return self._indexed(target, digest)
 
     def _indexed(self, url: str, digest: bytes) -> ArchivedRecord | None:
-        """Return the last whole answer of a URL that the index names, with a payload where one is given."""
+        """Return the last full answer of a URL in the index, with a certain payload if one is given."""
         for line in reversed(captures(self._index, url)):
             if line.get("mime") == _REVISIT_MIME or line.get("status") == "304":
                 continue
@@ -180,7 +180,7 @@ def _has_body(record: ArchivedRecord) -> bool:
 
 
 def captures(index_folder: Path, url: str) -> list[dict[str, Any]]:
-    """Return what the index says of a URL, oldest first. Bisects the files: 40 µs each."""
+    """Return the index entries of a URL, oldest first. Bisects the files: 40 µs each."""
     prefix = f"{surt(url)} ".encode()
     found: set[bytes] = set()
     for path in [index_folder / INDEX_NAME, *sorted((index_folder / PARTS_FOLDER).glob("*.cdxj"))]:
@@ -205,7 +205,7 @@ def _lines_with(path: Path, prefix: bytes) -> list[bytes]:
                 lines.append(line)
                 start += len(line) + 1
             return lines
-    except FileNotFoundError:  # folded into the whole by a crawl that has just ended
+    except FileNotFoundError:  # merged into the whole by a crawl that has just ended
         return []
 
 

@@ -1,6 +1,6 @@
 """The texts as WARC: `conversion` records, as the WET files of Common Crawl.
 
-A gzip member a record, WARC 1.1; each names the response that it was made from.
+One gzip member per record, WARC 1.1; each refers to the response that it was made from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer.handover.documents import PageDocument
 
 
 def wet_members(documents: Iterable[PageDocument], filename: str, about: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the members of a WET file: its description, then a record a page that has a text."""
+    """Yield the members of a WET file: its description, then one record per page that has text."""
     info_id = new_record_id()
     yield warcinfo_record(filename=filename, date=time.time(), record_id=info_id, fields=about)
     for document in documents:

@@ -1,8 +1,8 @@
-"""Which pages are meant? Conditions such as `host=example.org` or `status>=400`.
+"""Selects pages by conditions such as `host=example.org` or `status>=400`.
 
-A condition is FIELD OPERATOR VALUE; all that are given must hold. Values after `=` and `!=`
-may be a list with commas, of which one must fit. Everything is read from the row of the
-catalog but the language, which is told by the page itself.
+A condition is FIELD OPERATOR VALUE; all of them must be true. Values after `=` and `!=` may be
+a list with commas, of which one must match. Everything is read from the row of the catalog
+except the language, which is detected from the page itself.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ FIELDS = (*_TEXTS, *_NUMBERS, "language", "after", "before", "duplicates")
 
 
 class Selection(Struct, frozen=True):
-    """What is wanted."""
+    """Which pages are wanted."""
 
     tests: tuple[Test, ...] = ()
     languages: tuple[tuple[bool, frozenset[str]], ...] = ()  # whether it must be one of them, and the codes
     fields: frozenset[str] = frozenset()
-    hosts: tuple[str, ...] = ()  # all that can be wanted, where they are named; empty: any
+    hosts: tuple[str, ...] = ()  # the only ones that can be wanted, if they are named; empty: any
 
     def wants(self, row: UrlRecord) -> bool:
-        """Return whether a row fits, as far as the catalog knows."""
+        """Return whether a row matches, as far as the catalog shows."""
         return all(test(row) for test in self.tests)
 
     def has_language(self, code: str) -> bool:
@@ -74,7 +74,7 @@ ANYTHING = Selection()
 
 
 def selection_from(conditions: Sequence[str]) -> Selection:
-    """Return what a list of conditions asks for."""
+    """Return the selection for a list of conditions."""
     tests: list[Test] = []
     languages: list[tuple[bool, frozenset[str]]] = []
     fields: set[str] = set()
@@ -95,7 +95,7 @@ def selection_from(conditions: Sequence[str]) -> Selection:
 def _split(text: str) -> tuple[str, str, str]:
     match = _CONDITION.fullmatch(text)
     if match is None or not _values(match[3]):
-        raise UsageError(f"--where {text!r}: not a condition; right would be host=example.org or status>=400")
+        raise UsageError(f"--where {text!r}: not a condition; expected host=example.org or status>=400")
     field = match[1].lower()
     if field not in FIELDS:
         close = get_close_matches(field, FIELDS, n=1)
@@ -115,7 +115,7 @@ def _values(text: str) -> list[str]:
 
 
 def _ascii_host(name: str) -> str:
-    """Return a host name as URLs have it: `bücher.example` is `xn--bcher-kva.example`."""
+    """Return a host name as in URLs: `bücher.example` is `xn--bcher-kva.example`."""
     url = None if name.isascii() else canonical(f"http://{name}/")
     return host_of(url) if url is not None else name
 
@@ -131,7 +131,7 @@ def _test(text: str, field: str, sign: str, value: str) -> Test:
     _require(text, sign, "=")
     if field == "duplicates":
         if value not in _DUPLICATES:
-            raise UsageError(f"--where {text!r}: right would be duplicates=yes, duplicates=no or duplicates=only")
+            raise UsageError(f"--where {text!r}: expected duplicates=yes, duplicates=no or duplicates=only")
         return _DUPLICATES[value]
     moment = _moment(text, value)
     return (lambda row: row.fetched_at >= moment) if field == "after" else (lambda row: row.fetched_at < moment)
@@ -149,7 +149,7 @@ def _number_test(text: str, read: Callable[[UrlRecord], int], sign: str, value: 
         numbers = []
     if not numbers or (sign in _ORDERS and len(numbers) > 1):
         field = _split(text)[0]
-        raise UsageError(f"--where {text!r}: '{field}' is a number; right would be {field}{sign}200")
+        raise UsageError(f"--where {text!r}: '{field}' is a number; expected {field}{sign}200")
     if sign in _ORDERS:
         compare, bound = _ORDERS[sign], numbers[0]
         return lambda row: compare(read(row), bound)
@@ -161,7 +161,5 @@ def _moment(text: str, value: str) -> float:
         found = datetime.fromisoformat(value)
     except ValueError:
         field = _split(text)[0]
-        raise UsageError(
-            f"--where {text!r}: not a time; right would be {field}=2026-05-01 or a time in ISO 8601"
-        ) from None
+        raise UsageError(f"--where {text!r}: not a time; expected {field}=2026-05-01 or a time in ISO 8601") from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

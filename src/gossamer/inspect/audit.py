@@ -79,7 +79,7 @@ class AuditReport(Struct, kw_only=True):
     notes: list[str] = []
 
     @property
-    def is_kept(self) -> bool:
+    def is_compliant(self) -> bool:
         """Whether no rule was broken."""
         return not self.breaches
 

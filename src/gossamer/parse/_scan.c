@@ -1,16 +1,16 @@
-/* What stands in the markup of a page? One pass over its characters, without a tree.
+/* Scans the markup of a page: one pass over its characters, without a tree.
  *
- * scan(content, wants_text) -> None where the bytes are not UTF-8, else
+ * scan(content, wants_text) -> None if the bytes are not UTF-8, else
  *     (title, lang, bases, metas, links, hrefs, nofollow, text, words)
  *
  * The tokenizer is the WHATWG's (HTML Standard 13.2.5), with raw text switched by the tag's
  * name alone and <noscript> read as markup. What is collected, and the words that are
- * visible, is told in `scan_python.py`, which does the same in Python; a test holds the two
- * against each other on arbitrary text.
+ * visible, is described in `scan_python.py`, which does the same in Python; a test compares the
+ * two on arbitrary text.
  *
- * Safety: every read is below `end`; every output goes through `arena_take` or `put`, which
- * check their room. Time and memory are linear in the input, whatever it nests. The lock is
- * let go while characters are read: nothing of Python is touched then.
+ * Safety: every read is below `end`; every output goes through `arena_alloc` or `put`, which
+ * check their room. Time and memory are linear in the input, however deeply it nests. The GIL is
+ * released while characters are read: no Python object is used then.
  */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
@@ -24,9 +24,9 @@
 #include <emmintrin.h>
 #endif
 
-#define UNLOCK_BYTES 65536 /* below this, letting go of the lock costs more than it gives */
+#define UNLOCK_BYTES 65536 /* below this, releasing the GIL costs more than it gains */
 #define MAX_HREF_CHARS 16384
-#define WIDE 16 /* bytes that are read or copied at a time, where that many are left */
+#define WIDE 16 /* bytes that are read or copied at a time, if that many are left */
 #define TAG_SLOTS 256
 #define ENTITY_SLOTS 8192
 
@@ -37,7 +37,7 @@ enum kind {
     PLAINTEXT, NOSCRIPT, TEMPLATE, FOREIGN, BLOCK, CELL
 };
 
-/* A name stands as two numbers of 8 bytes each, zeros behind its end; none that matters is longer. */
+/* A name is stored as two numbers of 8 bytes each, zeros after its end; none that matters is longer. */
 typedef struct { uint64_t first, second; } tag_name;
 typedef struct { tag_name name; uint8_t kind; } tag_entry;
 
@@ -109,7 +109,7 @@ static uint32_t hash_bytes(const char *bytes, size_t length)
     return (uint32_t)(hash >> 32);
 }
 
-/* Take the names from Python's own table, which is the standard's. */
+/* Copy the names from Python's own table, which is the standard's. */
 static int fill_entities(void)
 {
     PyObject *module = PyImport_ImportModule("html.entities");
@@ -199,7 +199,7 @@ static const char *skip_spaces(const char *p, const char *end)
     return p;
 }
 
-/* Return where a character first stands, or NULL: memchr, without a call where it stands near. */
+/* Return where a character first occurs, or NULL: memchr, without a call if it is near. */
 static inline const char *find(const char *p, const char *end, char wanted)
 {
 #ifdef __SSE2__
@@ -252,7 +252,7 @@ static int digit_of(unsigned char c, int base)
     return -1;
 }
 
-/* Read `&#…` at p ("&" itself at p); return how many bytes it takes, 0 where it is none. */
+/* Read `&#…` at p ("&" itself at p); return how many bytes it takes, 0 if it is none. */
 static size_t numeric_reference(const char *p, const char *end, char *out, size_t *out_length)
 {
     const char *q = p + 2;
@@ -281,7 +281,7 @@ static size_t numeric_reference(const char *p, const char *end, char *out, size_
     return (size_t)(q - p);
 }
 
-/* Read a reference at p; return how many bytes it takes, 0 where the "&" stands for itself. */
+/* Read a reference at p; return how many bytes it takes, 0 if the "&" is literal. */
 static size_t reference(const char *p, const char *end, int in_attribute, char *out, size_t *out_length)
 {
     if (p + 1 >= end)
@@ -326,11 +326,11 @@ typedef struct {
     size_t nofollow;
     char *text; /* what is visible */
     size_t text_length, text_size, words;
-    int wants_text, gap; /* gap: 0 within a word, 1 a blank is due, 2 a new line is due */
+    int wants_text, gap; /* gap: 0 within a word, 1 a blank is pending, 2 a new line is pending */
     size_t templates, foreign; /* open elements of these kinds */
 } state;
 
-static char *arena_take(state *s, size_t length)
+static char *arena_alloc(state *s, size_t length)
 {
     if (!s->arena || s->arena->size - s->arena->used < length) {
         size_t size = length > 16384 ? length : 16384;
@@ -429,7 +429,7 @@ static void put(state *s, const char *bytes, size_t length)
     s->text_length += length;
 }
 
-/* Copy characters to the first of a class; return where that stands. There is room for all of them. */
+/* Copy characters to the first of a class; return its position. There is room for all of them. */
 static inline const char *copy_word(state *s, const char *p, const char *end, uint8_t class)
 {
     char *out = s->text + s->text_length;
@@ -494,7 +494,7 @@ static const char *add_text(state *s, const char *p, const char *end, uint8_t cl
     return end;
 }
 
-/* Add the contents of an element that holds no markup. */
+/* Add the contents of an element that contains no markup. */
 static void add_raw_text(state *s, const char *p, const char *end, uint8_t class)
 {
     if (s->wants_text && !s->templates)
@@ -511,7 +511,7 @@ static span decoded(state *s, const char *p, const char *end, int in_attribute)
     size_t length = (size_t)(end - p);
     if (!find(p, end, '&') && !find(p, end, '\r') && !find(p, end, '\0'))
         return (span){p, length};
-    char *out = arena_take(s, length * 3 + 8); /* NUL becomes 3 bytes; no reference gets longer than that */
+    char *out = arena_alloc(s, length * 3 + 8); /* NUL becomes 3 bytes; no reference gets longer than that */
     if (!out)
         return (span){p, 0};
     size_t used = 0;
@@ -561,7 +561,7 @@ static span *place_of(wanted *w, const char *name, size_t length)
     }
 }
 
-/* Read a value from behind its "="; return what follows it, or NULL where the text ends before. */
+/* Read a value after its "="; return what follows it, or NULL if the text ends before. */
 static const char *read_value(const char *p, const char *end, const char **value, const char **value_end)
 {
     p = skip_spaces(p, end);
@@ -575,7 +575,7 @@ static const char *read_value(const char *p, const char *end, const char **value
     return *value_end;
 }
 
-/* Read attributes from p to the end of the tag. Return what follows the ">", or NULL where the text ends before. */
+/* Read attributes from p to the end of the tag. Return what follows the ">", or NULL if the text ends before. */
 static const char *read_attributes(state *s, const char *p, const char *end, wanted *w, int *is_self_closing)
 {
     for (;;) {
@@ -614,7 +614,7 @@ static int has_word(span value, const char *word)
     return 0;
 }
 
-/* Tell whether a trimmed href is relative, or http or https. */
+/* Return whether a trimmed href is relative, or http or https. */
 static int is_followed(const char *p, size_t length)
 {
     if (length == 0 || !is_letter((unsigned char)p[0]))
@@ -627,7 +627,7 @@ static int is_followed(const char *p, size_t length)
     return (i == 4 && is_named(p, 4, "http")) || (i == 5 && is_named(p, 5, "https"));
 }
 
-/* Return a href without its fragment, trimmed as the URL standard trims. */
+/* Return a href without its fragment, trimmed as the URL standard does. */
 static span trimmed(state *s, span href)
 {
     const char *cut = href.length ? find(href.bytes, href.bytes + href.length, '#') : NULL;
@@ -638,7 +638,7 @@ static span trimmed(state *s, span href)
         end--;
     span result = {p, (size_t)(end - p)};
     int has_breaks = find(p, end, '\t') || find(p, end, '\n') || find(p, end, '\r');
-    char *out = has_breaks ? arena_take(s, result.length) : NULL;
+    char *out = has_breaks ? arena_alloc(s, result.length) : NULL;
     if (!out)
         return result;
     result.bytes = out;
@@ -679,7 +679,7 @@ static int grow_seen(state *s)
     return 0;
 }
 
-/* Keep a href that can lead anywhere, once. */
+/* Add a href that can be followed, once. */
 static void add_href(state *s, span raw)
 {
     span href = trimmed(s, raw);
@@ -817,7 +817,7 @@ static const char *const raw_names[] = {
 
 static void scan_markup(state *s, const char *p, const char *end, int is_nested);
 
-/* Read the contents of an element that holds no markup; return where its end tag begins. */
+/* Read the contents of an element that contains no markup; return where its end tag begins. */
 static const char *read_raw(state *s, int kind, const char *p, const char *end, int is_nested)
 {
     const char *stop = kind == SCRIPT ? find_script_end(p, end) : find_raw_end(p, end, raw_names[kind]);
@@ -837,7 +837,7 @@ static const char *read_raw(state *s, int kind, const char *p, const char *end, 
         break_line(s);
         break;
     case NOSCRIPT:
-        if (!is_nested) { /* none can stand within one: the first end tag ends it */
+        if (!is_nested) { /* they do not nest: the first end tag ends it */
             int wants_text = s->wants_text;
             s->wants_text = 0;
             scan_markup(s, p, stop, 1);
@@ -962,7 +962,7 @@ static const char *read_name(const char *p, const char *end, tag_name *name)
     size_t length = (size_t)(p - start);
     for (size_t i = 0; length <= LONGEST_NAME && i < length; i++) {
         char c = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] | 32 : start[i]);
-        ((char *)name)[i] = c ? c : ' '; /* zeros stand behind the end only, blanks in no name */
+        ((char *)name)[i] = c ? c : ' '; /* zeros are only after the end, blanks in no name */
     }
     return p;
 }
@@ -983,7 +983,7 @@ static const char *read_tag(state *s, const char *p, const char *end, int is_end
     return p;
 }
 
-/* Read what begins with "<" at p; return what follows, or p where it is mere text. */
+/* Read what begins with "<" at p; return what follows, or p if it is only text. */
 static const char *read_markup(state *s, const char *p, const char *end, int is_nested)
 {
     if (p + 1 >= end)
@@ -1020,7 +1020,7 @@ static void scan_markup(state *s, const char *p, const char *end, int is_nested)
 
 /* -- UTF-8 ----------------------------------------------------------------------------------- */
 
-/* Return how many bytes a well-formed sequence at p takes (Unicode table 3-7), 0 where there is none. */
+/* Return how many bytes a well-formed sequence at p takes (Unicode Table 3-7), 0 if there is none. */
 static size_t sequence(const unsigned char *p, const unsigned char *end)
 {
     unsigned char low = 0x80, high = 0xBF;

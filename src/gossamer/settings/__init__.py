@@ -1,1 +1,1 @@
-"""What the user asked for: defaults, file, environment, flags."""
+"""The user's settings: defaults, file, environment, flags."""

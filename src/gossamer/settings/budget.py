@@ -1,12 +1,12 @@
-"""How is a ceiling on memory divided among what grows with a crawl?
+"""How is a memory limit divided among what grows with a crawl?
 
 Memory is the private memory of the hub and its workers together; the pages of the ledger's file
-are the kernel's, which takes them back when it needs them. A tenth is left for what freed memory
-does not go back and for what has no part of its own. Each part gets its least, then its share of the
+belong to the kernel, which reclaims them when it needs them. A tenth is reserved for freed memory that
+is not returned and for what has no part of its own. Each part gets its minimum, then its share of the
 rest until it has all that it can use; what is left goes to the seen set and the near-duplicate index,
-which have no end.
+which have no maximum.
 
-Invariants: the parts add up to no more than the whole, none is below its least, and a higher ceiling
+Invariants: the parts add up to no more than the whole, none is below its minimum, and a higher ceiling
 makes no part smaller. The bytes of an entry were measured by `benchmarks/memory.py`.
 """
 
@@ -22,23 +22,23 @@ from gossamer.errors import UsageError
 # -- what an entry takes, in bytes -------------------------------------------------------------------
 
 PROGRAM: Final = 30_000_000  # the process that schedules, with a worker in it, after its first pages
-WORKER: Final = 24_000_000  # a worker in a process of its own
+WORKER: Final = 24_000_000  # per worker in a separate process
 HOST: Final = 4_700  # with the rules of its robots.txt
 IDLE_HOST: Final = 4_140
 URL: Final = 1_020  # at the head of a queue: 510, and a head may grow to twice its size before it is cut
-LINK: Final = 106  # in the memo of links decided lately
+LINK: Final = 106  # in the memo of links decided recently
 NAME: Final = 580  # in the cache of DNS answers, 390, and of host names, 190
 PAGE: Final = 250  # in the near-duplicate index
 HREF: Final = 340  # in a worker's memo, 170, and once more while the hub decides
 PATTERN: Final = 10_200  # of URLs, watched for traps
 COPY: Final = 440  # in a worker's memo of contents
-KEPT: Final = 102_000  # a connection kept open: TLS; without it 2 kB
+KEPT: Final = 102_000  # a keep-alive connection with TLS; 2 kB without
 CONNECTION: Final = 200_000  # one in use, TLS, with an answer of the usual size, twice
-BODY_COPIES: Final = 2  # of an answer: as it came in, and in one piece
-LARGE_BODIES: Final = 3  # times the largest body is what reading one takes
+BODY_COPIES: Final = 2  # of an answer: as it was received, and in one piece
+LARGE_BODIES: Final = 3  # reading one takes this many times the largest body
 CHANGE: Final = 2_000  # not committed yet: 2 * 230 here, and a share of a page of the ledger that is being written
 
-# -- the most that is of use ---------------------------------------------------------------------------
+# -- the maximum that is of use ------------------------------------------------------------------------
 
 MAX_HOSTS: Final = 50_000
 MAX_IDLE_HOSTS: Final = 10_000
@@ -51,29 +51,29 @@ MAX_COPIES: Final = 100_000
 MAX_CHANGES: Final = 100_000
 
 RESERVE: Final = 10  # a tenth
-SHARE_OF_MACHINE: Final = 0.75  # where no ceiling is given
+SHARE_OF_MACHINE: Final = 0.75  # if no ceiling is given
 _STEP: Final = 1 << 20
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
-_MAX_SIZE: Final = 1 << 60  # beyond any machine, and within the numbers of every file format
+_MAX_SIZE: Final = 1 << 60  # larger than any machine, and valid in every file format
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class _Part(Struct, frozen=True):
-    """What one use of memory must have, how much of the rest it gets, and the most it can use. None: no end."""
+    """The minimum of one use of memory, its weight in the rest, and its maximum. None: no maximum."""
 
-    least: int
+    min_bytes: int
     weight: int
-    most: int | None
+    max_bytes: int | None
 
 
 class Budget(Struct, frozen=True):
-    """A divided ceiling. Numbers of entries, but for `bodies` and `seen`, which are bytes."""
+    """A divided ceiling. Numbers of entries, except `bodies` and `seen`, which are bytes."""
 
     whole: int
     connections: int  # requests in flight, of all workers together
-    safe_connections: int  # of these, as many as may all get the largest body
-    kept_connections: int  # a worker
+    safe_connections: int  # how many of these may get the largest body at the same time
+    kept_connections: int  # per worker
     bodies: int
     changes: int
     hosts: int
@@ -81,15 +81,15 @@ class Budget(Struct, frozen=True):
     urls: int
     links: int
     names: int
-    hrefs: int  # a worker
-    copies: int  # a worker
+    hrefs: int  # per worker
+    copies: int  # per worker
     patterns: int
     seen: int
     near_pages: int
 
     @classmethod
     def of(cls, whole: int, *, workers: int, connections: int, max_bytes: int) -> Budget:
-        """Divide a ceiling; one that is below the least is divided as the least would be."""
+        """Divide a ceiling; one that is below the minimum is divided like the minimum."""
         whole = max(whole, min_bytes(workers, max_bytes))
         part = parts(whole, workers=workers, connections=connections, max_bytes=max_bytes)
         safe = max(workers, part["bodies"] // (BODY_COPIES * max_bytes))
@@ -116,27 +116,27 @@ class Budget(Struct, frozen=True):
 
 def min_bytes(workers: int, max_bytes: int) -> int:
     """Return the lowest ceiling that works, in whole MiB."""
-    needed = _program(workers) + sum(part.least for part in _uses(workers, 1, max_bytes).values())
+    needed = _program(workers) + sum(part.min_bytes for part in _uses(workers, 1, max_bytes).values())
     whole = needed + needed // (RESERVE - 1) + 1
     return -(-whole // _STEP) * _STEP
 
 
 def parts(whole: int, *, workers: int, connections: int, max_bytes: int) -> dict[str, int]:
-    """Return the bytes of each part, the program's included; what is in none of them is the reserve."""
+    """Return the bytes of each part, including the program's; what is in none of them is the reserve."""
     uses = _uses(workers, connections, max_bytes)
     program = _program(workers)
-    given = {name: use.least for name, use in uses.items()}
+    given = {name: use.min_bytes for name, use in uses.items()}
     rest = whole - whole // RESERVE - program - sum(given.values())
     open_uses = dict(uses)
     while rest > 0 and open_uses:
         weights = sum(use.weight for use in open_uses.values())
         shares = {name: rest * use.weight // weights for name, use in open_uses.items()}
         full = {
-            name: use.most - given[name]
+            name: use.max_bytes - given[name]
             for name, use in open_uses.items()
-            if use.most is not None and given[name] + shares[name] >= use.most
+            if use.max_bytes is not None and given[name] + shares[name] >= use.max_bytes
         }
-        # Whoever is full leaves first, so that the others share what it did not need.
+        # A part that is full drops out first, so that the others share what it did not need.
         for name, share in (full or shares).items():
             given[name] += share
             rest -= share
@@ -149,7 +149,7 @@ def _program(workers: int) -> int:
 
 
 def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
-    copiers = workers if workers > 1 else 0  # alone, a worker asks the ledger itself
+    copiers = workers if workers > 1 else 0  # a single worker uses the ledger directly
     max_kept = max(1024, 8 * connections)
     min_bodies = workers * max(LARGE_BODIES * max_bytes, 2 * CONNECTION)
     uses = {
@@ -168,8 +168,8 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
         "near": (10_000 * PAGE, 20, None),
     }
     return {
-        name: _Part(least, weight, most if most is None else max(least, most))
-        for name, (least, weight, most) in uses.items()
+        name: _Part(min_size, weight, max_size if max_size is None else max(min_size, max_size))
+        for name, (min_size, weight, max_size) in uses.items()
     }
 
 
@@ -177,7 +177,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
 
 
 def size_from(text: str) -> int | None:
-    """Return a size such as 2G, 512M, 700MB or a plain number in bytes; None where it is none."""
+    """Return a size such as 2G, 512M, 700MB or a plain number in bytes; None if it is none."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         return None
@@ -187,7 +187,7 @@ def size_from(text: str) -> int | None:
 
 
 def shown(size: int) -> str:
-    """Return a size as one would write it."""
+    """Return a size as a user would write it."""
     for unit in "TGM":
         step = _UNITS[unit.lower()]
         if size >= step and not size % step:
@@ -196,11 +196,11 @@ def shown(size: int) -> str:
 
 
 def check_ceiling(memory: int, workers: int, max_bytes: int) -> None:
-    """Refuse a ceiling under which a crawl cannot work."""
-    least = min_bytes(workers, max_bytes)
-    if memory < least:
+    """Refuse a ceiling that is too low for a crawl."""
+    min_ceiling = min_bytes(workers, max_bytes)
+    if memory < min_ceiling:
         worker_factory = "1 worker" if workers == 1 else f"{workers} workers"
         raise UsageError(
             f"memory = {shown(memory)}: too little for {worker_factory} and answers of up to {max_bytes} bytes; "
-            f"right would be {shown(least)} or more"
+            f"expected {shown(min_ceiling)} or more"
         )

@@ -1,7 +1,7 @@
-"""Where settings come from: defaults, the folder of a crawl that goes on, a file, the environment, flags.
+"""Where settings come from: defaults, the folder of a crawl that continues, a file, the environment, flags.
 
-Each later source wins. What is wrong is told in one line that names the source, the key
-and what would be right.
+Each later source wins. An error is one line that names the source, the key and what was
+expected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
 STORES = ("warc", "files")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
-# Not settings of a crawl, but names of ours in the environment.
+# Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
     {"GOSSAMER_CONFIG", "GOSSAMER_REQUIRE_ENGINES", "GOSSAMER_FAILPOINT", "GOSSAMER_NO_KERNEL"}
 )
@@ -59,7 +59,7 @@ def _suggestion(key: str, known: Mapping[str, Option]) -> str:
 
 
 def check_names(values: Mapping[str, Any]) -> None:
-    """Refuse what is no setting, by its name as a program writes it."""
+    """Refuse names that are not settings, in the form that a program uses."""
     from difflib import get_close_matches
 
     known = [option.name for option in options()]
@@ -79,7 +79,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         name = variable.removeprefix(PREFIX).lower()
         if name not in known:
-            raise UsageError(f"environment: {variable} is no setting{_suggestion(name.replace('_', '-'), known)}")
+            raise UsageError(f"environment: {variable} is not a setting{_suggestion(name.replace('_', '-'), known)}")
         values[name] = text.split(",") if known[name].is_repeatable else text
     return values
 
@@ -108,7 +108,7 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
 def _memory_from(text: str, source: str) -> int:
     size = size_from(text)
     if size is None:
-        raise UsageError(f"{source}: memory = {text!r}: not a size; right would be 2G, 512M or a number of bytes")
+        raise UsageError(f"{source}: memory = {text!r}: not a size; expected 2G, 512M or a number of bytes")
     return size
 
 
@@ -132,7 +132,7 @@ def _stray_pace_key(key: str) -> str:
     known = PaceSetting.__struct_fields__
     close = get_close_matches(key, known, n=1)
     unit = " (in seconds)" if close == ["delay"] else ""
-    hint = f"did you mean '{close[0]}'{unit}?" if close else f"right would be {', '.join(known)}"
+    hint = f"did you mean '{close[0]}'{unit}?" if close else f"expected {', '.join(known)}"
     return f"unknown key '{key}'; {hint}"
 
 
@@ -155,7 +155,7 @@ def _in_plain_words(message: str) -> str:
 
 
 def _check(settings: Settings) -> None:
-    """Check what a type cannot say."""
+    """Check what a type cannot express."""
     for name in ("include_pattern", "exclude_pattern"):
         for pattern in getattr(settings, name):
             try:
@@ -168,14 +168,12 @@ def _check(settings: Settings) -> None:
         try:
             ip_network(network, strict=False)
         except ValueError as error:
-            raise UsageError(f"allow-network = {network!r}: not a network; right would be 10.0.0.0/8") from error
+            raise UsageError(f"allow-network = {network!r}: not a network; expected 10.0.0.0/8") from error
     if settings.dns and not _is_address_and_port(settings.dns):
-        raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; right would be 127.0.0.1:53")
+        raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
     for store in settings.store:
         if store not in STORES:
-            raise UsageError(
-                f"store = {store!r}: not a store that this program has; right would be {' or '.join(STORES)}"
-            )
+            raise UsageError(f"store = {store!r}: unknown store; expected {' or '.join(STORES)}")
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
 
@@ -203,7 +201,7 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
 
 
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
-    """Return the first option that a crawl which has begun may not change, but that was given another value."""
+    """Return the first option that may not change after a crawl has started, but was given another value."""
     for option in options():
         if option.is_fixed and option.name in given and getattr(before, option.name) != getattr(after, option.name):
             return option
@@ -216,7 +214,7 @@ def settings_for_new(sources: Sequence[Source], *, has_domain_list: bool) -> Set
 
 
 def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
-    """Return the settings of a crawl that goes on: the folder's, and what may be changed."""
+    """Return the settings of a crawl that continues: the folder's, and what may be changed."""
     base = from_file(stored)
     before = merged((str(stored), base))
     after = merged((str(stored), base), *sources)
@@ -226,14 +224,14 @@ def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     option = changed_fixed_option(before, asked, after)
     if option is not None:
         raise UsageError(
-            f"--{option.key} cannot change once a crawl has begun; "
+            f"--{option.key} cannot change once a crawl has started; "
             f"{stored.parent} has {option.key} = {getattr(before, option.name)!s}"
         )
     return completed(after, has_domain_list=False)
 
 
 def to_toml(settings: Settings) -> str:
-    """Write settings as TOML; what is not set is left out."""
+    """Return settings as TOML; what is not set is omitted."""
     values = msgspec.to_builtins(settings)
     pace = values.pop("pace")
     lines = [
@@ -245,6 +243,6 @@ def to_toml(settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
-    # JSON's strings, numbers, booleans and lists are TOML too, but for DEL, which JSON leaves bare.
+def _toml_value(value: Any) -> str:  # noqa: ANN401 - the value of any setting
+    # JSON's strings, numbers, booleans and lists are TOML too, except DEL, which JSON does not escape.
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

@@ -1,8 +1,8 @@
 """Every setting of a crawl: its name, default and meaning, in one place.
 
-The command line, the TOML file and the environment are all made from this: `--max-pages`,
-`max-pages = …`, `GOSSAMER_MAX_PAGES`. A field's metadata says under which heading it is listed,
-how it is read and whether a crawl that has begun may change it.
+The command line, the TOML file and the environment are all derived from this: `--max-pages`,
+`max-pages = …`, `GOSSAMER_MAX_PAGES`. A field's metadata states under which heading it is listed,
+how it is read and whether it may change after a crawl has started.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _Seconds = Annotated[float, Meta(ge=0)]
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings of one crawl. Fields marked fixed must stay as they are once a crawl has begun."""
+    """The settings of one crawl. Fields marked fixed must not change once a crawl has started."""
 
     max_pages: Annotated[
         _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully (10000)", flags=("-n",))
@@ -92,24 +92,24 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_fixed=True)
     ] = None
     after_target: Annotated[
-        AfterTarget, _field(Group.WHAT, "after the first pass: stop, or go on with the normal policy")
+        AfterTarget, _field(Group.WHAT, "after the first pass: stop, or continue with the normal policy")
     ] = AfterTarget.STOP
     scope: Annotated[Reach | None, _field(Group.WHAT, "how far from the seeds (domain)", is_fixed=True)] = None
     order: Annotated[QueueOrder, _field(Group.WHAT, "frontier order", is_fixed=True)] = QueueOrder.BREADTH
     random_seed: Annotated[_Natural, _field(Group.WHAT, "decides --order random", is_fixed=True)] = 0
     include_pattern: Annotated[
-        tuple[str, ...], _field(Group.WHAT, "keep URLs that match, whatever is excluded", is_fixed=True, metavar="RE")
+        tuple[str, ...], _field(Group.WHAT, "include URLs that match, even if excluded", is_fixed=True, metavar="RE")
     ] = ()
     exclude_pattern: Annotated[
-        tuple[str, ...], _field(Group.WHAT, "leave out URLs that match", is_fixed=True, metavar="RE")
+        tuple[str, ...], _field(Group.WHAT, "exclude URLs that match", is_fixed=True, metavar="RE")
     ] = DEFAULT_EXCLUDES
     block_host: Annotated[tuple[str, ...], _field(Group.WHAT, "never contact this host or domain", metavar="HOST")] = ()
-    max_links_per_page: Annotated[_Count, _field(Group.LIMITS, "new URLs taken from one page")] = 1000
+    max_links_per_page: Annotated[_Count, _field(Group.LIMITS, "new URLs queued from one page")] = 1000
     max_queued: Annotated[
-        _Count | None, _field(Group.LIMITS, "keep at most N URLs queued; the last ones become dead letters")
+        _Count | None, _field(Group.LIMITS, "at most N URLs queued; the last ones become dead letters")
     ] = None
     politeness_ms: Annotated[
-        _Natural, _field(Group.PACE, "least time between two requests to a host", metavar="MS")
+        _Natural, _field(Group.PACE, "minimum time between two requests to a host", metavar="MS")
     ] = 1000
     host_connections: Annotated[_Count, _field(Group.PACE, "requests in flight to one host name")] = 1
     domain_connections: Annotated[
@@ -120,19 +120,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 0
     domain_politeness_ms: Annotated[
         _Natural,
-        _field(Group.PACE, "least time between two requests to one registrable domain, 0 = by host only", metavar="MS"),
+        _field(Group.PACE, "minimum time between two requests to a registrable domain, 0 = by host only", metavar="MS"),
     ] = 0
     address_politeness_ms: Annotated[
         _Natural,
-        _field(Group.PACE, "least time between two requests to one IP address, 0 = by host only", metavar="MS"),
+        _field(Group.PACE, "minimum time between two requests to an IP address, 0 = by host only", metavar="MS"),
     ] = 0
     address_connections: Annotated[
         _Natural, _field(Group.PACE, "requests in flight to one IP address, 0 = no limit")
     ] = 20
     connections: Annotated[
-        _Count, _field(Group.FETCHING, "requests in flight in all, a worker process", flags=("-c",))
+        _Count, _field(Group.FETCHING, "requests in flight in total, per worker process", flags=("-c",))
     ] = 256
-    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto = one a core", metavar="N|auto")] = 1
+    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto = one per core", metavar="N|auto")] = 1
     timeout: Annotated[
         Annotated[float, Meta(gt=0)],
         _field(
@@ -145,7 +145,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _field(Group.LIMITS, "ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
     ] = None
     max_wait: Annotated[
-        _Seconds, _field(Group.LIMITS, "the crawl is over when all that is left is parked longer", metavar="S")
+        _Seconds, _field(Group.LIMITS, "the crawl is over when everything left is parked for longer", metavar="S")
     ] = 300.0
     retry_wait: Annotated[_Seconds, _field(Group.FETCHING, "first wait before a retry, then times 4", metavar="S")] = (
         2.0
@@ -158,10 +158,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "on 5xx, time-out, no connection")] = (
         RobotsUnreachable.DENY
     )
-    parse_pdf_links: Annotated[bool, _field(Group.WHAT, "harvest links from PDF files")] = True
+    parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
     near_dup: Annotated[
-        NearDup, _field(Group.STORING, "how pages that say nearly the same are found", is_fixed=True)
+        NearDup, _field(Group.STORING, "how pages with nearly the same text are found", is_fixed=True)
     ] = NearDup.MINHASH
     cooldown_sec: Annotated[
         _Natural, _field(Group.WHAT, "a URL found again after N seconds is fetched again; 0 = never")
@@ -170,11 +170,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...], _field(Group.STORING, "where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")
     ] = ("warc",)
     accept: Annotated[
-        tuple[str, ...], _field(Group.STORING, "keep answers of this type too", is_fixed=True, metavar="TYPE")
+        tuple[str, ...], _field(Group.STORING, "store answers of this type too", is_fixed=True, metavar="TYPE")
     ] = ()
-    save_interval: Annotated[_Count, _field(Group.STORING, "pages a WARC file")] = 1000
-    dns: Annotated[str, _field(Group.FETCHING, "ask this DNS server and no other", metavar="HOST:PORT")] = ""
-    traps: Annotated[bool, _field(Group.WHAT, "hold URL patterns that bring nothing new, probe for soft 404")] = True
+    save_interval: Annotated[_Count, _field(Group.STORING, "pages per WARC file")] = 1000
+    dns: Annotated[str, _field(Group.FETCHING, "use this DNS server and no other", metavar="HOST:PORT")] = ""
+    traps: Annotated[bool, _field(Group.WHAT, "hold back URL patterns that bring nothing new, probe for soft 404")] = (
+        True
+    )
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
     ] = ()
@@ -185,7 +187,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Option(Struct, frozen=True):
-    """How one setting is given."""
+    """How one setting is specified."""
 
     name: str
     group: Group
@@ -213,7 +215,7 @@ class Option(Struct, frozen=True):
 
     @property
     def choices(self) -> list[str] | None:
-        """The words to choose from."""
+        """The allowed values."""
         kinds = [_bare(kind) for kind in get_args(self.kind) or (self.kind,)]
         enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, StrEnum)]
         return [member.value for member in enums[0]] if enums else None
@@ -225,7 +227,7 @@ def _bare(kind: Any) -> Any:  # noqa: ANN401 - a type expression
     return kind
 
 
-@cache  # 3 ms, and asked for five times
+@cache  # 3 ms, and called five times
 def options() -> tuple[Option, ...]:
     """Return all settings as options, in order."""
     hints = get_type_hints(Settings, include_extras=True)

@@ -1,4 +1,4 @@
-"""The politeness that settings promise: recorded when a run starts, and judged by the audit."""
+"""The politeness that settings promise: recorded when a run starts, and checked by the audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user named as a start: URLs, bare domains, files with one a line, CSV lists of domains."""
+"""Seeds: URLs, bare domains, files with one per line, CSV lists of domains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re
 
 
 class Seed(Struct, frozen=True):
-    """One start: a link; whether https is only a guess; and its rank from 0 to 1."""
+    """One seed: a link; whether https is only a guess; and its rank from 0 to 1."""
 
     link: Link
     is_guess: bool = False
@@ -28,22 +28,20 @@ class Seed(Struct, frozen=True):
 
 
 def seed_from(text: str, where: str) -> Seed:
-    """Return the seed that a text names; `where` tells the user which text is meant."""
+    """Return the seed in a text; `where` shows the user which text is meant."""
     text = text.strip()
     if "://" in text:
         scheme = text.partition("://")[0].lower()
         if scheme not in ("http", "https"):
-            raise UsageError(
-                f"{where}: {_short(text)}: scheme '{scheme}' cannot be crawled; right would be http or https"
-            )
+            raise UsageError(f"{where}: {_short(text)}: scheme '{scheme}' cannot be crawled; expected http or https")
         url = canonical(text)
         if url is None:
-            raise UsageError(f"{where}: {_short(text)}: not a URL; right would be https://example.org/")
+            raise UsageError(f"{where}: {_short(text)}: not a URL; expected https://example.org/")
         return Seed(link_to(url))
     url = canonical("https://" + text) if _BARE.fullmatch(text) else None
     if url is None or ("." not in host_of(url) and host_of(url) != "localhost" and host_of(url)[0] != "["):
         raise UsageError(
-            f"{where}: {_short(text)}: neither a URL nor a domain nor a file; right would be https://example.org/"
+            f"{where}: {_short(text)}: neither a URL nor a domain nor a file; expected https://example.org/"
         )
     return Seed(link_to(url), is_guess=True)
 
@@ -64,14 +62,14 @@ def seeds_from(arguments: Iterable[str]) -> list[Seed]:
 
 
 def _names_file(argument: str) -> bool:
-    """Return whether an argument means a file, there or not, rather than a URL or a domain."""
+    """Return whether an argument means a file, existing or not, rather than a URL or a domain."""
     if "://" in argument or "\0" in argument:
         return False
     path = Path(argument)
     try:
         if path.is_file():
             return True
-    except OSError:  # a name too long for any file
+    except OSError:  # too long for the name of a file
         return False
     first, slash, _ = argument.partition("/")
     if slash and not _BARE.fullmatch(argument):
@@ -87,7 +85,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{path}: cannot read the seeds: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text file with a URL a line: {error.reason}") from error
+        raise UsageError(f"{path}: not a text file with one URL per line: {error.reason}") from error
 
 
 def _from_lines(path: Path) -> list[Seed]:
@@ -97,15 +95,15 @@ def _from_lines(path: Path) -> list[Seed]:
         if text and not text.startswith("#"):
             seeds.append(seed_from(re.split(r"\s+#", text)[0], f"{path}:{number}"))
     if not seeds:
-        raise UsageError(f"{path}: no seeds in it; right would be a URL a line")
+        raise UsageError(f"{path}: no seeds in it; expected one URL per line")
     return seeds
 
 
 def seeds_from_csv(path: Path) -> list[Seed]:
-    """Return a seed a row of a list of domains: the `domain` column, else the last one."""
+    """Return one seed per row of a list of domains: the `domain` column, else the last one."""
     rows = [row for row in csv.reader(_read(path).splitlines()) if row and not row[0].startswith("#")]
     if not rows:
-        raise UsageError(f"{path}: no domains in it; right would be a domain a row")
+        raise UsageError(f"{path}: no domains in it; expected one domain per row")
     header = [cell.strip().lower() for cell in rows[0]]
     column = header.index("domain") if "domain" in header else -1
     if column >= 0:
@@ -116,15 +114,15 @@ def seeds_from_csv(path: Path) -> list[Seed]:
         if not cell:
             continue
         seed = seed_from(cell, f"{path}: row {position + 1}")
-        # Top-site lists stand in order of rank: the first row is the most important.
+        # Top-site lists are sorted by rank: the first row is the most important.
         seeds.append(Seed(seed.link, seed.is_guess, rank=1.0 - position / max(1, len(rows))))
     if not seeds:
-        raise UsageError(f"{path}: no domains in it; right would be a domain a row")
+        raise UsageError(f"{path}: no domains in it; expected one domain per row")
     return seeds
 
 
 def opened_addresses(seed: Seed) -> tuple[str, ...]:
-    """Return the private or loopback addresses that a seed names and thereby opens."""
+    """Return the private or loopback addresses that a seed names and thereby allows."""
     host = seed.link.host
     if host == "localhost" or host.endswith(".localhost"):
         return ("127.0.0.1", "::1")
@@ -136,13 +134,13 @@ def opened_addresses(seed: Seed) -> tuple[str, ...]:
 
 
 def needs_contact(seed: Seed) -> bool:
-    """Return whether a seed leads to the public web, where a crawler must say who it is."""
+    """Return whether a seed leads to the public web, where a crawler must identify itself."""
     host = seed.link.host.rstrip(".")
     return not opened_addresses(seed) and host != "test" and not host.endswith(".test")
 
 
 def default_folder(about: str) -> Path:
-    """Return the folder of a crawl that was given none, named for its first host: one that is not there yet."""
+    """Return a new folder for a crawl without `--out`, named after its first host."""
     safe = re.sub(r"[^\w.-]", "_", about)[:80]
     name = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
     numbered = (Path("crawls") / (name if number == 1 else f"{name}-{number}") for number in count(1))

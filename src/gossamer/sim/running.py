@@ -75,8 +75,8 @@ def _stop_on_signals(stop: asyncio.Event, stops_with_stdin: bool) -> None:
 
 def _allow_many_files() -> None:
     """A crawl of 12,000 hosts keeps thousands of connections open, and the usual soft limit is 1,024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

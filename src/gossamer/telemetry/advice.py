@@ -1,4 +1,4 @@
-"""What can the operator do about an outcome? A few words, where an option would change it."""
+"""What can the operator do about an outcome? A short hint, if an option would change it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from gossamer.records import Outcome
 
 _ADVICE: Mapping[str, str] = {
-    Outcome.BLOCKED_ADDRESS: "--allow-network CIDR opens private and loopback addresses",
+    Outcome.BLOCKED_ADDRESS: "--allow-network CIDR allows private and loopback addresses",
 }
 
 
 def advice_on(outcome: str) -> str:
-    """Return what would change an outcome, or nothing."""
+    """Return what would change an outcome, or the empty string."""
     return _ADVICE.get(outcome, "")

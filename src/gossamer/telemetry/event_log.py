@@ -1,6 +1,6 @@
 """The event file of a run: written here, and read back.
 
-Events are buffered and reach the file about once a second and at the end, in one write. Some
+Events are buffered and written about once per second and at the end, in one write. Some
 are written at once, before `emit` returns, because a kill may come before the next commit of
 the ledger; see `_is_needed_after_a_kill`. 2 µs per event, 6 µs for those written at once.
 """
@@ -30,7 +30,7 @@ def file_stem(started_at: float) -> str:
 
 
 class EventLog:
-    """Appends events to a file of its own in `events/`."""
+    """Appends events to its own file in `events/`."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}.jsonl"
@@ -72,11 +72,11 @@ class EventLog:
 def _is_needed_after_a_kill(event: Event) -> bool:
     """Return whether an event is written at once.
 
-    The ledger is committed about once a second, so a kill may lose what was learned since. Recovery reads two facts
+    The ledger is committed about once per second, so a kill may lose what was learned since. Recovery reads two facts
     from the events of the killed run (`runtime.unsaved_facts`) and nothing else: the targets of robots.txt redirects,
     since an archived answer of such a target belongs to no queued URL and would count as damage, and the refusals
     with Retry-After, which bind the next run. The other events of robots.txt and the opt-outs are written at once for
-    the audit: it judges later requests by them, so the file must have them even if the process is killed.
+    the audit: it checks later requests against them, so the file must have them even if the process is killed.
     """
     return event.kind == "robots" or event.retry_after_s > 0 or event.event is _OPTED_OUT
 

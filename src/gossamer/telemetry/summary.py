@@ -53,14 +53,14 @@ class Summary(Struct, kw_only=True):
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
-            ("left out", f"{count(self.robots_disallowed)} URLs that robots.txt forbids"),
+            ("forbidden", f"{count(self.robots_disallowed)} URLs, by robots.txt"),
             (
                 "copies",
                 f"{count(self.duplicates)} pages with the content of another, stored once; "
                 f"{count(self.near_duplicates)} nearly the same",
             ),
             ("volume", f"{size(self.bytes)} received"),
-            ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU a page"),
+            ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU per page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
             ("ended", REASONS.get(self.finished, self.finished)),
         ]
@@ -114,9 +114,9 @@ REASONS = {
     "max_time": "the time limit was reached",
     "target_domains": "the target of unique domains was reached",
     "budgets": "what is left is over the budgets of its hosts or domains",
-    "parked": "what is left is parked; resume goes on with it",
-    "signal": "stopped by a signal; resume goes on",
-    "failed": "stopped by an error; resume goes on",
+    "parked": "what is left is parked; resume continues with it",
+    "signal": "stopped by a signal; resume continues",
+    "failed": "stopped by an error; resume continues",
     "running": "the crawl is running",
-    "interrupted": "its process was killed; resume goes on",
+    "interrupted": "its process was killed; resume continues",
 }

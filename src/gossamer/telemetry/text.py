@@ -1,4 +1,4 @@
-"""Numbers and foreign texts for people: short, and safe on a terminal."""
+"""Formats numbers and texts from the web for people: short, and safe on a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u206
 
 
 def count(number: float) -> str:
-    """Return a number with thousands apart."""
+    """Return a number with thousands separators."""
     return f"{number:,.0f}"
 
 
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
 
 
-def printable(text: str, most: int = 200) -> str:
-    """Return a text from the web that cannot act on a terminal: control characters are shown, not sent."""
+def printable(text: str, max_chars: int = 200) -> str:
+    """Return a text from the web that is safe on a terminal: control characters are shown, not sent."""
     text = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
