@@ -1,5 +1,5 @@
 # Gossamer. `make crawl` and `make test` set everything up by themselves, in .venv/, from locked versions.
-# Chosen when .venv is made; one that is there stays as it is.
+# Used when .venv is created; an existing .venv is not changed.
 PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
 SEEDS ?=
@@ -8,7 +8,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help crawl test lint types layers check bench peers stages growth hundred engines chaos fuzz manners lock clean
 
-help:  ## what can be made
+help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
 .venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/parse/_scan.c src/gossamer/archive/_sha1.c
@@ -35,45 +35,45 @@ test: .venv/dev  ## run all tests
 	@echo "Running all tests ..."
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
-lint: .venv/dev  ## style
+lint: .venv/dev  ## check style and formatting
 	@$(BIN)/ruff check src tests benchmarks
 	@$(BIN)/ruff format --check src tests benchmarks
 
-types: .venv/dev  ## static types
+types: .venv/dev  ## check types
 	@$(BIN)/mypy
 
-layers: .venv/dev  ## imports: nothing upwards, no I/O in core and engine, backends apart
+layers: .venv/dev  ## check imports: nothing upwards, no I/O in core and engine, backends independent
 	@$(BIN)/lint-imports
 
-check: lint types layers test  ## everything that CI runs
+check: lint types layers test  ## run everything that CI runs
 
 bench: peers stages growth  ## measure everything: the next three, a first pass of 10,000 domains, resuming with 1,000,000 URLs
 	@$(BIN)/python benchmarks/first_pass.py
 	@$(BIN)/python benchmarks/resume.py 1000000
 
-peers: .venv/dev  ## other crawlers beside this one on the same real pages, wrk, a broad web (ARGS="--rounds N --only NAMES")
+peers: .venv/dev  ## compare with other crawlers on the same real pages, with wrk, and on a broad web (ARGS="--rounds N --only NAMES")
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
-stages: .venv/dev  ## where the CPU time of a page goes: real pages, synthetic pages; hub and workers apart
+stages: .venv/dev  ## measure the CPU time per stage: real pages, synthetic pages; hub and workers separately
 	@$(BIN)/python -m benchmarks.peers.stages
 	@$(BIN)/gossamer bench --stages
 	@$(BIN)/gossamer bench --workers 2
 	@$(BIN)/python benchmarks/hub.py
 
-growth: .venv/dev  ## what a page and a URL cost with 10,000, 3,000,000 and 10,000,000 known URLs
+growth: .venv/dev  ## measure the cost per page and per URL with 10,000, 3,000,000 and 10,000,000 known URLs
 	@$(BIN)/python benchmarks/growth.py
 
-hundred: .venv/dev  ## a crawl of 100,000 pages, verified and audited
+hundred: .venv/dev  ## crawl 100,000 pages, verify and audit
 	@$(BIN)/python benchmarks/hundred_thousand.py
 
-chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and compare the books
+chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rounds N") and check that nothing is lost
 	@$(BIN)/gossamer chaos $(ARGS)
 
 fuzz: .venv/dev  ## search for inputs that break a parser, longer than the tests do
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 tests/fuzz
 	@$(BIN)/python benchmarks/fuzz_atheris.py
 
-manners: .venv/dev  ## crawl 200 hosts of every manner for a minute, four times, killed too; the servers' log judges
+manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
 engines:  ## install the servers, tools and pages that benchmarks compare with (Debian; needs root)
@@ -83,11 +83,11 @@ engines:  ## install the servers, tools and pages that benchmarks compare with (
 	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
 	    nginx-light wrk wget2 openssl python3.11-doc postgresql-doc-15 python-django-doc)
 
-lock: .venv/dev  ## write the lock files anew
+lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/runtime.txt pyproject.toml requirements/build.in
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -c requirements/runtime.txt --group dev -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/peers.txt requirements/peers.in
 
-clean:  ## remove what the above made
+clean:  ## remove everything that the above created
 	@rm -rf .venv .venv-peers benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
