@@ -17,6 +17,7 @@ import gc
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ from gossamer.core.dedup.index import MinHashIndex, SimHashIndex
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.frontier import Frontier
 from gossamer.core.href_memo import HrefMemo
-from gossamer.core.novelty import Novelty
+from gossamer.core.novelty import LANES, Novelty, PageMark
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.robots import parse_robots
 from gossamer.core.url import link_to
@@ -118,7 +119,8 @@ def _patterns() -> tuple[int, object]:
     novelty = Novelty()
     for host in range(2000):
         for page in range(90):
-            novelty.record(f"https://h{host}.test/a/{page}", f"h{host}.test", os.urandom(8), is_copy=False, now=1e9)
+            mark = PageMark(os.urandom(8), struct.unpack(f"<{LANES}I", os.urandom(4 * LANES)), 400)
+            novelty.record(f"https://h{host}.test/a/{page}", f"h{host}.test", mark, 1e9)
     return 4000, novelty
 
 

@@ -235,6 +235,7 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
+    exact_text: TextHash = b""  # of what the page says, to the letter; only if it has no MinHash signature
     text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
     directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
     usage: str = ""  # preferences for the use of the content, as written

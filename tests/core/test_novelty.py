@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 import pytest
 
-from gossamer.core.novelty import MAX_PATTERNS, Novelty, Quarantine, SoftNotFound, patterns_of
+from gossamer.core.dedup.minhash import minhash
+from gossamer.core.novelty import (
+    LANES,
+    MAX_PATTERNS,
+    MIN_PAGES,
+    WINDOW,
+    Novelty,
+    PageMark,
+    Quarantine,
+    SoftNotFound,
+    patterns_of,
+)
+from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose
 
 HOST = "a.test"
 
@@ -29,17 +44,47 @@ def told(novelty: Novelty, count: int, text: str, *, start: int = 0) -> list[Qua
     begun = []
     for number in range(start, start + count):
         url = f"http://{HOST}/shop?color={number}&size={number % 7}"
-        mark = text.format(number=number).encode()
-        quarantine = novelty.record(url, HOST, mark, is_copy=False, now=1.0)
+        mark = PageMark(text.format(number=number).encode())
+        quarantine = novelty.record(url, HOST, mark, 1.0)
         if quarantine is not None:
             begun.append(quarantine)
     return begun
 
 
+def mark_of(url: str, text: str) -> PageMark:
+    """Return what a page is compared by, as the worker and the engine compute it."""
+    data = text.encode()
+    lanes = Struct(f"<{LANES}I").unpack_from(minhash(data))
+    return PageMark(text_fingerprint(data, url), lanes, len(text.split()))
+
+
+def requests_until_cut(site: Site, pages: int) -> int | None:
+    """Return how many pages of a site are fetched before its pattern is held; None if it never is."""
+    novelty = Novelty()
+    for number in range(1, pages + 1):
+        url = f"http://{HOST}{site.path(number)}"
+        if novelty.refusal(url, HOST) is not None:
+            return number - 1
+        novelty.record(url, HOST, mark_of(url, site.text(number)), 1.0)
+    return None
+
+
+@pytest.mark.parametrize("name", sorted(HONEST))
+def test_honest_sites_are_never_cut(name: str) -> None:
+    assert requests_until_cut(HONEST[name], 2000) is None
+
+
+@pytest.mark.parametrize("name", sorted(TRAPS))
+def test_traps_are_cut_within_300_requests(name: str) -> None:
+    cut = requests_until_cut(TRAPS[name], 1000)
+    assert cut is not None
+    assert cut <= 300 - MIN_PAGES, "hosts are watched from their fiftieth page on"
+
+
 def test_a_pattern_without_anything_new_is_held() -> None:
     novelty = Novelty()
-    (quarantine,) = told(novelty, 100, "the same")
-    assert quarantine.fetched == 100
+    (quarantine,) = told(novelty, WINDOW, "the same")
+    assert quarantine.fetched == WINDOW
     assert quarantine.new == 1
     assert quarantine.samples
     assert novelty.refusal(f"http://{HOST}/shop?color=x&size=y", HOST) == "quarantine"
@@ -60,15 +105,22 @@ def test_a_pattern_that_dries_up_is_held_then() -> None:
 def test_few_new_pages_among_many_are_enough() -> None:
     novelty = Novelty()
     for number in range(2000):
-        mark = f"new {number}" if number % 10 == 0 else "the same"
-        assert novelty.record(f"http://{HOST}/x?n={number}", HOST, mark.encode(), is_copy=False, now=1.0) is None
+        text = prose(80, number) if number % 10 == 0 else prose(80, "the same")
+        url = f"http://{HOST}/x?n={number}"
+        assert novelty.record(url, HOST, mark_of(url, text), 1.0) is None
+
+
+def test_copies_of_the_hosts_own_pages_bring_nothing_new() -> None:
+    novelty = Novelty()
+    marks = [PageMark(str(number).encode(), is_copy=True) for number in range(WINDOW)]
+    begun = [novelty.record(f"http://{HOST}/x?n={n}", HOST, mark, 1.0) for n, mark in enumerate(marks)]
+    assert begun[-1] is not None
 
 
 def test_ever_new_names_of_parameters_do_not_escape() -> None:
     novelty = Novelty()
     begun = [
-        novelty.record(f"http://{HOST}/shop?p{number}=1", HOST, b"same", is_copy=False, now=1.0)
-        for number in range(100)
+        novelty.record(f"http://{HOST}/shop?p{number}=1", HOST, PageMark(b"same"), 1.0) for number in range(WINDOW)
     ]
     assert [each.pattern for each in begun if each] == ["/shop?*"]
 
@@ -89,7 +141,7 @@ def test_what_is_released_is_not_held_again() -> None:
 def test_memory_is_bounded() -> None:
     novelty = Novelty()
     for number in range(MAX_PATTERNS + 500):
-        novelty.record(f"http://h{number}.test/x", f"h{number}.test", b"x", is_copy=False, now=1.0)
+        novelty.record(f"http://h{number}.test/x", f"h{number}.test", PageMark(b"x"), 1.0)
     assert len(novelty._windows) <= MAX_PATTERNS
 
 

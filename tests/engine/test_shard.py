@@ -14,7 +14,7 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.ports import Ledger
-from gossamer.records import OrderKind, UrlState
+from gossamer.records import OrderKind, Outcome, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 from tests.engine.test_crawl import Bench
@@ -114,4 +114,14 @@ def test_a_name_that_is_looked_up_while_its_shard_leaves_takes_its_connection_un
     bench.crawl.release(shard_of(host_id("a.test")), bench.now)
     assert bench.crawl.frontier.in_flight == 1
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
+    assert bench.crawl.frontier.in_flight == 0
+
+
+def test_a_name_that_cannot_be_found_after_its_shard_was_released_is_not_counted() -> None:
+    bench = Bench("http://a.test/")
+    bench.crawl.orders(bench.now)
+    assert bench.crawl.take_resolves() == ["a.test"]
+    bench.crawl.release(shard_of(host_id("a.test")), bench.now)
+    bench.crawl.fail_address("a.test", Outcome.DNS_FAILED, "no answer", bench.now)
+    assert (bench.crawl.totals.fetches, bench.crawl.totals.errors) == (0, 0)
     assert bench.crawl.frontier.in_flight == 0

@@ -1,13 +1,31 @@
 """Does a kind of URL at a host still bring anything new? Decided by the content of its pages.
 
-A URL has two patterns: its path with numbers replaced and the names of its parameters, and a
-coarser one, so that neither numbers nor ever new combinations of parameters escape. Of every
-`WINDOW` pages of a pattern at least `MIN_NEW` must have text that was not seen before; else the
-pattern goes into quarantine: its URLs are held, not forgotten, and the operator may release it.
-Numbered pages with new content are never held.
+A URL has two patterns: its path with numbers replaced and the names of its parameters, and a coarser one, so that
+neither numbers nor ever new combinations of parameters escape. Of each pattern windows of `WINDOW` pages are judged;
+one that brought nothing new puts the pattern into quarantine: its URLs are held, not forgotten, and the operator may
+release it.
 
-Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns
-with `KNOWN` fingerprints each (10 kB per pattern); 4 µs per page, 0.05 µs per link of a host without quarantine.
+**What is new?** What a reader would call so. Two measures of a page, neither of which is enough:
+
+- Its *words*: a hash of the text without digits and without the echo of its own URL. Pages that differ only in digits
+  have equal words: a calendar, a page with the time of day, but also a table of measurements, or numbered records.
+- Its *shingles*: 16 lanes of the page's MinHash. A lane is the least of all shingles (five words, digits included) in
+  one permutation, so it names a random shingle of the page. A lane value that no earlier page of the pattern had is
+  new text; one that nearly all pages have is boilerplate and says nothing. If products are shown in ever new
+  combinations the words differ each time, but the shingles come from a closed set, and so the lanes repeat soon.
+
+A window is new if one of these holds:
+
+1. Pages with new words, at least `MIN_NEW_SHARE` of the window, have at least `MIN_NEW_LANES` new lanes among those
+   that are not boilerplate; or at least as many pages consist nearly wholly of new lanes.
+2. Pages that differ in digits only have, on average, at least `MIN_NEW_SHINGLES` new shingles: a table of numbers has
+   many, a counter or a date has few.
+
+Measured on generated sites (`benchmarks/traps.py`). Without lanes (no MinHash) only a text that is repeated exactly
+counts as nothing new.
+
+Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 15 kB each; 10 µs per
+page of a watched host, 0.05 µs per link of a host without quarantine.
 """
 
 from __future__ import annotations
@@ -21,12 +39,25 @@ from msgspec import Struct
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.url import path_of
 
-WINDOW = 100
-MIN_NEW = 5
+WINDOW = 50
+FEW = 5
+WARM_UP = 10  # pages until boilerplate is known
+MIN_NEW_SHARE = 0.05
+MIN_NEW_LANES = 0.25
+MIN_LANES = 8  # of a window that are no boilerplate: fewer prove nothing
+MIN_NEW_SHINGLES = 7.5
 MIN_PAGES = 50
 MAX_PATTERNS = 10_000
 KNOWN = 48
 SAMPLES = 5
+LANES = 16
+_WHOLLY_NEW = 0.8  # of a page's lanes
+_BOILERPLATE = 0.8  # of the pages have the lane's value
+_FORGETTING = 0.25  # what another value takes from a lane's most frequent one
+_SEEN_BITS = 1 << 15
+_SEEN_MASK = _SEEN_BITS - 1
+_SEEN_WINDOWS = 4  # in one bitmap; then it is the older one of two
+_MIX = 0x9E3779B1
 
 _NUMBER = re.compile(r"\d+")
 _TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
@@ -50,12 +81,112 @@ class Quarantine(Struct, array_like=True):
         return self.host + self.pattern
 
 
+class PageMark(Struct, frozen=True):
+    """What a page is compared by."""
+
+    words: bytes  # hash of its text without digits and echoes
+    lanes: tuple[int, ...] = ()  # `LANES` of its MinHash, or none
+    size: int = 0  # of its text, in words
+    is_copy: bool = False  # of another page of the host, byte for byte
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """The lane values that a pattern's pages had, and how frequent the most frequent one is."""
+
+    pages: int = 0
+    frequent: list[int] = field(default_factory=lambda: [0] * LANES)
+    hits: list[float] = field(default_factory=lambda: [0.0] * LANES)
+    seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_BITS // 8))
+    older: bytearray = field(default_factory=lambda: bytearray(_SEEN_BITS // 8))
+
+    def add(self, values: tuple[int, ...]) -> tuple[int, int]:
+        """Record a page's lanes; return how many were new, and how many are no boilerplate."""
+        new = rest = 0
+        limit = _BOILERPLATE * self.pages
+        frequent, hits, seen, older = self.frequent, self.hits, self.seen, self.older
+        for lane, value in enumerate(values):
+            if value == frequent[lane]:
+                hits[lane] += 1.0
+                if hits[lane] >= limit:
+                    continue  # boilerplate, and seen
+            else:
+                hits[lane] -= _FORGETTING
+                if hits[lane] <= 0.0:
+                    frequent[lane], hits[lane] = value, 1.0
+            rest += 1
+            at = (value ^ lane * _MIX) & _SEEN_MASK
+            byte, bit = at >> 3, 1 << (at & 7)
+            if not seen[byte] & bit:
+                seen[byte] |= bit
+                if not older[byte] & bit:
+                    new += 1
+        self.pages += 1
+        return new, rest
+
+    def age(self) -> None:
+        """Forget the older half of the values."""
+        self.older, self.seen = self.seen, bytearray(_SEEN_BITS // 8)
+
+
 @dataclass(slots=True)
 class _Window:
     fetched: int = 0
-    new: int = 0
+    repeated: int = 0  # pages whose words were seen before
+    wholly_new: int = 0
+    new_lanes: int = 0  # of pages with new words
+    lanes: int = 0  # likewise, without boilerplate
+    new_shingles: float = 0.0  # of pages whose words were seen before, estimated
+    windows: int = 0
     known: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    pages: int = 0
+    values: _Lanes | None = None  # made for the `FEW`th page: most patterns have one page only
     samples: list[str] = field(default_factory=list)
+
+    def add(self, mark: PageMark) -> None:
+        """Record a page."""
+        is_repeated = mark.is_copy or mark.words in self.known
+        self.known[mark.words] = None
+        self.known.move_to_end(mark.words)
+        if len(self.known) > KNOWN:
+            self.known.popitem(last=False)
+        self.pages += 1
+        new = rest = 0
+        if mark.lanes and not mark.is_copy:
+            if self.values is None:
+                if self.pages < FEW:
+                    return
+                self.values = _Lanes()
+            new, rest = self.values.add(mark.lanes)
+            if self.values.pages <= WARM_UP:
+                return
+        self.fetched += 1
+        if is_repeated:
+            self.repeated += 1
+            self.new_shingles += new * mark.size / LANES
+            return
+        self.new_lanes += new
+        self.lanes += rest
+        self.wholly_new += not mark.lanes or (rest > 0 and new >= _WHOLLY_NEW * rest)
+
+    def is_new(self) -> bool:
+        """Return whether the window's pages brought something new: see the head of this module."""
+        fresh = self.fetched - self.repeated
+        min_pages = MIN_NEW_SHARE * self.fetched
+        if self.wholly_new >= min_pages:
+            return True
+        if fresh >= min_pages and (self.lanes < MIN_LANES or self.new_lanes >= MIN_NEW_LANES * self.lanes):
+            return True
+        return 2 * self.repeated >= self.fetched and self.new_shingles >= MIN_NEW_SHINGLES * self.repeated
+
+    def restart(self) -> None:
+        """Begin the next window; what was seen stays known."""
+        self.fetched = self.repeated = self.wholly_new = self.new_lanes = self.lanes = 0
+        self.new_shingles = 0.0
+        self.samples.clear()
+        self.windows += 1
+        if self.windows % _SEEN_WINDOWS == 0 and self.values is not None:
+            self.values.age()
 
 
 def patterns_of(url: str) -> tuple[str, str]:
@@ -72,10 +203,9 @@ def patterns_of(url: str) -> tuple[str, str]:
 class Novelty:
     """What each pattern brought, and which are in quarantine."""
 
-    def __init__(self, window: int = WINDOW, min_new: int = MIN_NEW, max_patterns: int = MAX_PATTERNS) -> None:
+    def __init__(self, window: int = WINDOW, max_patterns: int = MAX_PATTERNS) -> None:
         self._window = window
         self._max_patterns = max_patterns
-        self._min_new = min_new
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()  # by host and pattern
         self._held: dict[str, dict[str, Quarantine]] = {}
 
@@ -101,21 +231,16 @@ class Novelty:
                 return "quarantine"
         return None
 
-    def record(self, url: str, host: str, fingerprint: bytes, *, is_copy: bool, now: float) -> Quarantine | None:
+    def record(self, url: str, host: str, mark: PageMark, now: float) -> Quarantine | None:
         """Record a page; return the quarantine that begins with it, or None."""
         begun = None
-        for pattern in patterns_of(url):
+        for pattern in dict.fromkeys(patterns_of(url)):
             if pattern in self._held.get(host, ()):
                 continue
             window = self._window_of((host, pattern))
-            window.fetched += 1
             if len(window.samples) < SAMPLES:
                 window.samples.append(url)
-            if not is_copy and fingerprint not in window.known:
-                window.new += 1
-            window.known[fingerprint] = None
-            if len(window.known) > KNOWN:
-                window.known.popitem(last=False)
+            window.add(mark)
             if window.fetched >= self._window:
                 begun = self._judge(host, pattern, window, now) or begun
         return begun
@@ -131,13 +256,13 @@ class Novelty:
         return window
 
     def _judge(self, host: str, pattern: str, window: _Window, now: float) -> Quarantine | None:
-        """Close a full window: begin a quarantine, or reset the counts and retain the known fingerprints."""
-        if window.new >= self._min_new:
-            window.fetched = window.new = 0
-            window.samples.clear()
+        """Close a full window: begin a quarantine, or go on with the next one."""
+        if window.is_new():
+            window.restart()
             return None
         del self._windows[host, pattern]
-        quarantine = Quarantine(host, pattern, now, window.fetched, window.new, window.samples)
+        new = window.fetched - window.repeated
+        quarantine = Quarantine(host, pattern, now, window.fetched, min(new, window.wholly_new), window.samples)
         self._held.setdefault(host, {})[pattern] = quarantine
         return quarantine
 

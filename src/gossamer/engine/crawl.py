@@ -264,12 +264,13 @@ class Crawl:
     def fail_address(self, host: str, outcome: Outcome, error: str, now: float) -> None:
         """Record that a name has no usable address: a fetch that ended without an answer."""
         record = self.frontier.fail_address(host, outcome, error, now)
+        if record is None:
+            return  # its shard was released meanwhile: the answer concerns another owner
         self.totals.count_failed_lookup(outcome)
-        if record is not None:
-            self._ledger.put_host(record)
-            if record.parked_until > now:
-                self._events.parked(record, record.parked_until - now, now)
-        self._run_commands(now)  # nothing that is found next may join a queue that is about to be killed
+        self._ledger.put_host(record)
+        if record.parked_until > now:
+            self._events.parked(record, record.parked_until - now, now)
+        self._run_commands(now)  # a queue that is killed must not be joined by what is found next
         self._events.lookup_failed(host, outcome, error, now)
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:

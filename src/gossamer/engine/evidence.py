@@ -9,6 +9,8 @@ Costs 5 µs per page of a host with many pages, else 1 µs.
 
 from __future__ import annotations
 
+from struct import Struct as Layout
+
 from msgspec import Struct
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
@@ -16,7 +18,7 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import MIN_PAGES, SoftNotFound, patterns_of
+from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, SoftNotFound, patterns_of
 from gossamer.core.tables import EVIDENCE, QUARANTINES
 from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
@@ -38,6 +40,7 @@ from gossamer.state import HostEvidence
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 _BATCH = 1000
+_LANES = Layout(f"<{LANES}I")  # the first lanes of a MinHash signature
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
@@ -131,14 +134,13 @@ class Evidence:
         if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
         if result.outcome is _REDIRECT:
-            mark = xxh3_64_digest(result.redirect_to.encode())
+            mark = PageMark(xxh3_64_digest(result.redirect_to.encode()))
         elif result.outcome is _OK:
-            mark = result.text_hash or result.content_hash[:8]
+            # A copy of another host's page is no evidence of a trap here: a mirror is finite.
+            mark = _mark_of(result, is_copy=is_copy and result.duplicate_of[:8] == url.id[:8])
         else:
             return
-        # A copy of another host's page is no evidence of a trap here: a mirror is finite.
-        is_own_copy = is_copy and result.duplicate_of[:8] == url.id[:8]
-        begun = self._intake.novelty.record(url.url, url.host, mark, is_copy=is_own_copy, now=now)
+        begun = self._intake.novelty.record(url.url, url.host, mark, now)
         if begun is not None:
             begun.held = self._kill_pattern(begun.host, begun.pattern, begun.name, now)
             self._ledger.put_record(QUARANTINES, begun)
@@ -153,6 +155,14 @@ class Evidence:
             of_pattern = [url for url in urls if pattern in patterns_of(url.url)]
             held += self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name)
         return held
+
+
+def _mark_of(result: Result, *, is_copy: bool) -> PageMark:
+    if len(result.signature) < _LANES.size:
+        # Without MinHash only what is repeated to the letter counts as nothing new.
+        return PageMark(result.exact_text or result.content_hash[:8], is_copy=is_copy)
+    words = result.text_hash or result.content_hash[:8]
+    return PageMark(words, _LANES.unpack_from(result.signature), result.words, is_copy)
 
 
 def _unlikely(url: str) -> str:

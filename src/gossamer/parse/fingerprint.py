@@ -7,6 +7,7 @@ name of the requested page make no difference. Used as evidence of traps, never 
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 from xxhash import xxh3_64_digest
@@ -19,6 +20,7 @@ MIN_ECHO_CHARS = 4
 MAX_ECHOES = 8
 MAX_BYTES = 100_000
 _DIGITS = b"0123456789"
+_ID = re.compile(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
@@ -45,7 +47,8 @@ def _echoes(url: str) -> list[bytes]:
         path = unquote(path)
     bare, _, query = path.partition("?")
     values = [part.partition("=")[2] for part in query.split("&")] if query else []
-    # The folders of a path are not echoed alone.
+    # Of the folders of a path only those that look like an id are echoed alone.
+    values += _ID.findall(bare)
     parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= MIN_ECHO_CHARS}
     longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
     return [part.encode("utf-8", "replace") for part in longest]

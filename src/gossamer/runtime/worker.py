@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
+from xxhash import xxh3_64_digest
 
 from gossamer import failpoints
 from gossamer.archive.digests import sha1
@@ -317,6 +318,8 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     result.nofollow_links = document.nofollow_links
     result.text_hash = text_fingerprint(document.visible, order.url)
     result.signature = signature_of(document.visible, rules.near_dup)
+    if rules.near_dup is not NearDup.MINHASH and document.visible:
+        result.exact_text = xxh3_64_digest(document.visible)
     result.words = document.words
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
