@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ada_url
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,3 +237,47 @@ def test_what_an_answer_means(outcome: Outcome, meaning: str) -> None:
 def test_unreachable_robots_are_asked_again_soon_then_every_hour() -> None:
     waits = [unreachable(tries, 2.0, now=100.0).expires_at - 100.0 for tries in range(1, 6)]
     assert waits == [2.0, 8.0, 32.0, 3600.0, 3600.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_s"),
+    [
+        ("User-agent: slowbot\nCrawl-delay: 60\n\nUser-agent: *\nDisallow: /x", None),
+        ("User-agent: slowbot\nCrawl-delay: 60\nUser-agent: gossamer\nCrawl-delay: 3\nDisallow: /x", 3.0),
+        ("User-agent: slowbot\nUser-agent: *\nCrawl-delay: 60\nDisallow: /x", 60.0),
+        ("User-agent: *\nDisallow: /x\nCrawl-delay: 7\nUser-agent: slowbot\nCrawl-delay: 60", 7.0),
+    ],
+)
+def test_a_delay_binds_those_named_before_it(text: str, delay_s: float | None) -> None:
+    rules = parse_robots(text.encode(), "gossamer")
+    assert rules.crawl_delay_s == delay_s
+    assert not rules.is_allowed("/x"), "the rules of the group bind all the same"
+
+
+def test_bytes_that_are_no_utf_8_match_the_same_bytes_in_a_url() -> None:
+    rules = parse_robots(b"User-agent: *\nDisallow: /priv\xe9/\nSitemap: http://h.test/\xe9.xml", "gossamer")
+    assert not rules.is_allowed("/priv%E9/x")
+    assert rules.is_allowed("/priv%C3%A9/x")
+    line = rules.decide("/priv%e9/x").line
+    assert line == "Disallow: /priv\ufffd/"
+    assert msgspec.json.encode([line, *rules.sitemaps]), "what goes into events can be written"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_allowed"),
+    [
+        ("/a%24", "/a$b", False),
+        ("/a%24", "/a%24b", False),
+        ("/a%24", "/a", True),
+        ("/a%2Ab", "/a*b", False),
+        ("/a%2Ab", "/axb", True),
+        ("/a*b", "/a*b", False),
+        ("/a$", "/a", False),
+        ("/a$", "/a$", True),
+        ("/a$b", "/a$b", False),
+        ("/a$b", "/a", True),
+    ],
+)
+def test_an_escaped_dollar_or_star_stands_for_itself(pattern: str, path: str, is_allowed: bool) -> None:
+    rules = parse_robots(f"User-agent: *\nDisallow: {pattern}".encode(), "gossamer")
+    assert rules.is_allowed(path) is is_allowed

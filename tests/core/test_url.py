@@ -261,3 +261,14 @@ def test_a_key_is_its_own_key(href: str, base: str) -> None:
     url = canonical(href, base)
     if url is not None:
         assert key_of(key_of(url)) == key_of(url)
+
+
+@pytest.mark.parametrize("char", ["[", "]", "^", "|", "`", "{", "}"])
+def test_a_character_in_a_query_is_the_same_escaped_or_not(char: str) -> None:
+    plain, escaped = f"http://h.test/p?x{char}y=1", f"http://h.test/p?x%{ord(char):02x}y=1"
+    assert canonical(plain) != canonical(escaped), "each is requested as it was found"
+    assert url_id(canonical(plain) or "") == url_id(canonical(escaped) or "")
+
+
+def test_a_slash_or_an_ampersand_in_a_query_is_not_the_same_as_its_escape() -> None:
+    assert key_of("http://h.test/p?a=1&b=2") != key_of("http://h.test/p?a=1%26b=2")

@@ -59,7 +59,7 @@ class _Rule:
 class _Group:
     agents: set[str] = field(default_factory=set)
     rules: list[_Rule] = field(default_factory=list)
-    delays: list[float] = field(default_factory=list)
+    delays: list[tuple[frozenset[str], float]] = field(default_factory=list)  # with the agents named before the line
     is_closed: bool = False  # a rule was read: the next user-agent line starts a new group
 
 
@@ -87,7 +87,7 @@ class RobotsRules:
         """Decide on a path with its query."""
         if path == "/robots.txt":
             return _ALLOWED
-        path = normal_path(path)
+        path = _literal_path(path)
         best = next((self._literal[path[:n]] for n in self._lengths if path[:n] in self._literal), None)
         for rule in self._wild:
             if best is not None and rule.precedence <= best.precedence:
@@ -116,15 +116,20 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
         if key in _AGENT_KEYS:
             _add_agent(groups, value)
         elif key in _SITEMAP_KEYS and value:
-            sitemaps.append(value)
+            sitemaps.append(_printable(value))
         elif key in _USAGE_KEYS and value:
-            usage.append(f"{key}: {value}")
+            usage.append(_printable(f"{key}: {value}"))
         elif groups and key in _DELAY_KEYS:
             _add_delay(groups[-1], value)
         elif groups and (key in _ALLOW_KEYS or key in _DISALLOW_KEYS):
             _add_rule(groups[-1], value, key in _ALLOW_KEYS, number, line)
-    bound = _groups_for(groups, token.lower())
-    delays = [delay for group in bound for delay in group.delays]
+    agent = token.lower()
+    if not any(agent in group.agents for group in groups):
+        agent = "*"
+    bound = [group for group in groups if agent in group.agents]
+    # Crawl-delay is no rule, so it does not end a group: the user-agent line behind it may belong to the same group.
+    # It still speaks only to those who were named before it.
+    delays = [delay for group in bound for agents, delay in group.delays if agent in agents]
     rules = [rule for group in bound for rule in group.rules]
     return RobotsRules(rules, max(delays) if delays else None, sitemaps, usage)
 
@@ -140,7 +145,12 @@ def _cut(body: bytes) -> bytes:
 def _decoded(body: bytes) -> str:
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         return body.decode("utf-16", "replace")
-    return body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    return body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+
+
+def _printable(text: str) -> str:
+    """Return a text without the bytes that were no UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
@@ -173,7 +183,7 @@ def _add_delay(group: _Group, value: str) -> None:
         return
     if math.isnan(delay_s) or delay_s < 0:
         return
-    group.delays.append(min(delay_s, MAX_CRAWL_DELAY_S))
+    group.delays.append((frozenset(group.agents), min(delay_s, MAX_CRAWL_DELAY_S)))
 
 
 def _add_rule(group: _Group, value: str, is_allow: bool, number: int, line: str) -> None:
@@ -183,15 +193,13 @@ def _add_rule(group: _Group, value: str, is_allow: bool, number: int, line: str)
     if not value.startswith(("/", "*", "$")):
         value = "/" + value
     pattern = normal_path(value)
-    group.rules.append(_Rule(pattern, is_allow, number, line.strip()))
+    if "$" in pattern[:-1]:
+        pattern = pattern[:-1].replace("$", "%24") + pattern[-1]  # only the last one is an anchor
+    line = _printable(line.strip())
+    group.rules.append(_Rule(pattern, is_allow, number, line))
     if is_allow and pattern.endswith(("/index.html", "/index.htm")):
         # Allowing the index file means allowing the folder that serves it.
-        group.rules.append(_Rule(pattern[: pattern.rindex("/") + 1] + "$", True, number, line.strip()))
-
-
-def _groups_for(groups: list[_Group], token: str) -> list[_Group]:
-    """Return the groups that name the token, or else those for `*`."""
-    return [group for group in groups if token in group.agents] or [group for group in groups if "*" in group.agents]
+        group.rules.append(_Rule(pattern[: pattern.rindex("/") + 1] + "$", True, number, line))
 
 
 def normal_path(path: str) -> str:
@@ -203,13 +211,21 @@ def normal_path(path: str) -> str:
     return path
 
 
+def _literal_path(path: str) -> str:
+    """Return a URL's path as patterns are compared with it: `$` and `*` stand for themselves (RFC 9309 2.2.3)."""
+    path = normal_path(path)
+    if "$" in path or "*" in path:
+        path = path.replace("$", "%24").replace("*", "%2A")
+    return path
+
+
 def _normal_escape(match: re.Match[str]) -> str:
     char = chr(int(match.group(1), 16))
     return char if char in _UNRESERVED else match.group().upper()
 
 
 def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "replace"))
+    return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "surrogateescape"))
 
 
 def _matches(pattern: str, path: str) -> bool:
