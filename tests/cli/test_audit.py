@@ -75,7 +75,7 @@ def _changed(events: list[Event], old: Event, **fields: object) -> list[Event]:
 def test_a_good_crawl_passes(good: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = said(capsys, "audit", good.path)
     assert status == 0
-    assert "robots.txt and pace were kept" in out
+    assert "robots.txt and pace were respected" in out
     assert f"{good.summary.fetches:,} requests" in out
 
 
@@ -220,7 +220,7 @@ def test_a_crawl_keeps_to_its_promise_to_an_address_and_is_found_out_where_it_ha
     _doctored(folder, lambda events: _promise(events, Promises(delay_s=0.02, address_connections=CROWD - 1)))
     assert set(_breaches(capsys, folder)) == {"address_crowd"}
     _, out, _ = said(capsys, "audit", folder)
-    assert f"{CROWD} at once at address 127.1.1.1; {CROWD - 1} promised" in out
+    assert f"{CROWD} concurrent at address 127.1.1.1; {CROWD - 1} promised" in out
 
 
 def test_a_run_that_promised_an_address_nothing_is_not_held_to_it(
@@ -238,7 +238,7 @@ def test_the_offending_fetch_is_named(
     status, out, _ = said(capsys, "audit", folder)
     assert status == 1
     assert "/private/secret: line " in out
-    assert "NOT KEPT: robots_disallowed 1" in out
+    assert "NOT RESPECTED: robots_disallowed 1" in out
 
 
 def test_robots_whose_text_is_nowhere_prove_nothing(
