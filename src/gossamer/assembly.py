@@ -1,7 +1,7 @@
 """Settings become objects here, and nowhere else.
 
-Every function takes settings and returns a part, or the whole: `build_session` returns a crawl
-that is ready to be opened. Nothing here runs, and nothing is set on a part after it is made.
+Every function maps settings to a part; `build_session` returns a crawl that is ready to be opened.
+Nothing is started here, and no part is changed after it is made.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def identity_of(settings: Settings) -> Identity:
 
 
 def scope_of(settings: Settings) -> Scope:
-    """Return the borders of a crawl, before its seeds."""
+    """Return the scope of a crawl, without its seeds."""
     return Scope(
         settings.scope or Reach.DOMAIN,
         includes=settings.include_pattern,
@@ -88,7 +88,7 @@ def budget_of(settings: Settings) -> Budget:
 
 
 def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
-    """Return the frontier's numbers."""
+    """Return the limits of the frontier."""
     return FrontierLimits(
         connections=budget.safe_connections,
         max_pages=settings.max_pages,
@@ -154,7 +154,7 @@ def build_crawl(
 def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     """Open the ledger of a crawl folder, or the one in a folder of its own; the caller closes it.
 
-    A writer must own the crawl folder (`CrawlFolder.take`); any number of readers may stand beside it.
+    A writer must own the crawl folder (`CrawlFolder.take`); any number of readers may have it open at the same time.
     """
     path = folder.state if isinstance(folder, CrawlFolder) else folder
     ledger = LocalLedger(path, is_readonly=is_readonly)
@@ -163,7 +163,7 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
 
 
 class _Basis(Struct, frozen=True):
-    """What every part of one run is made from."""
+    """What every part of one run is built from."""
 
     settings: Settings
     budget: Budget
@@ -215,7 +215,7 @@ def build_session(
 
 
 def _within_files(settings: Settings, files: int) -> Settings:
-    """Return the settings with no more connections than there may be open files for."""
+    """Return the settings with connections limited by the number of open files allowed."""
     max_connections = max(1, (files - FILES_FOR_OTHERS) // 2)
     return replace(settings, connections=min(settings.connections, max_connections))
 
@@ -230,7 +230,7 @@ def _build_books(basis: _Basis) -> Books:
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:
-    """Return what all workers are made from, but for their numbers and the addresses that seeds open."""
+    """Return the configuration of all workers, except their numbers and the addresses that seeds allow."""
     settings, budget = basis.settings, basis.budget
     identity = identity_of(settings)
     return WorkerConfig(
@@ -281,7 +281,7 @@ def _hub_limits(basis: _Basis) -> HubLimits:
 
 
 def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: LocalWorkers) -> vitals.StallProbe:
-    """Return the probe of the event loop, which also has memory looked after."""
+    """Return the probe of the event loop, which also calls memory control."""
     budget = basis.budget
     limits = MemoryLimits(
         ceiling_bytes=budget.whole,

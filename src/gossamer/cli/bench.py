@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.runtime import vitals
 from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group_of(parser, Group.LIMITS).add_argument("--pages", type=int, metavar="N", help=f"stop after N pages ({PAGES})")
     add_options(parser)
-    group = group_of(parser, Group.LOOKING_ON)
+    group = group_of(parser, Group.OUTPUT)
     group.add_argument("--stages", action="store_true", help="where the time goes: CPU of each stage of a page")
     group.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -111,7 +111,7 @@ def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: boo
     from gossamer.assembly import build_session
     from gossamer.backends.local.folder import CrawlFolder
 
-    leave_old_objects_alone()
+    make_full_collections_rare()
     clock = StageClock() if with_stages else None
     start_cpu_s = vitals.cpu_seconds()
     with installed(clock) if clock is not None else nullcontext():

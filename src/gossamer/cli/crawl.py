@@ -13,7 +13,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName
 from gossamer.records import Order, Result, UrlRecord
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is printed."""
-    group = group_of(parser, Group.LOOKING_ON)
+    group = group_of(parser, Group.OUTPUT)
     group.add_argument(
         "-p",
         "--progress",
@@ -97,7 +97,7 @@ def start(
     from gossamer.assembly import build_session
     from gossamer.runtime.session import Observer
 
-    leave_old_objects_alone()
+    make_full_collections_rare()
     gc.enable()
     observer = Observer(print_page if arguments.debug else None, _EventPrinter(arguments.verbose))
     session = build_session(settings, folder, seeds, retries=retries, observer=observer)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.ports import Contents
@@ -166,7 +166,7 @@ def main() -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
-    leave_old_objects_alone()
+    make_full_collections_rare()
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
     uvloop.run(WorkerEnd(sock).run())
