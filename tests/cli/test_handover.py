@@ -178,4 +178,4 @@ def test_a_search_index_that_is_none_is_one_line(
     status, _, err = said(capsys, "search", folder, "a*")
     assert status == 1
     assert is_one_line(err)
-    assert "may be removed" in err
+    assert "if it is removed, it will be rebuilt" in err
