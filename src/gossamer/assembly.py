@@ -39,11 +39,11 @@ from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import Hub, HubBooks, HubLimits
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery
-from gossamer.runtime.session import Books, Machinery, Observer, RunPlan, Session
+from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.worker import WorkerRules
@@ -185,33 +185,33 @@ def build_session(
     """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
     budget = budget_of(_within_files(settings, raise_file_limit()))
     basis = _Basis(settings, budget, folder, observer or Observer(), TimeLine.begin())
-    books = _build_books(basis)
+    storage = _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds}
-    crawl = build_crawl(settings, budget, books.ledger, books.emitter, host_ranks=ranks, hooks=hooks)
+    crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes)
     now = basis.time_line.now
-    recovery = Recovery(folder, books.ledger, crawl, books.emitter, rules=rules, now=now)
+    recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, rules=rules, now=now)
     policy = AddressPolicy(settings.allow_network)
-    ledger = WorkerLedger(books.ledger.first_with_content, folder.state)
+    ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names)
     hub = Hub(
         _hub_limits(basis),
         crawl=crawl,
-        books=HubBooks(books.ledger, books.log),
+        targets=CommitTargets(storage.ledger, storage.log),
         workers=workers or local_workers,
         addresses=AddressFinder(resolver, policy),
         now=now,
         on_result=basis.observer.on_page,
     )
-    probe = _build_probe(basis, books, crawl, hub, local_workers)
+    probe = _build_probe(basis, storage, crawl, hub, local_workers)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
-    heartbeat = Heartbeat(crawl, figures, books.emitter, now)
+    heartbeat = Heartbeat(crawl, figures, storage.emitter, now)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    machinery = Machinery(hub, resolver, policy, probe, figures, heartbeat, opt_outs)
+    services = RunServices(hub, resolver, policy, probe, figures, heartbeat, opt_outs)
     plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, retries)
-    return Session(plan, books=books, crawl=crawl, recovery=recovery, machinery=machinery, now=now)
+    return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 
 def _within_files(settings: Settings, files: int) -> Settings:
@@ -220,13 +220,13 @@ def _within_files(settings: Settings, files: int) -> Settings:
     return replace(settings, connections=min(settings.connections, max_connections))
 
 
-def _build_books(basis: _Basis) -> Books:
+def _build_storage(basis: _Basis) -> RunStorage:
     budget, folder, started_at = basis.budget, basis.folder, basis.time_line.wall_at_start
     limits = LedgerLimits(budget.seen, budget.near_pages, budget.names)
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
     emitter = EventEmitter(tap.emit, started_at, masked if basis.settings.mask_queries else None)
-    return Books(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
+    return RunStorage(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:
@@ -280,7 +280,9 @@ def _hub_limits(basis: _Basis) -> HubLimits:
     )
 
 
-def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: LocalWorkers) -> vitals.StallProbe:
+def _build_probe(
+    basis: _Basis, storage: RunStorage, crawl: Crawl, hub: Hub, workers: LocalWorkers
+) -> vitals.StallProbe:
     """Return the probe of the event loop, which also calls memory control."""
     budget = basis.budget
     limits = MemoryLimits(
@@ -293,8 +295,8 @@ def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: L
     memory = MemoryControl(
         limits,
         crawl=crawl,
-        ledger=books.ledger,
-        emitter=books.emitter,
+        ledger=storage.ledger,
+        emitter=storage.emitter,
         submit=hub.submit,
         now=basis.time_line.now,
     )
