@@ -98,7 +98,7 @@ def test_bad_usage_is_one_line_and_exit_2(
 ) -> None:
     status, out, err = said(capsys, words[0], finished.path, *words[1:])
     assert (status, out) == (2, "")
-    assert is_one_line(err.replace("making the search index: ", "").split(" changes\n")[-1])
+    assert is_one_line(err.replace("building the search index: ", "").split(" changes\n")[-1])
 
 
 @pytest.mark.parametrize("verb", [("export", "--format", "jsonl"), ("feed",), ("search", "x")])
@@ -147,7 +147,7 @@ def test_search_shows_pages_and_says_when_it_builds(
     (folder / FILE_NAME).unlink(missing_ok=True)
     status, out, err = said(capsys, "search", folder, "a*", "-n", "3", "--json")
     assert status == 0
-    assert "making the search index" in err
+    assert "building the search index" in err
     hits = [json.loads(line) for line in out.splitlines()]
     assert 0 < len(hits) <= 3
     assert set(hits[0]) == {"url", "title", "date", "language", "snippet", "score"}
@@ -160,7 +160,7 @@ def test_search_shows_pages_and_says_when_it_builds(
 def test_search_that_finds_nothing_says_so(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = said(capsys, "search", finished.path, "zzzyyyxxx")
     assert (status, out) == (0, "")
-    assert "no page has zzzyyyxxx" in err
+    assert "no page contains zzzyyyxxx" in err
 
 
 @pytest.mark.parametrize("verb", ["export", "feed", "search"])

@@ -1,4 +1,4 @@
-"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything known of one and every request to it."""
+"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything about one and every request to it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HostView(Struct, kw_only=True):
     first_seen_at: float
     last_fetch_at: float
     addresses: tuple[str, ...]
-    robots_tries: int  # in a row, without an answer
+    robots_tries: int  # consecutive, without an answer
     robots: list[RobotsView]
 
 
@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: the crawl does not know that host."""
+    """Run the verb. Exit status 1: the host is not in this crawl."""
     if arguments.top is not None and arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: not a number of hosts; expected 0 or more")
     with CrawlReader(arguments.dir) as crawl:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _host_named(text: str) -> str:
-    """Return the host that a name or URL means, in canonical form."""
+    """Return the host of a name or URL, in canonical form."""
     url = canonical(text if "://" in text else f"http://{text}/")
     if url is None:
         raise UsageError(f"{printable(text, 80)!r}: not a host name; expected example.org")
@@ -150,7 +150,7 @@ def _table(views: Sequence[HostView]) -> str:
 
 
 def _next(view: HostView) -> str:
-    """Return when a host may be asked next, or why it will not be."""
+    """Return when the next request to a host may be made, or why there will be none."""
     if view.state == "parked":
         return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
     if view.state in ("idle", "dead"):
@@ -160,7 +160,7 @@ def _next(view: HostView) -> str:
 
 def _robots_cell(view: HostView) -> str:
     if not view.robots:
-        return "unreachable" if view.robots_tries else "not known"
+        return "unreachable" if view.robots_tries else "unknown"
     first = view.robots[0]
     more = f" +{len(view.robots) - 1}" if len(view.robots) > 1 else ""
     return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
@@ -234,18 +234,18 @@ def _described(view: HostView) -> str:
         ("requests", f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms"),
         (
             "pace",
-            f"a request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
+            f"one request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
         ),
         ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
-        ("known since", f"{moment(view.first_seen_at)} UTC, last asked {moment(view.last_fetch_at)}"),
+        ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),
         ("addresses", ", ".join(view.addresses) or "not looked up"),
     ]
     rows += [
         (
             "robots.txt",
             f"{robots.origin}: {robots.status or robots.outcome}, {size(robots.bytes)}, "
-            f"{duration(robots.age_s)} old, good for {duration(max(0.0, robots.expires_in_s))}",
+            f"{duration(robots.age_s)} old, valid for {duration(max(0.0, robots.expires_in_s))}",
         )
         for robots in view.robots
     ]
