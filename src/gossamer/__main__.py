@@ -1,4 +1,4 @@
-"""`python -m gossamer`: the program, where its script is not on the PATH."""
+"""`python -m gossamer`: the program, if its script is not on the PATH."""
 
 from __future__ import annotations
 

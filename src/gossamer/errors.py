@@ -1,12 +1,12 @@
-"""What we or the operator must act on. What the web does to us is a value (`records.Outcome`).
+"""Errors that we or the operator must act on. What servers do is a value (`records.Outcome`).
 
     GossamerError
     ├── UsageError            wrong option, key, seed or folder     exit 2, nothing was started
     │   └── FolderBusyError   another process owns the crawl folder
     ├── DiskFullError         no room for the archive or the ledger exit 3, can be resumed
-    └── CorruptFolderError    the folder cannot be what we wrote    exit 1
+    └── CorruptFolderError    the folder is not what we wrote       exit 1
 
-A message says where, what, and what would be right, in one line.
+A message states where, what, and what was expected, in one line.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class DiskFullError(GossamerError):
 
 
 class CorruptFolderError(GossamerError):
-    """The crawl folder holds something that Gossamer cannot have written."""
+    """The crawl folder contains something that Gossamer cannot have written."""
 
 
 def as_our_error(error: Exception) -> GossamerError:
-    """Return an error of the system as one of ours: no room on the disk is a thing of its own."""
+    """Return an error of the system as one of ours: a full disk has its own class."""
     if isinstance(error, GossamerError):
         return error
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

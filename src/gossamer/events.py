@@ -1,6 +1,6 @@
-"""What is recorded of a crawl: the names of events and their fields. No I/O.
+"""What is recorded about a crawl: the names of events and their fields. No I/O.
 
-An event is emitted when it happens, at least once, and carries the id of its order, so that
+An event is emitted when it happens, at least once, and has the id of its order, so that
 readers count an order once. `telemetry.event_log` writes events to a file and reads them
 back. Reports, the audit and `why` are read from events and the ledger.
 """
@@ -44,7 +44,7 @@ class EventName(StrEnum):
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
     WORKER_LOST = "worker_lost"
-    OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's wish
+    OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's request
     OPT_OUT_ENDED = "opt_out_ended"
     TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs brings nothing new: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
@@ -52,7 +52,7 @@ class EventName(StrEnum):
     STOPPED = "stopped"
 
 
-# How a fetch ended. All carry the id of their order, but for a name look-up that failed (`LOOKUP`).
+# How a fetch ended. All have the id of their order, except a name look-up that failed (`LOOKUP`).
 REQUEST_EVENTS = frozenset(
     {
         EventName.FETCH_OK,
@@ -78,7 +78,7 @@ class PacePromise(Struct, frozen=True, omit_defaults=True):
 
 
 class Promises(Struct, frozen=True, omit_defaults=True):
-    """The politeness that a run promises. Recorded when it starts, so that an audit can judge the run by it."""
+    """The politeness that a run promises. Recorded when it starts, so that an audit can check the run against it."""
 
     delay_s: float = 1.0
     host_connections: int = 1
@@ -116,9 +116,9 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     title: str = ""
     links: int = 0
     new_links: int = 0
-    directives: str = ""  # noindex, nofollow, noarchive, if the page says so
+    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
     usage: str = ""  # preferences for the use of the content, as written
-    # The fields above are given by position for a page: see `engine/event_emitter`.
+    # The fields above are passed by position for a page: see `engine/event_emitter`.
     wait_s: float = 0.0
     parent: str = ""
     rule: str = ""

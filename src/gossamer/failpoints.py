@@ -1,8 +1,8 @@
-"""Named places where a test can stop the process dead, or make a write fail.
+"""Named points at which a test can kill the process, or make a write fail.
 
 `GOSSAMER_FAILPOINT=after_archive_write:kill:17` ends the process with SIGKILL the 17th time
-that it passes the place; `:full:` raises "no space left" there instead. Without the variable
-a place costs one comparison.
+that it passes the point; `:full:` raises "no space left" there instead. Without the variable
+a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 import signal
 
 POINTS = (
-    "after_fetch",  # an answer is here, nothing is stored
-    "after_archive_write",  # its records are in the file, nobody knows yet
-    "before_report",  # a worker process has results that the hub has not heard of
+    "after_fetch",  # an answer was received, nothing is stored
+    "after_archive_write",  # its records are in the file, but not reported yet
+    "before_report",  # a worker process has results that the hub has not received
     "before_commit",  # archives are synced, the ledger is not written
     "in_commit",  # within the ledger's transaction
     "after_commit",
@@ -37,7 +37,7 @@ def arm(text: str) -> None:
 
 
 def reach(name: str) -> None:
-    """Pass a place."""
+    """Pass a point."""
     global _countdown  # noqa: PLW0603 - as above
     if name != _name:
         return

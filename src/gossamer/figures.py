@@ -1,7 +1,7 @@
-"""The figures of a crawl: running totals, and a snapshot of everything that is shown of it.
+"""The figures of a crawl: running totals, and a snapshot of everything that is shown about it.
 
 `Totals` are counted as things happen and stored with every commit, so they survive a restart.
-`Figures` are the totals and the gauges of one moment. The progress line, heartbeats, the
+`Figures` are the totals and the gauges at one time. The progress line, heartbeats, the
 summary, `status` and the report are all drawn from a `Figures` value; whatever is derived
 from several numbers (rates, shares) is a property of it, and computed nowhere else. Pure.
 """
@@ -17,7 +17,7 @@ from gossamer.records import ANSWERED, OrderKind, Outcome, Result
 
 RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
-# 3xx answers that lead nowhere: failures of their URL, but answers.
+# 3xx answers without a usable target: failures of their URL, but answers.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
@@ -27,7 +27,7 @@ def is_error(outcome: str, *, is_robots: bool) -> bool:
 
     A fetch is an order that ended, or a name look-up that failed; an order that was given back has not ended. It is
     an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a robots.txt that is missing
-    (4xx but 429) allows everything, so it is an answer like any other.
+    (4xx except 429) allows everything, so it is an answer like any other.
     """
     return outcome not in _NO_ERRORS and not (is_robots and outcome == Outcome.CLIENT_ERROR)
 
@@ -62,7 +62,7 @@ class Totals(Struct):
     types: dict[str, int] = {}
 
     def copy(self) -> Totals:
-        """Return the counts of this moment, which later counting does not change."""
+        """Return a copy that later counting does not change."""
         return replace(self, outcomes=dict(self.outcomes), statuses=dict(self.statuses), types=dict(self.types))
 
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
@@ -78,7 +78,7 @@ class Totals(Struct):
             _add(self.statuses, str(result.status))
 
     def count_failed_lookup(self, outcome: Outcome) -> None:
-        """Count a name look-up that brought no usable address: a fetch without an answer."""
+        """Count a name look-up without a usable address: a fetch without an answer."""
         self.fetches += 1
         self.errors += 1
         self.failed_lookups += 1
@@ -103,7 +103,7 @@ class RunState(StrEnum):
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """A crawl at one moment. A gauge that is not known, since the crawl is read from outside, is 0 or empty."""
+    """A crawl at one time. A gauge that is not known, since the crawl is read from outside, is 0 or empty."""
 
     totals: Totals
     out: str  # the crawl folder
@@ -154,7 +154,7 @@ class Figures(Struct, frozen=True, kw_only=True):
         return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
 
     def pages_per_second_since(self, earlier: Figures) -> float:
-        """Return the rate between an earlier moment of the same run and this one."""
+        """Return the rate between an earlier snapshot of the same run and this one."""
         seconds = self.run_seconds - earlier.run_seconds
         return (self.totals.pages - earlier.totals.pages) / seconds if seconds > 0 else 0.0
 

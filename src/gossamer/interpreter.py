@@ -1,10 +1,10 @@
-"""Is this Python the one to crawl with?
+"""Is this Python suitable for crawling?
 
-The C compiler can be shown where an interpreter spends its time before it builds the final one (profile-guided
-optimisation); one that was built without takes more CPU for the same page (docs/performance.md).
+An interpreter can be built with profile-guided optimisation; one that was built without takes more CPU for the same
+page (docs/performance.md).
 
-Nothing but the standard library is imported, and the file runs by itself: `PYTHON -I interpreter.py` ends with status 0
-where `make` had best set up the environment with that Python, in any other way where not.
+Only the standard library is imported, and the file runs by itself: `PYTHON -I interpreter.py` ends with status 0
+if `make` should set up the environment with that Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLDEST = (3, 11)
 
 
 def is_optimised(build: Mapping[str, Any]) -> bool:
-    """Tell from the variables of `sysconfig` whether an interpreter was built with a profile."""
+    """Return whether an interpreter was built with a profile, from the variables of `sysconfig`."""
     if "--enable-optimizations" in (build.get("CONFIG_ARGS") or ""):
         return True
     # `make profile-opt` does the same without the option. GCC, Clang:

@@ -1,7 +1,7 @@
-"""The compiled kernel where there is one, else None: who uses it has the same in Python.
+"""The compiled kernel if there is one, else None: its users have the same functions in Python.
 
-It is missing where the package was installed without a C compiler, and refuses to load
-where `GOSSAMER_NO_KERNEL` is set in the environment.
+It is missing if the package was installed without a C compiler, and refuses to load if
+`GOSSAMER_NO_KERNEL` is set in the environment.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class Bands(Protocol):
     """See `gossamer.core.dedup.bands`."""
 
     def add(self, number: int, signature: bytes, /) -> None:
-        """Remember a page."""
+        """Add a page."""
         ...
 
     def add_many(self, first: int, records: bytes, stride: int, /) -> None:
-        """Remember pages with numbers in a row; each record ends with a signature."""
+        """Add pages with consecutive numbers; each record ends with a signature."""
         ...
 
     def candidates(self, signature: bytes, /) -> list[int]:
@@ -28,12 +28,12 @@ class Bands(Protocol):
         ...
 
     def size_in_bytes(self) -> int:
-        """Return the memory it takes."""
+        """Return the memory used."""
         ...
 
 
 class Kernel(Struct, frozen=True):
-    """What the compiled kernel can do."""
+    """The functions of the compiled kernel."""
 
     minhash: Callable[[str | bytes], bytes]
     simhash: Callable[[str | bytes], bytes]

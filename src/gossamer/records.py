@@ -1,9 +1,9 @@
-"""The values that cross a process, a queue or a layer. Nothing here does anything.
+"""The values that cross a process, a queue or a layer. No behaviour.
 
-Times are seconds on the crawl's own time line (`now`): the wall clock read once at
-start plus monotonic time since. They are good as dates and never run backwards.
+Times are seconds by the crawl's own clock (`now`): the wall clock read once at start plus
+monotonic time since. They can be used as dates and never run backwards.
 A `UrlId` is 16 bytes, its host's id first, so that the URLs of a host, and the hosts of a
-shard, stand together in every sorted store: see `core/identity`.
+shard, are adjacent in every sorted store: see `core/identity`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from msgspec import Struct
 
 UrlId: TypeAlias = bytes
 HostId: TypeAlias = bytes  # the first 8 bytes of a UrlId
-TextHash: TypeAlias = bytes  # 8 bytes for what a page says
+TextHash: TypeAlias = bytes  # 8 bytes, of a page's text
 QueuePosition: TypeAlias = tuple[int, int, UrlId]  # priority, seq, id: unique within a host, and its order
 
 
 class OrderKind(IntEnum):
-    """What an order asks for."""
+    """What an order requests."""
 
     PAGE = 0
     ROBOTS = 1
@@ -35,29 +35,29 @@ class Source(IntEnum):
     REDIRECT = 2
     SITEMAP = 3
     NOTICE = 4
-    PROBE = 5  # our own: a page that cannot exist, to learn how a host says "not found"
+    PROBE = 5  # our own: a page that cannot exist, to learn what a host's "not found" looks like
 
 
 class Outcome(StrEnum):
     """How a fetch ended. One word each, the same in events, reports and metrics."""
 
-    OK = "ok"  # 2xx of a kept type
+    OK = "ok"  # 2xx of a type that is stored
     NOT_MODIFIED = "not_modified"  # 304 to a conditional request
     REDIRECT = "redirect"  # 3xx with a usable Location
-    LINKS_ONLY = "links_only"  # 2xx, read for its links and not kept: a PDF
-    TYPE_REFUSED = "type_refused"  # 2xx of a type that is not kept: cut off after the header
-    CLIENT_ERROR = "client_error"  # 4xx but 429
+    LINKS_ONLY = "links_only"  # 2xx, read for its links and not stored: a PDF
+    TYPE_REFUSED = "type_refused"  # 2xx of a type that is not stored: cut off after the header
+    CLIENT_ERROR = "client_error"  # 4xx except 429
     RATE_LIMITED = "rate_limited"  # 429
     SERVER_ERROR = "server_error"  # 5xx
-    BAD_STATUS = "bad_status"  # a status we did not ask for: 1xx final, 304 unasked, outside 100-599
+    BAD_STATUS = "bad_status"  # an unexpected status: final 1xx, unrequested 304, outside 100-599
     DNS_NOT_FOUND = "dns_not_found"
-    DNS_FAILED = "dns_failed"  # no answer, or an answer that says "try again"
+    DNS_FAILED = "dns_failed"  # no answer, or a temporary failure
     BLOCKED_ADDRESS = "blocked_address"
     CONNECT_FAILED = "connect_failed"  # refused or unreachable
     CONNECT_TIMEOUT = "connect_timeout"
     TLS_ERROR = "tls_error"
     TIMEOUT = "timeout"  # connected, then silence or too slow
-    DISCONNECTED = "disconnected"  # reset or closed before the answer was whole
+    DISCONNECTED = "disconnected"  # reset or closed before the answer was complete
     PROTOCOL_ERROR = "protocol_error"
     HEADER_TOO_LARGE = "header_too_large"
     BAD_REDIRECT = "bad_redirect"  # Location is missing or not http(s)
@@ -65,17 +65,17 @@ class Outcome(StrEnum):
     TOO_MANY_REDIRECTS = "too_many_redirects"
     ROBOTS_DENIED = "robots_denied"
     EVICTED = "evicted"
-    OPTED_OUT = "opted_out"  # its host does not want to be crawled
+    OPTED_OUT = "opted_out"  # its host opted out
     WORKER_LOST = "worker_lost"  # the process that had the order died
-    QUARANTINED = "quarantined"  # of a pattern that brought nothing new: held, see `gossamer traps`
+    QUARANTINED = "quarantined"  # of a pattern that brought nothing new: see `gossamer traps`
 
 
-# Everything else is an error, or a decision of ours not to fetch.
+# Everything else is an error, or our decision not to fetch.
 ANSWERED = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
 
 
 class Truncation(StrEnum):
-    """Why a body is not whole; the words of WARC-Truncated."""
+    """Why a body is incomplete; the values of WARC-Truncated."""
 
     NONE = ""
     LENGTH = "length"
@@ -98,23 +98,23 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     id: UrlId
     host: str
     priority: int  # within its host; lower is sooner
-    seq: int  # order of arrival, given by the owner of its shard
+    seq: int  # order of arrival, assigned by the owner of its shard
     depth: int
     kind: OrderKind = OrderKind.PAGE
     source: Source = Source.LINK
     parent: UrlId = b""
-    hops: int = 0  # redirects behind this URL
+    hops: int = 0  # redirects that led to this URL
     attempt: int = 0  # fetches that failed so far
     not_before: float = 0.0
     found_at: float = 0.0
-    https_first: bool = False  # a bare domain: fall back to http when https cannot be had
+    https_first: bool = False  # a bare domain: fall back to http if there is no https
     etag: str = ""
     last_modified: str = ""
-    lastmod: str = ""  # when it last changed, as a sitemap says
+    lastmod: str = ""  # when it last changed, according to a sitemap
 
     @property
     def position(self) -> QueuePosition:
-        """Where it stands in its host's queue. The id is last: two URLs with equal priority and seq are still two."""
+        """Its position in its host's queue. The id is last: two URLs with equal priority and seq still differ."""
         return self.priority, self.seq, self.id
 
 
@@ -133,8 +133,8 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     ordered_at: float
     etag: str = ""
     last_modified: str = ""
-    report_sent: bool = False  # tell at once when the request is on the wire
-    needs_links: bool = True  # false where the depth limit makes links useless
+    report_sent: bool = False  # report at once when the request is on the wire
+    needs_links: bool = True  # False if the depth limit makes links useless
 
 
 class Exchange(Struct):
@@ -142,7 +142,7 @@ class Exchange(Struct):
 
     url: str
     outcome: Outcome
-    error: str = ""  # one line for people, where there was no whole answer
+    error: str = ""  # one line for people, if there was no complete answer
     status: int = 0
     address: str = ""  # the IP address that answered
     http_version: str = ""  # "1.0", "1.1", "2", "3"
@@ -152,14 +152,14 @@ class Exchange(Struct):
     headers: list[tuple[str, str]] = []  # in order, names lower case, values latin-1
     body: bytes = b""  # as sent, with its content coding, without its transfer coding
     content: bytes = b""  # the body decoded, under the limits
-    is_decoded: bool = True  # false where the coding is unknown or broken: content is the raw body
+    is_decoded: bool = True  # False if the coding is unknown or broken: content is the raw body
     truncated: Truncation = Truncation.NONE
     sent_at: float = 0.0
     requests_sent: int = 0  # 1 once it was written: a transfer writes one request and never repeats it
     first_byte_at: float = 0.0
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
-    body_sha1: bytes = b""  # of the body, where somebody has reckoned it
+    body_sha1: bytes = b""  # of the body, if it was computed
 
     def header(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
@@ -170,7 +170,7 @@ class Exchange(Struct):
 
 
 class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
-    """Where a record's gzip member stands."""
+    """The position of a record's gzip member."""
 
     file: str  # file name within archive/, without .open
     offset: int
@@ -186,18 +186,18 @@ class Document(Struct):
     title: str = ""
     description: str = ""
     canonical: str = ""
-    visible: bytes = b""  # what a reader sees, in UTF-8: it is hashed more often than read
+    visible: bytes = b""  # the visible text in UTF-8: it is hashed more often than read
     hrefs: list[str] = []  # links to follow, resolved against nothing: see `base`
     base: str = ""  # what hrefs are relative to
     is_noindex: bool = False
     is_nofollow: bool = False
     is_noarchive: bool = False
     words: int = 0  # in the text
-    nofollow_links: int = 0  # anchors that say rel=nofollow: counted, not followed
+    nofollow_links: int = 0  # anchors with rel=nofollow: counted, not followed
 
     @property
     def text(self) -> str:
-        """What a reader sees."""
+        """The visible text."""
         return self.visible.decode()
 
 
@@ -220,38 +220,38 @@ class Result(Struct, array_like=True):
     language: str = ""
     title: str = ""
     truncated: Truncation = Truncation.NONE
-    content_hash: bytes = b""  # of the decoded body, 16 bytes; empty where there is none
-    payload_digest: bytes = b""  # SHA-1 of the stored body, where it was archived
+    content_hash: bytes = b""  # of the decoded body, 16 bytes; empty if there is none
+    payload_digest: bytes = b""  # SHA-1 of the stored body, if it was archived
     duplicate_of: UrlId = b""
     etag: str = ""
     last_modified: str = ""
-    retry_after_s: float = -1.0  # -1: not said
+    retry_after_s: float = -1.0  # -1: not given
     redirect_to: str = ""  # canonical target
     links: list[Link] = []
     links_found: int = 0
     robots: bytes = b""  # the body of robots.txt, for ROBOTS orders
     archived: ArchiveSpan | None = None  # the response (or revisit) record
-    archive_end: int = 0  # length of the archive file once all records of this order stand in it
+    archive_end: int = 0  # length of the archive file with all records of this order
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
-    text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
-    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
+    text_hash: TextHash = b""  # of the page's text, see parse.fingerprint; empty if there is too little
+    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
     usage: str = ""  # preferences for the use of the content, as written
     lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
-    nofollow_links: int = 0  # anchors that say rel=nofollow
+    nofollow_links: int = 0  # anchors with rel=nofollow
     links_final: bool = False  # set by the engine: none of these links need be offered again
-    signature: bytes = b""  # of the text, for comparison with other pages; empty where it says nothing
+    signature: bytes = b""  # of the text, for comparison with other pages; empty if there is none
     near_duplicate_of: UrlId = b""
     similarity: float = 0.0  # to that page
 
 
 class HostRecord(Struct, array_like=True):
-    """What the ledger keeps of a host: its counts and the promises made to it."""
+    """What the ledger stores about a host: its counts and the promises made to it."""
 
     name: str
     domain: str
-    rank: float = 0.5  # 0 least, 1 most important
+    rank: float = 0.5  # from 0, least important, to 1
     queued: int = 0
     pages: int = 0
     fetches: int = 0
@@ -271,17 +271,17 @@ class HostRecord(Struct, array_like=True):
     addresses: tuple[str, ...] = ()
     addresses_until: float = 0.0
     robots_tries: int = 0
-    swapped_out_until: float = 0.0  # out of memory until then; 0: not asleep
+    swapped_out_until: float = 0.0  # 0: not swapped out
     oversize: int = 0  # answers that were over the cap
-    soft_404: TextHash = b""  # what its "not found" with status 200 says; empty where it has none
-    best_latency_s: float = 0.0  # what its answers take when it is well
+    soft_404: TextHash = b""  # the text of its "not found" with status 200; empty if it has none
+    best_latency_s: float = 0.0  # of its answers when it is not overloaded
     slow_steps: int = 0  # times the delay was doubled because its answers take longer
     slowed_at: float = 0.0  # when the delay was doubled last
-    answers: int = 0  # since the pace was last looked at
+    answers: int = 0  # since the last change of pace
 
 
 class UrlState(IntEnum):
-    """Where a URL is in its life."""
+    """The state of a URL."""
 
     QUEUED = 0
     DONE = 1
@@ -289,7 +289,7 @@ class UrlState(IntEnum):
 
 
 class UrlRecord(Struct, array_like=True):
-    """A row of the catalog: everything known of a URL."""
+    """A row of the catalog: everything known about a URL."""
 
     url: str
     state: UrlState
@@ -322,16 +322,16 @@ class UrlRecord(Struct, array_like=True):
     archived: ArchiveSpan | None = None
     visits: int = 0
     truncated: str = ""
-    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
-    usage: str = ""  # preferences for the use of the content, of the page and of its robots.txt
-    lastmod: str = ""  # when it last changed, as a sitemap says
-    near_duplicate_of: UrlId = b""  # a page that says nearly the same, and repeats no other itself
+    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
+    usage: str = ""  # preferences for the use of the content, from the page and its robots.txt
+    lastmod: str = ""  # when it last changed, according to a sitemap
+    near_duplicate_of: UrlId = b""  # a page with nearly the same text, which repeats no other itself
     similarity: float = 0.0  # to that page
-    nofollow_links: int = 0  # anchors that say rel=nofollow: not followed
+    nofollow_links: int = 0  # anchors with rel=nofollow: not followed
 
 
 class RobotsRecord(Struct, array_like=True):
-    """robots.txt of an origin as the ledger keeps it."""
+    """robots.txt of an origin as stored in the ledger."""
 
     origin: str
     status: int
@@ -351,7 +351,7 @@ class Reserve(Struct, frozen=True, gc=False, array_like=True):
 
 
 class DomainRecord(Struct, array_like=True):
-    """What the ledger stores of a registrable domain."""
+    """What the ledger stores about a registrable domain."""
 
     name: str
     pages: int = 0
@@ -360,7 +360,7 @@ class DomainRecord(Struct, array_like=True):
 
 
 class Similar(Struct, frozen=True, gc=False):
-    """A page that another repeats, and how much of it: 1 is all."""
+    """A page that another repeats, and their similarity: 1 is equal."""
 
     url_id: UrlId
     similarity: float
@@ -376,16 +376,16 @@ class ContentRecord(Struct, frozen=True, array_like=True):
 
 
 class ChangeKind(IntEnum):
-    """What a settled visit means to somebody who keeps a copy of the corpus."""
+    """What a finished visit means to a reader that has a copy of the corpus."""
 
     UPSERT = 0  # a page that is new, or whose content is new
-    UNCHANGED = 1  # as at the visit before
+    UNCHANGED = 1  # as at the previous visit
     GONE = 2  # 404, 410, or "not found" with status 200
-    DUPLICATE = 3  # says what another page says; the catalog's row names that one
+    DUPLICATE = 3  # repeats another page; the catalog's row names that one
 
 
 class Change(Struct, frozen=True, gc=False, array_like=True):
-    """An entry of the change feed. `seq` only ever grows, and is never given twice."""
+    """An entry of the change feed. `seq` only grows, and is never used twice."""
 
     seq: int
     url_id: UrlId

@@ -1,4 +1,4 @@
-"""What a crawl, a shard and a host must remember over a restart, beside their rows in the catalog.
+"""What a crawl, a shard and a host must remember across a restart, besides their rows in the catalog.
 
 Typed records instead of named values: a reader sees what a decision can depend on, and a typo is an error.
 """
@@ -15,18 +15,18 @@ class CrawlState(Struct):
     """The state of the whole crawl: one record, written with every commit."""
 
     totals: Totals = field(default_factory=Totals)
-    saved_at: float = 0.0  # on the time line of the run that wrote it: tells whether the clock was set back since
-    is_running: bool = False  # still true when the ledger is opened: the run before was killed
-    scope: list[str] = []  # URLs that opened the scope: seeds, and what they were redirected to
+    saved_at: float = 0.0  # by the clock of the run that wrote it: shows whether the clock was set back since
+    is_running: bool = False  # still True when the ledger is opened: the previous run was killed
+    scope: list[str] = []  # URLs that extended the scope: seeds, and the targets of their redirects
     opened_addresses: list[str] = []  # private addresses that a seed named, and that links may lead to
-    figures: Figures | None = None  # of the last run that came to its end
+    figures: Figures | None = None  # of the last run that ended normally
 
 
 class ShardState(Struct, array_like=True):
-    """The state of one shard: what its next owner goes on with.
+    """The state of one shard: what its next owner continues with.
 
-    Both numbers are Lamport clocks: an owner numbers on from the greatest that any of its shards has, so
-    numbers grow within a shard whoever owns it, and on one machine they are the order of arrival.
+    Both numbers are Lamport clocks: an owner continues from the greatest number of all its shards, so numbers
+    grow within a shard whichever node owns it, and on one machine they are the order of arrival.
     """
 
     next_seq: int = 1  # of the next URL that is admitted
@@ -34,16 +34,16 @@ class ShardState(Struct, array_like=True):
 
 
 class HostEvidence(Struct, array_like=True):
-    """What was learned about a host's URLs, and what decisions about traps rest on."""
+    """What was learned about a host's URLs, and what decisions about traps depend on."""
 
     host: str
     dated_urls: int = 0  # admitted with a date in the path or query: the calendar budget
-    is_probed: bool = False  # a page that cannot exist was asked for
+    is_probed: bool = False  # a page that cannot exist was requested
     repeated_texts: dict[TextHash, int] = {}  # pages per text, from the second page on
 
 
 class Submitters(Struct, array_like=True):
-    """The domains elsewhere whose robots.txt lists a sitemap: it may speak for them."""
+    """The other domains whose robots.txt lists a sitemap: it may list their URLs."""
 
     sitemap: UrlId
     domains: tuple[str, ...] = ()

@@ -75,7 +75,7 @@ def _changed(events: list[Event], old: Event, **fields: object) -> list[Event]:
 def test_a_good_crawl_passes(good: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = said(capsys, "audit", good.path)
     assert status == 0
-    assert "robots.txt and pace were kept" in out
+    assert "robots.txt and pace were respected" in out
     assert f"{good.summary.fetches:,} requests" in out
 
 
@@ -238,7 +238,7 @@ def test_the_offending_fetch_is_named(
     status, out, _ = said(capsys, "audit", folder)
     assert status == 1
     assert "/private/secret: line " in out
-    assert "NOT KEPT: robots_disallowed 1" in out
+    assert "NOT RESPECTED: robots_disallowed 1" in out
 
 
 def test_robots_whose_text_is_nowhere_prove_nothing(

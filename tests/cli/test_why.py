@@ -47,7 +47,7 @@ def test_a_dead_url_names_its_attempts(finished: Crawled, capsys: pytest.Capture
 def test_a_redirect_leads_on(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     url = _a_url(finished, lambda row: row.outcome == "redirect")
     _, out, _ = said(capsys, "why", finished.path, url)
-    assert "leads to " in out
+    assert "redirect to " in out
 
 
 def test_an_excluded_link_has_a_trace(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +69,7 @@ def test_a_queued_url_has_a_place(stopped: Crawled, capsys: pytest.CaptureFixtur
 def test_a_url_never_heard_of_is_exit_1(finished: Crawled, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = said(capsys, "why", finished.path, url)
     assert status == 1
-    assert "never heard of" in out
+    assert "unknown to this crawl" in out
     assert "out_of_scope" in out
 
 

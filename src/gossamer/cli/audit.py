@@ -1,4 +1,4 @@
-"""`gossamer audit DIR`: were robots.txt and the pace kept?"""
+"""`gossamer audit DIR`: were robots.txt and the pace respected?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: they were not kept, or it cannot be shown."""
+    """Run the verb. Exit status 1: they were not respected, or it cannot be shown."""
     from gossamer.assembly import ROBOTS_TOKEN
 
     with CrawlReader(arguments.dir) as crawl:
@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(msgspec.json.encode({"kept": report.is_compliant, **msgspec.to_builtins(report)}).decode())
     else:
-        _tell(report)
+        _print_report(report)
     return 0 if report.is_compliant else 1
 
 
-def _tell(report: AuditReport) -> None:
-    gap = "" if report.min_gap_s is None else f"; least gap at a host {report.min_gap_s * 1000:,.1f} ms"
+def _print_report(report: AuditReport) -> None:
+    gap = "" if report.min_gap_s is None else f"; minimum gap at a host {report.min_gap_s * 1000:,.1f} ms"
     print(
         f"{count(report.requests)} requests to {count(report.hosts)} hosts in {count(report.runs)} runs, "
         f"{count(report.robots_requests)} of them for robots.txt{gap}"
@@ -49,7 +49,7 @@ def _tell(report: AuditReport) -> None:
     if found > _SHOWN:
         print(f"and {count(found - _SHOWN)} more; --json shows the first {count(len(report.violations))}")
     if report.is_compliant:
-        print("robots.txt and pace were kept")
+        print("robots.txt and pace were respected")
     else:
         kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))
-        print(f"NOT KEPT: {kinds}")
+        print(f"NOT RESPECTED: {kinds}")

@@ -1,4 +1,4 @@
-"""`gossamer chaos`: kill crawls of the synthetic web again and again, and compare the books."""
+"""`gossamer chaos`: kill crawls of the synthetic web repeatedly, and compare the records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("--rounds", type=int, default=100, metavar="N", help="deaths (100)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="decides when and how (1)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the crawl folders here")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="store the crawl folders here")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1 where anything was lost, doubled or impolite."""
+    """Run the verb. Exit status 1 if anything was lost, doubled or impolite."""
     with tempfile.TemporaryDirectory(prefix="gossamer-chaos-") as scratch:
         folder = arguments.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Who is crawling? A crawl of public hosts must say; asked once on a terminal, then remembered."""
+"""The contact of a crawl of public hosts: asked for once on a terminal, then remembered."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gossamer.settings.seeds import Seed, needs_contact
 
 
 def remembered_path() -> Path:
-    """Return the file that the contact is kept in."""
+    """Return the file that the contact is stored in."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "gossamer" / "contact"
 
 
 def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
-    """Return the settings with a contact, where the seeds need one."""
+    """Return the settings with a contact, if the seeds need one."""
     if settings.contact or not any(needs_contact(seed) for seed in seeds):
         return settings
     path = remembered_path()
@@ -40,7 +40,7 @@ def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
 
 def _ask(path: Path) -> str:
     print("Webmasters should be able to reach you. It goes into the User-Agent of every request.", file=sys.stderr)
-    print(f"It is remembered in {path}; --contact gives another.", file=sys.stderr)
+    print(f"It is stored in {path}; --contact sets another.", file=sys.stderr)
     while True:
         print("Your contact (a URL or mail address): ", end="", file=sys.stderr, flush=True)
         contact = sys.stdin.readline().strip()

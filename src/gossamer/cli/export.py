@@ -16,14 +16,14 @@ from gossamer.telemetry.text import count
 _UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
 _TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
 _FORMATS = """formats:
-  jsonl    a page a line: what is known of it, its text, its links
-  parquet  a page a row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
+  jsonl    one page per line: its facts, its text, its links
+  parquet  one page per row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
   cdxj     the index of all captures, sorted
-  links    a link a line: from, to, text, rel; as TSV or CSV where FILE is named so
+  links    one link per line: from, to, text, rel; as TSV or CSV if FILE is named so
   wet      the texts as WARC conversion records
 
-Pages come in archive order (oldest file first), which reads fastest; cdxj is sorted by URL. A crawl may be running:
-what is committed is exported. A file is there when it is whole, not before.
+Pages come in archive order (oldest file first), which is fastest; cdxj is sorted by URL. The crawl may be running:
+what is committed is exported. A file gets its name when it is complete.
 
 examples:
   gossamer export crawls/example --format jsonl | head -1
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help=f"only pages for which it holds, repeatable; FIELD=VALUE, !=, >=, <=, >, <; fields: {', '.join(FIELDS)}",
+        help=f"only pages that match, repeatable; FIELD=VALUE, !=, >=, <=, >, <; fields: {', '.join(FIELDS)}",
     )
     parser.add_argument("--with-text", action="store_true", help="parquet: a column with the text")
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _out(text: str) -> Path:
-    """Return the file or folder that is meant: what ends with a slash is no file."""
+    """Return the file or folder: a path that ends with a slash is a folder."""
     path = Path(text)
     if not text or (text.endswith("/") and not path.is_dir()):
         raise UsageError(f"-o {text!r}: no such folder")

@@ -1,4 +1,4 @@
-"""`gossamer feed DIR`: what is new, changed, repeated or gone, for an indexer that goes on where it stopped."""
+"""`gossamer feed DIR`: what is new, changed, repeated or gone, for an indexer that continues where it stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gossamer.inspect.reader import CrawlReader
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200
 _EXAMPLES = """A line is {"cursor", "op", "url", "at"}; op is upsert (with the document), unchanged, gone, or
-duplicate (with duplicate_of and similarity). The cursor of the last line that was dealt with is where to go on.
+duplicate (with duplicate_of and similarity). Continue after the cursor of the last line that was processed.
 
 examples:
   gossamer feed crawls/example --limit 10
@@ -32,11 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--after", metavar="CURSOR", default="0", help="begin behind this one (0: at the beginning)")
+    start.add_argument("--after", metavar="CURSOR", default="0", help="begin after this one (0: at the beginning)")
     start.add_argument(
-        "--cursor-file", type=Path, metavar="FILE", help="begin where it says, and keep it up as lines are written"
+        "--cursor-file", type=Path, metavar="FILE", help="begin after the cursor in this file, and update it"
     )
-    parser.add_argument("--follow", action="store_true", help="go on as long as the crawl runs")
+    parser.add_argument("--follow", action="store_true", help="continue as long as the crawl runs")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after this many lines")
 
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
             for entry in islice(entries, arguments.limit):
                 out.write(entry.to_json(), entry.cursor)
         except BrokenPipeError:
-            raise  # what the reader had not taken out of the pipe is lost: the cursor stays, and it comes again
+            raise  # what the reader had not read from the pipe is lost: the cursor stays, so it is sent again
         except BaseException:
             out.flush()
             raise
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class FeedOutput:
-    """Lines on stdout, and the cursor behind those that were handed over."""
+    """Lines on stdout, and the cursor after those that were flushed."""
 
     def __init__(self, kept: CursorFile | None, cursor: int) -> None:
         self._kept = kept
@@ -80,13 +80,13 @@ class FeedOutput:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what was written; only then the cursor moves."""
+        """Flush what was written; only then the cursor moves."""
         sys.stdout.buffer.flush()
         if self._kept is not None and self._cursor != self._saved:
             self._kept.save(self._cursor)
             self._saved = self._cursor
 
     def wait(self) -> None:
-        """Let the crawl go on for a moment."""
+        """Wait for the crawl for a moment."""
         self.flush()
         time.sleep(PAUSE_S)

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 0: an answer of the 2xx or 3xx kind; 1: none."""
+    """Run the verb. Exit status 0: an answer with 2xx or 3xx; 1: none."""
     seed = seed_from(arguments.url, "fetch")
     exchange = asyncio.run(_fetch(seed, arguments))
     if arguments.body:

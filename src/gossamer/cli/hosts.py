@@ -1,4 +1,4 @@
-"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything known of one and every request to it."""
+"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything known about one and every request to it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: the crawl does not know that host."""
+    """Run the verb. Exit status 1: not a host of the crawl."""
     if arguments.top is not None and arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: not a number of hosts; expected 0 or more")
     with CrawlReader(arguments.dir) as crawl:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _host_named(text: str) -> str:
-    """Return the host that a name or URL means, in canonical form."""
+    """Return the host of a name or URL, in canonical form."""
     url = canonical(text if "://" in text else f"http://{text}/")
     if url is None:
         raise UsageError(f"{printable(text, 80)!r}: not a host name; expected example.org")
@@ -107,8 +107,8 @@ def _host_named(text: str) -> str:
 
 
 def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
-    most = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
-    hosts, known = _best(crawl, SORT_KEYS[arguments.sort], most)
+    limit = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
+    hosts, known = _best(crawl, SORT_KEYS[arguments.sort], limit)
     views = [_view(crawl, host) for host in hosts]
     if arguments.json:
         print(msgspec.json.encode({"known": known, "hosts": views}).decode())
@@ -118,7 +118,7 @@ def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
         print(f"  and {count(known - len(views))} more; --top 0 shows all")
 
 
-def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], most: int) -> tuple[list[HostRecord], int]:
+def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], limit: int) -> tuple[list[HostRecord], int]:
     """Return the hosts with the highest score (0: all of them), ties by name, and how many there are."""
     known = 0
 
@@ -128,7 +128,7 @@ def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], most: int) -
         return -score(host), host.name
 
     hosts = crawl.ledger.hosts()
-    best = heapq.nsmallest(most, hosts, key=counted) if most else sorted(hosts, key=counted)
+    best = heapq.nsmallest(limit, hosts, key=counted) if limit else sorted(hosts, key=counted)
     return best, known
 
 
@@ -150,7 +150,7 @@ def _table(views: Sequence[HostView]) -> str:
 
 
 def _next(view: HostView) -> str:
-    """Return when a host may be asked next, or why it will not be."""
+    """Return when a host may be contacted next, or why it will not be."""
     if view.state == "parked":
         return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
     if view.state in ("idle", "dead"):
@@ -234,18 +234,18 @@ def _described(view: HostView) -> str:
         ("requests", f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms"),
         (
             "pace",
-            f"a request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
+            f"one request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
         ),
         ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
-        ("known since", f"{moment(view.first_seen_at)} UTC, last asked {moment(view.last_fetch_at)}"),
+        ("known since", f"{moment(view.first_seen_at)} UTC, last contacted {moment(view.last_fetch_at)}"),
         ("addresses", ", ".join(view.addresses) or "not looked up"),
     ]
     rows += [
         (
             "robots.txt",
             f"{robots.origin}: {robots.status or robots.outcome}, {size(robots.bytes)}, "
-            f"{duration(robots.age_s)} old, good for {duration(max(0.0, robots.expires_in_s))}",
+            f"{duration(robots.age_s)} old, valid for {duration(max(0.0, robots.expires_in_s))}",
         )
         for robots in view.robots
     ]

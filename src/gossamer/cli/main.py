@@ -1,7 +1,7 @@
-"""The command line: which verb, and what its exit status is.
+"""The command line: verbs and their exit status.
 
-Each verb stands in a module of its own that is imported when it is asked for, so that
-`gossamer url` starts quickly. What the user did wrong is one line on stderr.
+Each verb has its own module that is imported when it is used, so that `gossamer url` starts
+quickly. A usage error is one line on stderr.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from gossamer.errors import GossamerError, as_our_error
 VERBS = {
     "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
     "resume": ("gossamer.cli.resume", "continue a crawl"),
-    "status": ("gossamer.cli.status", "how far a crawl is"),
-    "report": ("gossamer.cli.report", "what came of a crawl"),
+    "status": ("gossamer.cli.status", "the progress of a crawl"),
+    "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
-    "why": ("gossamer.cli.why", "the whole life of a URL"),
-    "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were kept"),
+    "why": ("gossamer.cli.why", "the whole history of a URL"),
+    "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
     "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
     "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
-    "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to go on from"),
+    "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
     "search": ("gossamer.cli.search", "search the pages of a crawl"),
-    "retry": ("gossamer.cli.retry", "queue the dead letters again and go on, or --list them"),
+    "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
     "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one"),
     "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
-    "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt says so"),
+    "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt decides"),
     "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
     "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
     "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
-    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web again and again; lose nothing"),
-    "bench": ("gossamer.cli.bench", "what a page costs here: CPU, memory, stalls; --stages tells where it goes"),
+    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web repeatedly; nothing may be lost"),
+    "bench": ("gossamer.cli.bench", "what a page costs here: CPU, memory, stalls; --stages shows where it goes"),
     "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
     "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
 }
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, with errors in one line."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """Tell what is wrong and where help is; exit 2."""
+        """Print what is wrong and where help is; exit 2."""
         hint = f"see '{self.prog} --help'"
         if message.startswith("unrecognized arguments: "):
             close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_verb(verb: str, words: Sequence[str]) -> int:
-    gc.disable()  # until the verb runs: nothing of what is loaded is garbage
+    gc.disable()  # until the verb runs: nothing that is loaded is garbage
     module = importlib.import_module(VERBS[verb][0])
     parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
     module.configure(parser)
@@ -105,14 +105,14 @@ def _top_parser() -> argparse.ArgumentParser:
         prog="gossamer",
         usage="gossamer VERB …",
         description="A polite, crash-proof web crawler.",
-        epilog=f"verbs:\n{verbs}\n\n'gossamer VERB --help' tells more.",
+        epilog=f"verbs:\n{verbs}\n\n'gossamer VERB --help' shows its options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=True,
     )
 
 
 def run_program() -> None:
-    """Run the program and end the process. What a verb stores is stored when it returns: nothing is torn down."""
+    """Run the program and end the process, without teardown: everything is stored when a verb returns."""
     status = main()
     with suppress(OSError, ValueError):
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What to do when the reader of a pipe has had enough: `gossamer export … | head`."""
+"""What to do when the reader of a pipe closes it: `gossamer export … | head`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End the block without a word where nobody reads stdout any more."""
+    """End the block silently if stdout is no longer read."""
     try:
         yield
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""`gossamer report DIR`: what came of a crawl, or what has come of it so far."""
+"""`gossamer report DIR`: the results of a crawl, or those so far."""
 
 from __future__ import annotations
 

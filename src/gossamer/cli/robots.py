@@ -1,4 +1,4 @@
-"""`gossamer robots URL`: may it be fetched, and which line of robots.txt says so?"""
+"""`gossamer robots URL`: may it be fetched, and which line of robots.txt decides?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
             body = arguments.file.read_bytes()
         except OSError as error:
             raise UsageError(f"{arguments.file}: cannot be read: {error.strerror}") from error
-        return _tell(seed.link.url, parse_robots(body, arguments.agent), f"from {arguments.file}")
+        return _print_decision(seed.link.url, parse_robots(body, arguments.agent), f"from {arguments.file}")
     return asyncio.run(_ask(seed, arguments))
 
 
@@ -56,7 +56,7 @@ async def _ask(seed: Seed, arguments: argparse.Namespace) -> int:
             f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched for now"
         )
         return 1
-    return _tell(seed.link.url, rules, "")
+    return _print_decision(seed.link.url, rules, "")
 
 
 def _result(url: str, exchange: Exchange) -> Result:
@@ -70,10 +70,10 @@ def _answer(exchange: Exchange) -> str:
     return f"{exchange.status}, {len(exchange.content)} bytes"
 
 
-def _tell(url: str, rules: RobotsRules, source: str) -> int:
+def _print_decision(url: str, rules: RobotsRules, source: str) -> int:
     decision = rules.decide(path_of(url))
     verdict = "allowed" if decision.is_allowed else "not allowed"
-    because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no line speaks of this path"
+    because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no line matches this path"
     print(f"{url}: {verdict}: {because} {source}".rstrip())
     if rules.crawl_delay_s is not None:
         print(f"crawl-delay: {rules.crawl_delay_s:g} s")

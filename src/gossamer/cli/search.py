@@ -1,4 +1,4 @@
-"""`gossamer search DIR "words"`: which pages of a crawl say this?"""
+"""`gossamer search DIR "words"`: which pages of a crawl contain this?"""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gossamer.handover.search import MARK, Hit, SearchIndex
 from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
-_EXAMPLES = """Words are all looked for, "phrases" as they stand; -word leaves out, word* is a beginning. The index
-(search.sqlite in the crawl folder) is made by the first search and brought up to date by every later one.
-Duplicates and pages that say noindex are left out.
+_EXAMPLES = """All words must occur, "phrases" exactly; -word excludes, word* is a prefix. The index
+(search.sqlite in the crawl folder) is built by the first search and updated by every later one.
+Duplicates and pages with noindex are not included.
 
 examples:
   gossamer search crawls/example 'old bridge'
@@ -32,35 +32,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("words", nargs="+", metavar="WORDS")
     parser.add_argument("-n", "--most", type=int, default=10, metavar="N", help="how many pages to show (10)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a page")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per page")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 0, also where nothing is found."""
+    """Run the verb. Exit status 0, also if nothing is found."""
     if arguments.most < 1:
         raise UsageError(f"-n {arguments.most}: at least 1")
     words = " ".join(arguments.words)
     with quiet_pipe(), CrawlReader(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
-        _bring_up_to_date(index, Feed(crawl))
+        _update(index, Feed(crawl))
         hits = index.search(words, arguments.most)
         for number, hit in enumerate(hits, 1):
-            print(msgspec.json.encode(hit).decode() if arguments.json else _told(number, hit))
+            print(msgspec.json.encode(hit).decode() if arguments.json else _formatted(number, hit))
         if not hits:
             print(f"gossamer search: no page has {printable(words, 80)}", file=sys.stderr)
         sys.stdout.flush()
     return 0
 
 
-def _bring_up_to_date(index: SearchIndex, feed: Feed) -> None:
+def _update(index: SearchIndex, feed: Feed) -> None:
     missing = feed.last() - index.cursor()
     if missing <= 0:
         return
-    what = "making the search index" if not index.cursor() else "bringing the search index up to date"
+    what = "building the search index" if not index.cursor() else "updating the search index"
     print(f"{what}: {count(missing)} changes", file=sys.stderr)
     index.update(feed)
 
 
-def _told(number: int, hit: Hit) -> str:
+def _formatted(number: int, hit: Hit) -> str:
     """Return a match for people; on a terminal the words found are bold."""
     is_terminal = sys.stdout.isatty()
     snippet = printable(hit.snippet, 600)

@@ -1,4 +1,4 @@
-"""`gossamer status DIR`: is the crawl running, how far is it, and what does it wait for?"""
+"""`gossamer status DIR`: is the crawl running, what is its progress, and what does it wait for?"""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def _state(status: CrawlStatus) -> str:
     if status.is_running:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
-        return f"interrupted: its process is gone; 'gossamer resume {status.out}' goes on"
+        return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues"
     word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
     return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--mend", action="store_true", help="first cut torn tails off and make the index anew")
+    parser.add_argument("--mend", action="store_true", help="first cut torn tails off and rebuild the index")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`gossamer web`: serve the synthetic web on loopback, with its own name server and its own audit."""
+"""`gossamer web`: serve the synthetic web on loopback, with its own name server and audit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dns-port", type=int, default=8053, help="for DNS (8053; 0: any free one)")
     parser.add_argument("--domains", type=int, metavar="N", help="registrable domains")
     parser.add_argument("--hosts", type=int, metavar="N", help="hosts")
-    parser.add_argument("--pages", type=int, metavar="N", help="pages in all")
-    parser.add_argument("--seed", type=int, metavar="N", help="decides everything else")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="keep what the servers saw, a JSON line a request")
+    parser.add_argument("--pages", type=int, metavar="N", help="pages in total")
+    parser.add_argument("--seed", type=int, metavar="N", help="determines everything else")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="store the servers' log, one JSON line per request")
 
 
 def plan_of(arguments: argparse.Namespace) -> WebPlan:
-    """Return the web that the options ask for."""
+    """Return the web that the options describe."""
     names = ("domains", "hosts", "pages", "seed")
     changes = {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
     try:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments)
     for port in (arguments.port, arguments.dns_port):
         if not 0 <= port <= 65535:
-            raise UsageError(f"{port} is no port; expected 1 to 65535, or 0 for any free one")
+            raise UsageError(f"{port} is not a port; expected 1 to 65535, or 0 for any free one")
     try:
         uvloop.run(
             serve(plan, arguments.port, arguments.dns_port, arguments.log, on_ready=lambda at: _announce(plan, at))

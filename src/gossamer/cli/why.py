@@ -1,4 +1,4 @@
-"""`gossamer why DIR URL`: the whole life of a URL."""
+"""`gossamer why DIR URL`: the whole history of a URL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: the crawl never heard of the URL."""
+    """Run the verb. X."""
     with CrawlReader(arguments.dir) as crawl:
         url = _url_of(arguments.url, crawl)
         life = life_of(arguments.url, url, _source(crawl))
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(msgspec.json.encode(_as_json(life)).decode())
         else:
-            for name, text in _told(life, crawl, archive):
+            for name, text in _described(life, crawl, archive):
                 print(f"{name:<11} {printable(text, 2000)}".rstrip())
     return 0 if life.has_trace else 1
 
@@ -57,7 +57,7 @@ def _as_json(life: Life) -> dict[str, Any]:
 
 
 def _url_of(text: str, crawl: CrawlReader) -> str:
-    """Return the canonical URL that is meant; of a bare domain the one that the crawl knows."""
+    """Return the canonical URL; for a bare domain the one that is known to the crawl."""
     url = seed_from(text, "why").link.url
     if "://" in text:
         return url
@@ -85,16 +85,16 @@ def _source(crawl: CrawlReader) -> LifeSource:
 
 
 def _joined(scope: Scope, crawl: CrawlReader) -> Scope:
-    """Return the scope with what seeds and their redirects have opened."""
+    """Return the scope extended by seeds and their redirects."""
     for url in crawl.state.scope:
         scope.join(url, host_of(url))
     return scope
 
 
-# -- telling --------------------------------------------------------------------------------------
+# -- for people -----------------------------------------------------------------------------------
 
 
-def _told(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
+def _described(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
     yield "url", life.url
     if life.key != life.url:
         yield "compared as", life.key
@@ -115,7 +115,7 @@ def _told(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
 def _state(life: Life) -> str:
     row = life.row
     if row is None:
-        return "not in the catalog" + ("" if life.has_trace else ": never heard of")
+        return "not in the catalog" + ("" if life.has_trace else ": unknown to this crawl")
     if row.state is UrlState.QUEUED:
         return "queued" + (f", {row.attempt} attempts failed" if row.attempt else "")
     what = f"{row.outcome}{f' {row.status}' if row.status else ''}"
@@ -142,7 +142,7 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
     if life.row is None and not life.refusals and not life.attempts:
         yield (
             "why not",
-            "no rule refuses it: no page that was fetched links to it, or only pages at the greatest depth "
+            "no rule refuses it: no page that was fetched links to it, or only pages at the maximum depth "
             f"({crawl.settings.max_depth}) or with more than {count(crawl.settings.max_links_per_page)} new links",
         )
 
@@ -152,7 +152,7 @@ def _robots(life: Life, now: float) -> str:
     if not robots.is_known:
         return f"of {robots.origin} is not known: never fetched, or it could not be reached"
     verdict = "allowed" if robots.is_allowed else "not allowed"
-    line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no line speaks of it"
+    line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no line matches it"
     delay = f"; crawl-delay {robots.crawl_delay_s:g} s" if robots.crawl_delay_s else ""
     age = duration(max(0.0, now - robots.fetched_at))
     return f"{verdict}: {line} ({robots.origin}, status {robots.status}, fetched {age} ago{delay})"
@@ -178,15 +178,15 @@ def _waiting(life: Life) -> Lines:
     place = life.queue
     if place is not None:
         ahead = "far back" if place.ahead is None else f"{count(place.ahead)} before it"
-        yield "queue", f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in all"
+        yield "queue", f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host"
     yield from (("waits for", reason) for reason in life.waits_for)
 
 
 def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
     if row.redirect_to:
-        yield "leads to", row.redirect_to
+        yield "redirect to", row.redirect_to
     if row.content_type:
-        cut = f", cut short ({row.truncated})" if row.truncated else ""
+        cut = f", truncated ({row.truncated})" if row.truncated else ""
         language = f", language {row.language}" if row.language else ""
         yield "content", f"{row.content_type}, {size(row.content_bytes)}{language}{cut}"
     if row.title:
@@ -196,7 +196,7 @@ def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
     if row.usage:
         yield "usage", row.usage
     if row.lastmod:
-        yield "changed", f"{row.lastmod}, as its sitemap says"
+        yield "changed", f"{row.lastmod}, according to its sitemap"
     if life.duplicate_of:
         yield "same as", life.duplicate_of
     if life.near_duplicate_of:
@@ -214,5 +214,5 @@ def _archived(span: ArchiveSpan, archive: Path) -> str:
     path = next((p for p in (archive / span.file, archive / f"{span.file}.open") if p.is_file()), None)
     record = read_record(path, span.offset) if path is not None else None
     if record is None:
-        return f"{where}: MISSING; 'gossamer verify' tells more"
+        return f"{where}: MISSING; 'gossamer verify' shows more"
     return f"{where} ({record.type} of {record.fields.get('warc-date', '')})"
