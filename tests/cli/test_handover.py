@@ -98,7 +98,7 @@ def test_bad_usage_is_one_line_and_exit_2(
 ) -> None:
     status, out, err = said(capsys, words[0], finished.path, *words[1:])
     assert (status, out) == (2, "")
-    assert is_one_line(err.replace("making the search index: ", "").split(" changes\n")[-1])
+    assert is_one_line(err.replace("building the search index: ", "").split(" changes\n")[-1])
 
 
 @pytest.mark.parametrize("verb", [("export", "--format", "jsonl"), ("feed",), ("search", "x")])
@@ -147,7 +147,7 @@ def test_search_shows_pages_and_says_when_it_builds(
     (folder / FILE_NAME).unlink(missing_ok=True)
     status, out, err = said(capsys, "search", folder, "a*", "-n", "3", "--json")
     assert status == 0
-    assert "making the search index" in err
+    assert "building the search index" in err
     hits = [json.loads(line) for line in out.splitlines()]
     assert 0 < len(hits) <= 3
     assert set(hits[0]) == {"url", "title", "date", "language", "snippet", "score"}
@@ -178,4 +178,4 @@ def test_a_search_index_that_is_none_is_one_line(
     status, _, err = said(capsys, "search", folder, "a*")
     assert status == 1
     assert is_one_line(err)
-    assert "may be removed" in err
+    assert "if it is removed" in err

@@ -146,7 +146,7 @@ class Resolver:
             self._loop.call_soon(on_done, resolution)
             return
         self._pending[host] = [on_done]
-        self._query(host, pycares.QUERY_TYPE_A)
+        self._ask(host, pycares.QUERY_TYPE_A)
 
     def _without_query(self, host: str) -> Resolution | None:
         name = host.rstrip(".").lower()
@@ -164,7 +164,7 @@ class Resolver:
             self._cache.popitem(last=False)
         return resolution
 
-    def _query(self, host: str, kind: int) -> None:
+    def _ask(self, host: str, kind: int) -> None:
         def on_answer(result: pycares.DNSResult | None, status: int | None) -> None:
             self._on_answer(host, kind, result, status)
 
@@ -197,7 +197,7 @@ class Resolver:
             self._finish(host, Resolution(addresses, expires_at))
         elif status is None or status == pycares.errno.ARES_ENODATA:
             if kind == pycares.QUERY_TYPE_A:
-                self._loop.call_soon(self._query, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
+                self._loop.call_soon(self._ask, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
             else:
                 self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
         else:
