@@ -1,4 +1,4 @@
-"""When does Python's garbage collector look for cycles?
+"""How often Python's garbage collector runs.
 
 A full collection visits every object of the process and stops all of its threads: 100 ms with 10,000 hosts, and longer
 with more. The long-lived objects of a crawl are its tables, and those are freed by reference counting: four full

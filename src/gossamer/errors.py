@@ -1,4 +1,4 @@
-"""What we or the operator must act on. What the web does to us is a value (`records.Outcome`).
+"""Errors that we or the operator must act on. What servers do is a value (`records.Outcome`).
 
     GossamerError
     ├── UsageError            wrong option, key, seed or folder     exit 2, nothing was started

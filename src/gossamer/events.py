@@ -1,4 +1,4 @@
-"""What is recorded of a crawl: the names of events and their fields. No I/O.
+"""What is recorded about a crawl: the names of events and their fields. No I/O.
 
 An event is emitted when it happens, at least once, and has the id of its order, so that
 readers count an order once. `telemetry.event_log` writes events to a file and reads them

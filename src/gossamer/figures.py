@@ -154,7 +154,7 @@ class Figures(Struct, frozen=True, kw_only=True):
         return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
 
     def pages_per_second_since(self, earlier: Figures) -> float:
-        """Return the rate between an earlier moment of the same run and this one."""
+        """Return the rate between an earlier snapshot of the same run and this one."""
         seconds = self.run_seconds - earlier.run_seconds
         return (self.totals.pages - earlier.totals.pages) / seconds if seconds > 0 else 0.0
 

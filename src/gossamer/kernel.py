@@ -28,7 +28,7 @@ class Bands(Protocol):
         ...
 
     def size_in_bytes(self) -> int:
-        """Return the memory it takes."""
+        """Return the memory used."""
         ...
 
 

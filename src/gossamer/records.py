@@ -41,7 +41,7 @@ class Source(IntEnum):
 class Outcome(StrEnum):
     """How a fetch ended. One word each, the same in events, reports and metrics."""
 
-    OK = "ok"  # 2xx of a kept type
+    OK = "ok"  # 2xx of a type that is stored
     NOT_MODIFIED = "not_modified"  # 304 to a conditional request
     REDIRECT = "redirect"  # 3xx with a usable Location
     LINKS_ONLY = "links_only"  # 2xx, read for its links and not stored: a PDF
@@ -65,7 +65,7 @@ class Outcome(StrEnum):
     TOO_MANY_REDIRECTS = "too_many_redirects"
     ROBOTS_DENIED = "robots_denied"
     EVICTED = "evicted"
-    OPTED_OUT = "opted_out"  # its host does not want to be crawled
+    OPTED_OUT = "opted_out"  # its host opted out
     WORKER_LOST = "worker_lost"  # the process that had the order died
     QUARANTINED = "quarantined"  # of a pattern without new content: see `gossamer traps`
 
@@ -251,7 +251,7 @@ class HostRecord(Struct, array_like=True):
 
     name: str
     domain: str
-    rank: float = 0.5  # 0 least, 1 most important
+    rank: float = 0.5  # from 0, least important, to 1
     queued: int = 0
     pages: int = 0
     fetches: int = 0

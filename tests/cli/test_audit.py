@@ -220,7 +220,7 @@ def test_a_crawl_keeps_to_its_promise_to_an_address_and_is_found_out_where_it_ha
     _doctored(folder, lambda events: _promise(events, Promises(delay_s=0.02, address_connections=CROWD - 1)))
     assert set(_breaches(capsys, folder)) == {"address_crowd"}
     _, out, _ = said(capsys, "audit", folder)
-    assert f"{CROWD} at once at address 127.1.1.1; {CROWD - 1} promised" in out
+    assert f"{CROWD} concurrent at address 127.1.1.1; {CROWD - 1} promised" in out
 
 
 def test_a_run_that_promised_an_address_nothing_is_not_held_to_it(

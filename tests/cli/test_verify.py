@@ -165,7 +165,7 @@ def test_a_queued_row_without_a_queue_entry_is_found(
 ) -> None:
     folder = stopped.copied(tmp_path / "queue")
     _change(folder, lambda row: row.state is UrlState.QUEUED, lambda row: None)
-    assert any("by the queue" in problem for problem in _problems(capsys, folder))
+    assert any("according to the queue" in problem for problem in _problems(capsys, folder))
 
 
 def test_a_queue_entry_of_a_settled_url_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_a_dead_url_names_its_attempts(finished: Crawled, capsys: pytest.Capture
 def test_a_redirect_leads_on(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     url = _a_url(finished, lambda row: row.outcome == "redirect")
     _, out, _ = said(capsys, "why", finished.path, url)
-    assert "leads to " in out
+    assert "redirect to " in out
 
 
 def test_an_excluded_link_has_a_trace(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_a_closed_address_is_told_with_the_option_that_opens_it(tmp_path: Path) 
         done = run("crawl", seed, "--out", out, "--dns", web.dns_address)
         refused(done, "no page could be fetched", "blocked_address", "--allow-network CIDR", status=1)
         why = run("why", out, seed)
-        assert "what helps  --allow-network CIDR opens" in why.stdout
+        assert "what helps  --allow-network CIDR allows" in why.stdout
         done = run("retry", out, "--allow-network", "127.0.0.0/8", "-n", "3", "--politeness-ms", "20", "--json")
         assert summary_of(done.stdout)["pages"] == 3, done.stderr
         assert "--allow-network" not in run("why", out, seed).stdout

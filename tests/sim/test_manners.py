@@ -56,7 +56,7 @@ def test_the_judge_sees_rudeness() -> None:
 
     assert judged(one("/robots.txt", 1), one("/", 2), one("/1", 3)) == []
     assert "before robots.txt" in judged(one("/", 1))[0]
-    assert "1 s wanted" in judged(one("/robots.txt", 1), one("/", 1.9))[0]
+    assert "1 s required" in judged(one("/robots.txt", 1), one("/", 1.9))[0]
     assert "forbidden" in judged(one("/robots.txt", 1), one("/private/a", 2))[0]
     assert "after a 429" in judged(one("/robots.txt", 1), one("/", 2, status=429, quiet_s=3), one("/1", 4))[0]
     assert (

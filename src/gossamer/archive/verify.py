@@ -1,4 +1,4 @@
-"""Is a WARC record well-formed and its digests right, and which lines of an index belong to which file?
+"""Is a WARC record well-formed and are its digests correct, and which lines of an index belong to which file?
 
 About 75 µs for a record of 26 KB. An index is read once; memory: two numbers per WARC file.
 """

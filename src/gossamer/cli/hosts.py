@@ -107,8 +107,8 @@ def _host_named(text: str) -> str:
 
 
 def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
-    most = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
-    hosts, known = _best(crawl, SORT_KEYS[arguments.sort], most)
+    limit = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
+    hosts, known = _best(crawl, SORT_KEYS[arguments.sort], limit)
     views = [_view(crawl, host) for host in hosts]
     if arguments.json:
         print(msgspec.json.encode({"known": known, "hosts": views}).decode())
@@ -118,7 +118,7 @@ def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
         print(f"  and {count(known - len(views))} more; --top 0 shows all")
 
 
-def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], most: int) -> tuple[list[HostRecord], int]:
+def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], limit: int) -> tuple[list[HostRecord], int]:
     """Return the hosts with the highest score (0: all of them), ties by name, and how many there are."""
     known = 0
 
@@ -128,7 +128,7 @@ def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], most: int) -
         return -score(host), host.name
 
     hosts = crawl.ledger.hosts()
-    best = heapq.nsmallest(most, hosts, key=counted) if most else sorted(hosts, key=counted)
+    best = heapq.nsmallest(limit, hosts, key=counted) if limit else sorted(hosts, key=counted)
     return best, known
 
 

@@ -1,4 +1,4 @@
-"""The command line: which verb, and what its exit status is.
+"""The command line: verbs and their exit status.
 
 Each verb has its own module, which is imported on demand, so that `gossamer url` starts
 quickly. An error of usage is one line on stderr.

@@ -1,4 +1,4 @@
-"""`gossamer web`: serve the synthetic web on loopback, with its own name server and its own audit."""
+"""`gossamer web`: serve the synthetic web on loopback, with its own name server and audit."""
 
 from __future__ import annotations
 

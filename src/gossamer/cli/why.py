@@ -1,4 +1,4 @@
-"""`gossamer why DIR URL`: the whole life of a URL."""
+"""`gossamer why DIR URL`: the whole history of a URL."""
 
 from __future__ import annotations
 
@@ -187,9 +187,9 @@ def _waiting(life: Life) -> Lines:
 
 def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
     if row.redirect_to:
-        yield "leads to", row.redirect_to
+        yield "redirect to", row.redirect_to
     if row.content_type:
-        cut = f", cut short ({row.truncated})" if row.truncated else ""
+        cut = f", truncated ({row.truncated})" if row.truncated else ""
         language = f", language {row.language}" if row.language else ""
         yield "content", f"{row.content_type}, {size(row.content_bytes)}{language}{cut}"
     if row.title:

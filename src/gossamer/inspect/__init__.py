@@ -1,1 +1,1 @@
-"""Reading a crawl folder, also while its crawl runs: status, the life of a URL, audit, verification, report."""
+"""Reading a crawl folder, also while its crawl runs: status, the history of a URL, audit, verification, report."""

@@ -6,8 +6,8 @@ are compared without storing either: each capture looks up its row, and if the n
 captures that are their row's own equals the number of rows with a capture, every row has its
 capture. Only if the numbers differ are the rows read again to name those without.
 
-What is beyond the committed length of a file is not judged: the next run completes it.
-Beside a running crawl only what no longer changes is judged. Costs: 90 µs per record of 26 KB.
+What is beyond the committed length of a file is not checked: the next run completes it.
+While a crawl runs, only what no longer changes is checked. Costs: 90 µs per record of 26 KB.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Check:
             self._check_file(path)
         self._check_missing_files({final_name(path) for path in paths})
         self._index.blame_strangers(self.found.blame)
-        self._settle_strays()
+        self._blame_strays()
         if self._captures.unplaced:
             self.found.notes.append(
                 f"{self._captures.unplaced} captures that recovery could not place are in archive and index only"
@@ -120,7 +120,7 @@ class _Check:
         books = check_books(self._ledger, self.found.blame, is_running=self._is_running)
         self.found.rows, self.found.queued, self.found.hosts = books.rows, books.queued, books.hosts
         if self._is_running:
-            self.found.notes.append("the crawl is running: what moves was not compared")
+            self.found.notes.append("the crawl is running: what still changes was not compared")
             return
         if books.archived_rows != self._captures.own:
             self._name_rows_without_capture()
@@ -186,7 +186,7 @@ class _Check:
         if row is not None and row.archived == ArchiveSpan(name, record.offset, record.length):
             self._captures.own += 1
             if target_uri(row.url) != record.target:
-                self.found.blame(where, f"holds {record.target}, but the catalog says {row.url}")
+                self.found.blame(where, f"contains {record.target}, but the catalog has {row.url}")
         elif UnplacedRecord(name, record.offset) in self._unplaced:
             self._captures.unplaced += 1
             return  # a revisit among them refers to what is lost
@@ -205,7 +205,7 @@ class _Check:
             self._captures.robots_targets.add(target)
 
     def _defer_stray(self, stray: _Stray) -> None:
-        """Judge it after the pass: a robots.txt may have redirected to it."""
+        """Check it after the pass: a robots.txt may have redirected to it."""
         self._captures.stray_count += 1
         if len(self._captures.strays) < _MAX_STRAYS:
             self._captures.strays.append(stray)
@@ -215,13 +215,13 @@ class _Check:
         target = canonical(record.fields.get("warc-refers-to-target-uri", ""))
         row = self._ledger.look_up(url_id(target)) if target is not None else None
         if row is None or row.archived is None:
-            self.found.blame(where, f"refers to {target}, of which nothing is stored")
+            self.found.blame(where, f"refers to {target}, which is not stored")
             return
         if row.visits > 1:
             return  # it may refer to an earlier visit, which is no longer in the catalog
         original = self._read(row.archived)
         if original is None or original.payload_digest != record.payload_digest:
-            self.found.blame(where, f"refers to {target}, whose payload is another")
+            self.found.blame(where, f"refers to {target}, whose payload is different")
 
     def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
         for path in (self._folder.archive / span.file, self._folder.archive / f"{span.file}.open"):
@@ -231,8 +231,8 @@ class _Check:
 
     # -- afterwards -------------------------------------------------------------------------------
 
-    def _settle_strays(self) -> None:
-        """Blame the captures that neither the catalog nor a redirect of robots.txt explains."""
+    def _blame_strays(self) -> None:
+        """Report the captures that neither the catalog nor a redirect of robots.txt explains."""
         targets, strays = self._captures.robots_targets, self._captures.strays
         is_growing = True
         while is_growing:
@@ -262,7 +262,7 @@ class _Check:
                 self.found.blame(name, f"is missing, but {end} bytes of it were committed")
 
     def _name_rows_without_capture(self) -> None:
-        """Name the rows whose record is not at the position that they give."""
+        """Name the rows whose record is not at their position."""
         named = False
         for row in self._archived_rows():
             assert row.archived is not None

@@ -1,7 +1,7 @@
 """Do queue, hosts and catalog of a ledger agree with each other?
 
-The catalog is in order of host, so one pass reads each host once: its rows are counted, its
-queue is read beside them, and both are compared with the host's own counts. Memory: the counts
+The catalog is sorted by host, so one pass reads each host once: its rows are counted, its
+queue is read with them, and both are compared with the host's own counts. Memory: the counts
 of one host and a thousand queue entries. Costs: 4 µs per row if half of them are queued.
 """
 
@@ -42,7 +42,7 @@ class _HostCount:
 
 
 def check_books(ledger: Ledger, blame: Blame, *, is_running: bool) -> Books:
-    """Count the catalog, and blame what does not agree. Beside a running crawl: count only."""
+    """Count the catalog, and report what does not agree. While a crawl runs: count only."""
     books = Books()
     for host_id, group in groupby(ledger.urls(), key=lambda entry: entry[0][:8]):
         first_url, count = _count_rows((row for _, row in group), books)
@@ -80,17 +80,17 @@ def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, b
         blame(name, f"{count.rows} URLs in the catalog, but the host is not known")
         return
     if host.queued != count.queued:
-        blame(name, f"{count.queued} URLs wait, but the host counts {host.queued}")
-    # The row of a page that failed on a later visit is no page row any more: then the host may count more pages.
+        blame(name, f"{count.queued} URLs are queued, but the host counts {host.queued}")
+    # The row of a page that failed on a later visit is no longer a page row: then the host may count more pages.
     if host.pages < count.pages or (host.pages != count.pages and not count.is_revisited):
         blame(name, f"{count.pages} pages in the catalog, but the host counts {host.pages}")
     entries = _check_queue(ledger, host_id, name, blame)
     if entries != count.queued:
-        blame(name, f"{count.queued} URLs are queued by the catalog, {entries} by the queue")
+        blame(name, f"{count.queued} URLs are queued according to the catalog, {entries} according to the queue")
 
 
 def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> int:
-    """Return how many entries a host's queue has; blame those whose URL is not queued."""
+    """Return how many entries a host's queue has; report those whose URL is not queued."""
     entries, after = 0, None
     try:
         while batch := ledger.read_queue(host_id, after, _BATCH):
@@ -98,7 +98,7 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> in
                 entries += 1
                 row = ledger.look_up(url.id)
                 if row is None or row.state is not UrlState.QUEUED:
-                    blame(name, f"{url.url} is in the queue, but not queued by the catalog")
+                    blame(name, f"{url.url} is in the queue, but not queued according to the catalog")
             last = batch[-1].position
             if len(batch) < _BATCH or last == after:
                 break

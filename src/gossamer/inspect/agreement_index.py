@@ -1,7 +1,7 @@
 """Does the index list exactly what the archive files contain, and how is it rebuilt?
 
 Compared by a count and a sum of line hashes per WARC file, so memory is a few numbers per file.
-The lines of a file are in `index.cdxj`, or in a part of their own until they are folded in;
+The lines of a file are in `index.cdxj`, or in a separate part until they are merged;
 after a crash between the two, in both.
 """
 
@@ -42,22 +42,22 @@ class IndexFiles:
             fingerprints, is_sorted = index_fingerprints(path)
             self._found.append((path.name, fingerprints))
             if not is_sorted:
-                blame(path.name, "is not sorted; --mend makes it anew")
+                blame(path.name, "is not sorted; --mend rebuilds it")
 
     def compare(self, warc_name: str, lines: int, total: int, blame: Blame) -> None:
         """Compare the captures of a WARC file with its lines in the index."""
         listed = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
         if not listed:
-            blame(warc_name, f"its {lines} captures are in no index; --mend makes it anew")
+            blame(warc_name, f"its {lines} captures are in no index; --mend rebuilds it")
         for index, (count, found_total) in listed:
             if (count, found_total) != (lines, total):
-                blame(index, f"{count} captures of {warc_name}, which holds {lines}, or others; --mend makes it anew")
+                blame(index, f"{count} captures of {warc_name}, which contains {lines}, or others; --mend rebuilds it")
 
     def blame_strangers(self, blame: Blame) -> None:
-        """Blame lines of files that were not compared."""
+        """Report lines of files that were not compared."""
         for index, prints in self._found:
             for warc_name, (count, _) in prints.items():
-                blame(index, f"{count} captures of {warc_name}, which is not there; --mend makes it anew")
+                blame(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
 
 
 def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
@@ -73,7 +73,7 @@ def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
         if tail.cut_bytes:
             done.append(f"{path.name}: cut {tail.cut_bytes} bytes off ({tail.problem})")
     lines = _rebuild(folder)
-    done.append(f"index made anew: {lines} captures")
+    done.append(f"index rebuilt: {lines} captures")
     return done
 
 

@@ -1,10 +1,10 @@
-"""Did a crawl respect robots.txt and its pace? Judged from what it recorded, and nothing else.
+"""Did a crawl respect robots.txt and its pace? Decided only from what it recorded.
 
-Every request is judged by what was in force when it was made: the rules of the archived
+Every request is checked against what was in force when it was made: the rules of the archived
 robots.txt of its origin, the delay that its run promised, the Crawl-delay of that file, the
 windows of Retry-After, the opt-outs. What cannot be proved counts against the crawl.
-A request belongs to the time of its order: what was learned while it was in flight could not
-be known. Costs: 5 µs per request and one read per robots.txt; memory: a few hundred bytes per
+A request counts at the time of its order: what was learned while it was in flight could not be
+known. Costs: 5 µs per request and one read per robots.txt; memory: a few hundred bytes per
 host, and a number per request in flight.
 """
 
@@ -50,7 +50,7 @@ class Breach(StrEnum):
     RETRY_AFTER = "retry_after"
     REPEATED = "repeated"
     TOO_MANY_AT_ONCE = "too_many_at_once"
-    ADDRESS_CROWD = "address_crowd"  # too many requests at once to one IP address
+    ADDRESS_CROWD = "address_crowd"  # too many concurrent requests to one IP address
     OPTED_OUT = "opted_out"
     DOMAIN_PACE = "domain_pace"
     ADDRESS_PACE = "address_pace"
@@ -114,7 +114,7 @@ class _Host:
 
 
 def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
-    """Judge a crawl."""
+    """Audit a crawl."""
     captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
     events = crawl.folder.events
     captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
@@ -126,7 +126,7 @@ def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
 
 
 class Auditor:
-    """Judges the requests of a crawl, one after the other."""
+    """Checks the requests of a crawl, one after the other."""
 
     def __init__(self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False) -> None:
         self._captures = captures
@@ -142,7 +142,7 @@ class Auditor:
         self._report = AuditReport()
 
     def judge(self, facts: Iterable[Fact]) -> AuditReport:
-        """Judge all requests; return the report."""
+        """Check all requests; return the report."""
         for fact in facts:
             match fact:
                 case RunBegun():
@@ -218,7 +218,7 @@ class Auditor:
         if robots is None or robots.expires_at < asked.ordered_at:
             robots = self._unrecorded(host, asked) or robots
         if robots is None:
-            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not asked for before")
+            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not requested before")
         elif asked.sent_at < robots.known_at:
             self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not answered yet")
         elif robots.is_unreachable and asked.ordered_at > robots.good_until:
@@ -234,7 +234,7 @@ class Auditor:
     def _judge_rules(self, rules: RobotsRules, asked: Asked) -> None:
         path = path_of(asked.url)
         if self._masks_queries:
-            path = path.partition("?")[0]  # the values are not recorded: only the path can be judged
+            path = path.partition("?")[0]  # the values are not recorded: only the path can be checked
         decision = rules.decide(path)
         if not decision.is_allowed:
             self._blame(Breach.ROBOTS_DISALLOWED, asked, f"line {decision.line_number}: {decision.line}")
@@ -251,7 +251,7 @@ class Auditor:
         return robots
 
     def _learn_robots(self, asked: Asked) -> None:
-        """Record what an answer says for its origin; a redirect says nothing yet."""
+        """Record the rules in an answer for its origin; a redirect has none yet."""
         owner = self._hosts.setdefault(host_of(asked.origin + "/"), _Host())
         before = owner.origins.get(asked.origin)
         now, asked_at, hops = asked.ended_at, asked.sent_at, 0
@@ -287,7 +287,7 @@ class Auditor:
             self._report.min_gap_s = gap_s if shortest_s is None else min(shortest_s, gap_s)
             self._judge_gap(host, asked, gap_s)
         if asked.requests > 1 and max(floor_s, crawl_delay_s) > 0:
-            self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times at once")
+            self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times in a row")
         if asked.ordered_at >= host.refused_at and asked.sent_at < host.quiet_until - SLACK_S:
             early_s = host.quiet_until - asked.sent_at
             self._blame(Breach.RETRY_AFTER, asked, f"{early_s:.1f} s before the end of Retry-After")
@@ -306,24 +306,24 @@ class Auditor:
         host.open_until.append(asked.ended_at)
         limit = self._pace.connections(asked.host)
         if len(host.open_until) > limit:
-            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} at once; {limit} promised")
+            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} concurrent; {limit} promised")
 
     def _judge_address_crowd(self, asked: Asked) -> None:
-        """Judge the number of requests at once to one IP address, over all hosts."""
+        """Check the number of concurrent requests to one IP address, over all hosts."""
         limit = self._promises.address_connections
         if not limit or not asked.address:
             return
         ends = self._address_ends.setdefault(asked.address, [])
-        # Any two of the remaining ones overlap, so all of them were in flight at one moment.
+        # Any two of the remaining ones overlap, so all of them were in flight at the same time.
         while ends and ends[0] <= asked.ordered_at + SLACK_S:
             heappop(ends)
         heappush(ends, asked.ended_at)
         if len(ends) > limit:
-            detail = f"{len(ends)} at once at address {asked.address}; {limit} promised"
+            detail = f"{len(ends)} concurrent at address {asked.address}; {limit} promised"
             self._blame(Breach.ADDRESS_CROWD, asked, detail)
 
     def _judge_neighbours(self, asked: Asked) -> None:
-        """Judge the pace of the host's domain and address, if the run promised one."""
+        """Check the pace of the host's domain and address, if the run promised one."""
         promised = self._promises
         for breach, name, delay_s in (
             (Breach.DOMAIN_PACE, f"domain {registrable_domain(asked.host)}", promised.domain_delay_s),

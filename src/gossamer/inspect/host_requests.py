@@ -15,7 +15,7 @@ from gossamer.inspect.runs import read_runs
 
 
 class HostRequest(Struct, frozen=True):
-    """One request to a host, and what it was made for."""
+    """One request to a host, and its purpose."""
 
     at: float
     url: str
@@ -53,7 +53,7 @@ def _request(event: Event) -> HostRequest:
 
 
 def _purpose(event: Event) -> str:
-    """Return what a request was made for."""
+    """Return the purpose of a request."""
     if event.kind == "robots":
         return "robots.txt"
     if event.kind == LOOKUP:

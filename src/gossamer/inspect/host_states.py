@@ -1,4 +1,4 @@
-"""In which state is each host of a crawl, as far as the ledger knows? One pass over the hosts."""
+"""In which state is each host of a crawl, according to the ledger? One pass over the hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def host_state_of(host: HostRecord, now: float) -> str:
 
 
 class HostTally:
-    """The hosts counted by state, what is queued at them, and when the first of them may be asked."""
+    """The hosts counted by state, what is queued at them, and when the first of them may be contacted."""
 
     def __init__(self, now: float, max_wait_s: float) -> None:
         self._now = now
@@ -31,7 +31,7 @@ class HostTally:
         self.states = dict.fromkeys(HOST_STATES, 0)
         self.next_at = float("inf")
         self.urls_queued = 0
-        self.urls_parked = 0  # queued at hosts that may not be asked within `max_wait_s`
+        self.urls_parked = 0  # queued at hosts that may not be contacted within `max_wait_s`
         self.parked: Leaders[HostRecord] = Leaders(_PARKED_SHOWN)  # with the most URLs
 
     def add(self, host: HostRecord) -> None:

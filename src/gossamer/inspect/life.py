@@ -1,7 +1,7 @@
 """What happened to a URL, from the link that led to it to the record that stores it?
 
-The ledger has its state, the events have its history; if neither knows the URL, today's rules
-are asked: scope, traps, depth, robots.txt. Nothing is written. One pass over the events, in
+The ledger has its state, the events have its history; if the URL is in neither, the current rules
+are applied: scope, traps, depth, robots.txt. Nothing is written. One pass over the events, in
 which only lines that name the host are decoded; a position in the queue costs a read of the
 URLs ahead of it, up to `MAX_PLACE`.
 """
@@ -30,7 +30,7 @@ _BATCH = 1000
 
 
 class Ancestor(Struct, frozen=True):
-    """A URL on the way from a seed."""
+    """A URL on the path from a seed."""
 
     url: str
     source: str  # how it was found itself
@@ -39,7 +39,7 @@ class Ancestor(Struct, frozen=True):
 
 
 class RobotsView(Struct, frozen=True, kw_only=True):
-    """What robots.txt of the URL's origin says of it."""
+    """What robots.txt of the URL's origin decides about it."""
 
     origin: str
     is_known: bool
@@ -53,7 +53,7 @@ class RobotsView(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A rule that refused the URL; `at` is 0 if the rule was asked only now."""
+    """A rule that refused the URL; `at` is 0 if the rule was applied only now."""
 
     rule: str
     at: float = 0.0
@@ -84,7 +84,7 @@ class QueuePlace(Struct, frozen=True):
 
 
 class Life(Struct, kw_only=True):
-    """Everything that is known of a URL."""
+    """Everything that is known about a URL."""
 
     asked: str
     url: str  # as it is requested
@@ -108,7 +108,7 @@ class Life(Struct, kw_only=True):
 
     @property
     def has_trace(self) -> bool:
-        """Return whether the ledger or the events know the URL."""
+        """Return whether the URL is in the ledger or in the events."""
         return self.is_known or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
 
 
@@ -227,13 +227,13 @@ def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSourc
     if row.not_before > now:
         reasons.append(f"its retry, in {row.not_before - now:.1f} s")
     if host is None:
-        return [*reasons, "its host, of which nothing is known yet"]
+        return [*reasons, "its host, about which nothing is known yet"]
     if host.parked_until > now:
         reasons.append(f"its host, parked for {host.parked_until - now:.1f} s: {host.park_reason or 'no reason given'}")
     elif host.next_at > now:
         reasons.append(f"its host's delay of {host.delay_s:g} s, over in {host.next_at - now:.1f} s")
     if host.swapped_out_until > now:
-        reasons.append(f"its host, out of memory for {host.swapped_out_until - now:.1f} s")
+        reasons.append(f"its host, swapped out for {host.swapped_out_until - now:.1f} s")
     return reasons or ["its turn among the other URLs of its host, and its host's among the others"]
 
 
@@ -281,7 +281,7 @@ def _attempt(event: Event) -> Attempt:
     )
 
 
-# -- decided anew ---------------------------------------------------------------------------------
+# -- decided now ----------------------------------------------------------------------------------
 
 
 def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refusal]:
@@ -306,5 +306,5 @@ FOUND_AS = {
     Source.REDIRECT.name.lower(): "a redirect from",
     Source.SITEMAP.name.lower(): "a sitemap",
     Source.NOTICE.name.lower(): "a notice",
-    Source.PROBE.name.lower(): 'a probe for how the host says "not found", after',
+    Source.PROBE.name.lower(): 'a probe for the host\'s "not found" page, after',
 }

@@ -1,7 +1,7 @@
-"""What does a crawl folder hold, seen from outside, while its crawl may be running?
+"""Reads a crawl folder from outside, while its crawl may be running.
 
-Reads only: the ledger is opened for reading and shows what is committed, at most a second
-or two old. Takes no lock, writes nothing.
+The ledger is opened for reading and shows what is committed, at most a second or two old.
+Takes no lock, writes nothing.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _fact_of(event: Event, began_at: float) -> Fact | None:
 
 
 def _asked(event: Event, began_at: float) -> Asked:
-    # A page recovered from the archive has no time but that of sending.
+    # A page recovered from the archive has only the time of sending.
     is_recovered = event.sent_at < began_at
     ended_at = event.sent_at if is_recovered else event.ts
     return Asked(

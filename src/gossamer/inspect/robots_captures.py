@@ -1,6 +1,6 @@
 """The texts of robots.txt that a crawl fetched, by URL and time.
 
-They are read from the archive. The index says where each robots.txt is, so only those records
+They are read from the archive. The index has the position of each robots.txt, so only those records
 are read; a file that is still open, or was left by a killed process, is read from its start.
 Without an archive the ledger has the last text of each origin. Costs: one pass over the index;
 memory: about 150 bytes per robots.txt, and the rules of the 4,096 texts used last.

@@ -1,6 +1,6 @@
 """The events of a crawl, run by run, each order once.
 
-Order ids start at 1 in every run, and each run has a file of its own, so an order is known by
+Order ids start at 1 in every run, and each run has its own file, so an order is identified by
 its file and id: one bit each. A page that a killed run recorded but did not commit is recorded
 again by the next run, which recovers it from the archive: it was sent before that run began,
 and its URL and time are among the last events of the previous file.

@@ -1,4 +1,4 @@
-"""How far has a crawl come, and what does it wait for? From committed state, in one pass over the hosts."""
+"""The progress of a crawl, and what it waits for. From committed state, in one pass over the hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAIL_BYTES = 1 << 16
 
 
 class CrawlStatus(Struct, kw_only=True):
-    """The status of a crawl at one moment. `hosts` counts them by state, each once."""
+    """The status of a crawl at one time. `hosts` counts them by state, each once."""
 
     out: str
     is_running: bool
@@ -90,15 +90,15 @@ def _waits_for(crawl: CrawlReader, finished: str, hosts: HostTally) -> str:
             return "nothing: no URL is queued"
         return f"'gossamer resume {crawl.folder.path}'" + (" with a higher limit" if finished == "max_pages" else "")
     if hosts.states["ready"]:
-        return f"answers: {count(hosts.states['ready'])} hosts can be asked now"
+        return f"answers: {count(hosts.states['ready'])} hosts can be contacted now"
     if not left:
         return "the end: no URL is queued"
     wait = duration(max(0.0, hosts.next_at - crawl.now))
-    return f"politeness: the next host may be asked in {wait}"
+    return f"politeness: the next host may be contacted in {wait}"
 
 
 def last_event(folder: Path) -> Event | None:
-    """Return the last whole event of a crawl. Reads only the end of its last file."""
+    """Return the last complete event of a crawl. Reads only the end of its last file."""
     for path in sorted(folder.glob("*.jsonl"), reverse=True):
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

@@ -1,11 +1,11 @@
 """Which URLs does a sitemap list? urlset, sitemapindex, RSS, Atom, plain text; each also gzipped.
 
-Never expanded: entities. Never opened: anything. A document type with an internal subset
-is refused outright, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded,
-50,000 entries (sitemaps.org), 256 levels. What was read before an error or a cap is kept,
-and `is_complete` says that there was more. Relative entries come out as they are; scope and
-cross-submission are for the caller.
-About 6 µs an entry: 0.3 s for a full one, so large ones belong off the event loop.
+Entities are never expanded, and nothing is ever opened. A document type with an internal
+subset is refused, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded,
+50,000 entries (sitemaps.org), 256 levels. What was read before an error or a cap is returned,
+and `is_complete` is False. Relative entries are returned as they are; scope and
+cross-submission are checked by the caller.
+About 6 µs per entry: 0.3 s for a full one, so large ones are parsed outside the event loop.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Does a crawl survive whatever ends its process? Kill it, again and again, then compare the books.
+"""Does a crawl survive the death of its process? Kills it repeatedly, then compares the records.
 
-A round is one death: `kill -9` at a random moment, at a named failpoint, or with a power cut
-after it (archive files are cut back to any length from what the ledger had committed on). The
+A round is one death: `kill -9` at a random time, at a named failpoint, or with a power cut
+after it (archive files are truncated to any length beyond what the ledger had committed). The
 crawl is started again with the same command until it finishes by itself. Then the servers'
-own log, the ledger, the archive and the index must agree: nothing lost, nothing stored
-twice, no more fetched twice than was on the wire, and no host asked too early, restarts
-included. The same seed gives the same plan of deaths.
+log, the ledger, the archive and the index must agree: nothing lost, nothing stored twice, no
+more fetched twice than was on the wire, and no host contacted too early, including after
+restarts. The same seed results in the same plan of deaths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WINDOW_PAGES = 500  # of a commit: what a power cut may cost
 
 
 class Death(Struct, frozen=True):
-    """How a process is to end: after a time, or at a failpoint; perhaps with a power cut after it."""
+    """How a process is to end: after a time, or at a failpoint; optionally with a power cut after it."""
 
     after_s: float = 0.0
     failpoint: str = ""
@@ -52,7 +52,7 @@ class Death(Struct, frozen=True):
 
 
 class ChaosReport(Struct):
-    """What the rounds came to."""
+    """The result of the rounds."""
 
     crawls: int = 0
     deaths: int = 0
@@ -85,8 +85,8 @@ def plan_of_deaths(rng: random.Random, count: int) -> list[Death]:
     return deaths
 
 
-def run_chaos(rounds: int, folder: Path, seed: int, tell: Callable[[str], None]) -> ChaosReport:
-    """Run that many rounds; return what they came to."""
+def run_chaos(rounds: int, folder: Path, seed: int, emit: Callable[[str], None]) -> ChaosReport:
+    """Run that many rounds; return the result."""
     report = ChaosReport()
     rng = random.Random(seed)
     number = 0
@@ -96,8 +96,8 @@ def run_chaos(rounds: int, folder: Path, seed: int, tell: Callable[[str], None])
         deaths = plan_of_deaths(rng, min(DEATHS_PER_CRAWL, rounds - report.deaths))
         before = len(report.problems)
         _one_crawl(plan, deaths, workers, folder / f"crawl-{number}", rng, report)
-        told = "ok" if len(report.problems) == before else "; ".join(report.problems[before:])
-        tell(f"crawl {number} ({workers} workers): {len(deaths)} deaths ({', '.join(map(str, deaths))}): {told}")
+        result = "ok" if len(report.problems) == before else "; ".join(report.problems[before:])
+        emit(f"crawl {number} ({workers} workers): {len(deaths)} deaths ({', '.join(map(str, deaths))}): {result}")
         number += 1
     return report
 
@@ -110,7 +110,7 @@ def _one_crawl(  # noqa: PLR0917 - one call
         for death in deaths:
             status = _run_until_death(command, death)
             if status == 0:
-                break  # it was through before death came
+                break  # it finished before its death
             report.deaths += 1
             if status != -signal.SIGKILL:
                 report.problems.append(f"{out.name}: exit status {status} after {death}")
@@ -148,7 +148,7 @@ def _run_until_death(command: list[str], death: Death | None) -> int:
 
 
 def _cut_power(out: Path, rng: random.Random) -> None:
-    """Cut each archive file somewhere between what is committed and its end, as a power cut may."""
+    """Truncate each archive file somewhere between what is committed and its end, as a power cut may."""
     if not (out / "state" / "data.mdb").exists():
         return
     ledger = LocalLedger(out / "state", is_readonly=True)

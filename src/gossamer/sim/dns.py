@@ -3,8 +3,8 @@
 A names get the plan's address, AAAA and other types "no data", unknown names NXDOMAIN
 with an SOA (RFC 2308). A `NameFault` makes one name misbehave. Invariants: an answer
 repeats the question byte for byte (so that 0x20 case checks pass); an answer that does
-not fit a datagram is cut with TC set and is whole over TCP.
-Cost: about 20 µs a question.
+not fit into a datagram is truncated with TC set and complete over TCP.
+Cost: about 20 µs per question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FaultKind(StrEnum):
 
 
 class NameFault(Struct, frozen=True):
-    """What to do when a name is asked for. `delay_s` delays any kind of answer."""
+    """What to do when a name is queried. `delay_s` delays any kind of answer."""
 
     kind: FaultKind = FaultKind.ANSWER
     delay_s: float = 0.0
@@ -59,7 +59,7 @@ class Reply(Struct, frozen=True):
 
 
 class Zone:
-    """Knows all names; no I/O. Counts the questions by name."""
+    """All names; no I/O. Counts the questions by name."""
 
     def __init__(self, plan: WebPlan, faults: Mapping[str, NameFault] | None = None) -> None:
         self._web = SyntheticWeb(plan, 0)
@@ -68,7 +68,7 @@ class Zone:
         self.asked: Counter[str] = Counter()
 
     def reply(self, query: bytes, *, is_tcp: bool = False) -> Reply | None:
-        """The answer to a query; None where there is none."""
+        """The answer to a query; None if there is none."""
         if len(query) < _HEADER.size or query[2] & 0x80:
             return None
         parsed = _parse_question(query)
@@ -110,7 +110,7 @@ def _parse_question(query: bytes) -> tuple[str, bytes, int] | None:
     labels = []
     place = _HEADER.size
     while place < len(query) and (size := query[place]):
-        # RFC 1035 4.1.4: a pointer has no sense in a question.
+        # RFC 1035 4.1.4: a pointer makes no sense in a question.
         if size > 63 or place + size + 1 > len(query):
             return None
         labels.append(query[place + 1 : place + 1 + size])
@@ -159,7 +159,7 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """As `--dns` wants it."""
+        """In the form of `--dns`."""
         return f"127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> NameServer:

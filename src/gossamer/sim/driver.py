@@ -1,8 +1,8 @@
 """Whole crawls in virtual time: the real engine over an imagined web, days in seconds.
 
-The driver keeps the engine's contract (orders, look-ups, results) with a heap of things
+The driver fulfils the engine's contract (orders, look-ups, results) with a heap of things
 that end at a time, and moves `now` from one to the next. Nothing sleeps and nothing is
-random, so a run is the same every time. About 60 µs a fetch.
+random, so a run is the same every time. About 60 µs per fetch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ImaginedWeb(Protocol):
     """The servers and the names of a scenario."""
 
     def answer(self, order: Order, now: float) -> Answer:
-        """Return what becomes of a request."""
+        """Return the answer to a request."""
         ...
 
     def resolve(self, host: str) -> tuple[tuple[str, ...], Outcome]:
@@ -60,7 +60,7 @@ class VirtualDriver:
         self.requests: list[Request] = []
 
     def run(self, *, until: float = float("inf"), max_wait_s: float = 300.0) -> str:
-        """Crawl until nothing is left or the time is over; return why it ended."""
+        """Crawl until nothing is left or the time is up; return why it ended."""
         while self.now < until:
             self._place_orders()
             over = self._crawl.why_over(self.now, max_wait_s)
@@ -88,7 +88,7 @@ class VirtualDriver:
         heappush(self._pending, (at, self._steps, what, result))
 
     def _advance(self, until: float) -> bool:
-        """Move to the next thing that happens; False where nothing ever will."""
+        """Move to the next thing that happens; False if nothing will."""
         wakeup = self._crawl.next_wakeup()
         next_at = min(
             self._pending[0][0] if self._pending else float("inf"), wakeup if wakeup is not None else float("inf")

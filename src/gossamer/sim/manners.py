@@ -1,10 +1,10 @@
-"""How do servers test a crawler's manners? A web of hosts, each with one way of answering.
+"""A web of hosts that test a crawler's politeness, each with one way of answering.
 
-Every answer that robots.txt can get, and every way to ask a crawler to slow down, on as many
-hosts as wished. A host is `<manner>-<number>.test`; each has a home page that links to its
+Every possible answer for robots.txt, and every way to ask a crawler to slow down, on any
+number of hosts. A host is `<manner>-<number>.test`; each has a home page that links to its
 other pages, and one below /private/ that most robots.txt forbid. What a host answers depends
-on its name and on how often it was asked, never on time, so that a slow machine sees the
-same web. No I/O here: `ManneredServer` in `manners_server` puts it on a socket.
+on its name and on the number of requests so far, never on time, so that a slow machine sees
+the same web. No I/O here: `ManneredServer` in `manners_server` serves it on a socket.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Manner(Struct, frozen=True, kw_only=True):
     latency_s: Callable[[int], float] = lambda _asked: 0.0
     crawl_delay_s: float = 0.0
     forbids_private: bool = True
-    forbids_all: bool = False  # robots.txt cannot be had, ever
+    forbids_all: bool = False  # robots.txt can never be reached
 
 
 def _status(status: int, body: bytes = b"", **fields: object) -> Callable[[int, str], Answer]:
@@ -47,7 +47,7 @@ def _text(body: bytes) -> Callable[[int, str], Answer]:
 
 
 def _at_first(first: Answer, body: bytes = _RULES) -> Callable[[int, str], Answer]:
-    """Answer so the first time, then with rules."""
+    """Answer with `first` the first time, then with rules."""
     return lambda asked, _host: first if asked == 1 else Answer(200, body=body)
 
 
@@ -98,7 +98,7 @@ MANNERS: Mapping[str, Manner] = MappingProxyType(
 
 
 class ManneredWeb:
-    """The hosts and what they answer; counts how often each was asked."""
+    """The hosts and what they answer; counts the requests to each."""
 
     def __init__(self, hosts: int, port: int, pages: int = PAGES) -> None:
         names = list(MANNERS)
@@ -142,6 +142,6 @@ def _page(host: str, path: str, pages: int) -> Answer:
 
 
 def _words(host: str, path: str) -> str:
-    """Return a sentence of a page's own, so that no page looks like the next."""
+    """Return a sentence that differs from page to page, so that no two pages are similar."""
     seed = crc32(f"{host}{path}".encode())
     return " ".join(_WORDS[(seed * odd >> 7) % len(_WORDS)] for odd in range(1, 40, 2))

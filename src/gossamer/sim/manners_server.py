@@ -1,7 +1,7 @@
-"""The web of manners on a socket, in a thread of its own, with its name server and its judge.
+"""The web of manners on a socket, in a separate thread, with its name server and its judge.
 
-The judge knows nothing of the crawler but what the servers saw: arrivals, answers, and what
-those answers asked for. Times are `time.monotonic()`.
+The judge uses only what the servers saw of the crawler: arrivals, answers, and what those
+answers asked for. Times are `time.monotonic()`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Seen(Struct):
     in_flight: int
     answered_at: float = 0.0
     status: int = 0
-    quiet_s: float = 0.0  # the server asked to be left alone for so long
+    quiet_s: float = 0.0  # how long the server asked to be left alone
 
 
 class ManneredServer:
@@ -110,7 +110,7 @@ class ManneredServer:
 
 
 async def _think(reader: asyncio.StreamReader, seconds: float) -> None:
-    """Take a while; a client that hangs up meanwhile is no longer served. (Nobody here pipelines.)"""
+    """Wait; a client that hangs up in the meantime is no longer served. (No client here pipelines.)"""
     hung_up = asyncio.ensure_future(reader.read(1))
     done, _ = await asyncio.wait({hung_up}, timeout=seconds)
     if done:
@@ -120,7 +120,7 @@ async def _think(reader: asyncio.StreamReader, seconds: float) -> None:
 
 
 def _quiet_s(answer: Answer) -> float:
-    """Return for how long a refusal wants us away; where it does not say, 2 s is the least."""
+    """Return how long a refusal asks to be left alone; at least 2 s if it does not specify a time."""
     if answer.status not in _REFUSED:
         return 0.0
     said = answer.retry_after_s
@@ -138,7 +138,7 @@ class Offence(Struct, frozen=True):
 
 
 def offences(web: ManneredWeb, seen: list[Seen], politeness_s: float, slack_s: float = 0.003) -> Iterator[Offence]:
-    """Yield what was wrong by the servers' own log."""
+    """Yield what was wrong according to the servers' log."""
     by_host: defaultdict[str, list[Seen]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.arrived_at):
         by_host[one.host].append(one)
@@ -154,13 +154,13 @@ def _robots_offences(manner: Manner, asked: list[Seen]) -> Iterator[Offence]:
         if one.path in ("/robots.txt", "/rules.txt"):
             continue
         if manner.forbids_all or one.arrived_at < known_at:
-            yield Offence(one.host, one.path, "asked before robots.txt was known")
+            yield Offence(one.host, one.path, "requested before robots.txt was known")
         elif manner.forbids_private and one.path.startswith("/private/"):
             yield Offence(one.host, one.path, "forbidden by robots.txt")
 
 
 def _is_decisive(one: Seen) -> bool:
-    """Return whether an answer for robots.txt settles anything; a moved one does, to be lenient, with its first hop."""
+    """Return whether an answer for robots.txt decides anything; a redirect does, leniently, with its first hop."""
     return one.path == "/robots.txt" and 0 < one.status < 500 and one.status != 429
 
 
@@ -171,9 +171,9 @@ def _pace_offences(delay_s: float, politeness_s: float, slack_s: float, asked: l
         min_s = delay_s if knows_delay else politeness_s
         gap_s = one.arrived_at - before.arrived_at
         if gap_s < min_s - slack_s:
-            yield Offence(one.host, one.path, f"{gap_s * 1000:.1f} ms after the request before, {min_s:g} s wanted")
+            yield Offence(one.host, one.path, f"{gap_s * 1000:.1f} ms after the previous request, {min_s:g} s required")
         away_s = one.arrived_at - before.answered_at
         if before.quiet_s and away_s < before.quiet_s - slack_s:
-            yield Offence(one.host, one.path, f"{away_s:.2f} s after a {before.status}, {before.quiet_s:g} s wanted")
+            yield Offence(one.host, one.path, f"{away_s:.2f} s after a {before.status}, {before.quiet_s:g} s required")
         if one.in_flight > 1:
-            yield Offence(one.host, one.path, f"{one.in_flight} requests at once")
+            yield Offence(one.host, one.path, f"{one.in_flight} concurrent requests")

@@ -1,9 +1,9 @@
 """What a site answers to a request: pages, redirects, robots.txt, sitemaps, pictures.
 
-Pure: the same plan, port, host and target give the same answer in every process, so it
-serves the socket server and crawls in virtual time alike. Invariants: a copy's body is
+Pure: the same plan, port, host and target result in the same answer in every process, so it
+is used by the socket server and by crawls in virtual time. Invariants: a copy's body is
 byte for byte that of its original; the ETag changes if and only if the body does.
-Costs: 40-60 µs a page of 10 KB, 3 µs for everything small. Caches are bounded.
+Costs: 40-60 µs per page of 10 KB, 3 µs for small answers. Caches are bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gossamer.sim.web import Health, RobotsKind, Site, SitemapKind, WebPlan
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _XML = "application/xml"
-# What a page weighs without its paragraphs: head, navigation and some 30 links.
+# The size of a page without its paragraphs: head, navigation and about 30 links.
 _FRAME_BYTES = 3_300
 _FIRST_DATE = 1_600_000_000
 _PNG = bytes.fromhex(
@@ -34,7 +34,7 @@ _PNG = bytes.fromhex(
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """An HTTP answer; empty strings are headers that are left out."""
+    """An HTTP answer; empty strings are headers that are omitted."""
 
     status: int
     content_type: str = _TEXT
@@ -55,12 +55,12 @@ TOO_SOON = Answer(429, body=b"slow down\n", retry_after_s=1)
 
 
 class SyntheticWeb:
-    """A plan put on a port: looks sites up and answers for them. Holds bounded caches and the epoch."""
+    """A plan on a port: looks sites up and answers for them. Has bounded caches and the epoch."""
 
     def __init__(self, plan: WebPlan, port: int) -> None:
         self.plan = plan
         self.port = port
-        self.epoch = 0  # raise it, and the changing pages have changed
+        self.epoch = 0  # raising it changes the changing pages
         self.key = PlanKey(plan)
         self._pools = pools(plan.seed)
         self._sites: dict[str, Site | None] = {}
@@ -75,15 +75,15 @@ class SyntheticWeb:
             return self._sites.setdefault(name, self.plan.site(name))
 
     def route(self, site: Site, target: str) -> Resource:
-        """The resource that a path with its query asks for."""
+        """The resource of a path with its query."""
         return route(self.key, site, target)
 
     def card(self, site: Site, number: int) -> PageCard:
-        """What is known of a page without rendering it."""
+        """What is known about a page without rendering it."""
         return card_of(self.key, site, number)
 
     def hrefs(self, site: Site, number: int) -> list[str]:
-        """All links of a page as its HTML writes them; nofollow ones are left out."""
+        """All links of a page as in its HTML; without nofollow ones."""
         return [*nav_hrefs(self.key, site), *body_hrefs(self.key, site, self.card(site, number).content, self.port)]
 
     def url(self, site: Site, number: int) -> str:
@@ -99,7 +99,7 @@ class SyntheticWeb:
         if_modified_since: str = "",
         accepts_gzip: bool = False,
     ) -> Answer:
-        """What the host (lower case, without port) answers. A CLOSED host is the server's to deal with."""
+        """What the host (lower case, without port) answers. A CLOSED host is handled by the server."""
         site = self.site(host)
         if site is None:
             return _NO_SUCH_HOST
@@ -187,7 +187,7 @@ class SyntheticWeb:
         version = self.version(card)
         etag = f'"{card.chance:016x}-{version}"'
         changed = _http_date((card.chance >> 24 & 0x3FF) + version)
-        # RFC 9110 13.1.3: If-Modified-Since counts only where there is no If-None-Match.
+        # RFC 9110 13.1.3: If-Modified-Since counts only if there is no If-None-Match.
         if etag in if_none_match if if_none_match else if_modified_since == changed:
             return Answer(304, _HTML, etag=etag, last_modified=changed)
         body = self._render(site, content, version)
@@ -214,7 +214,7 @@ class SyntheticWeb:
         return b"".join((frame.start, head.encode(), *text, links.encode(), frame.end))
 
     def _links(self, site: Site, number: int, pool: Pool, chance: int) -> str:
-        """The list of links. `&` is the only character of our hrefs that HTML wants escaped."""
+        """The list of links. `&` is the only character of our hrefs that must be escaped in HTML."""
         anchors = pool.anchors
         place = chance & 0x7F
         parts = [
@@ -268,7 +268,7 @@ def _http_date(day: int) -> str:
 
 
 def _pdf(link: str) -> bytes:
-    """The least PDF with one link annotation, readable from its raw bytes."""
+    """A minimal PDF with one link annotation, readable from its raw bytes."""
     return (
         "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
         "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"

@@ -1,8 +1,8 @@
-"""The synthetic web as a process: `serve` is that process, `RunningWeb` starts one and asks it.
+"""The synthetic web as a process: `serve` is that process, `RunningWeb` starts and controls one.
 
-Invariants: the server ends on SIGTERM or SIGINT and has written its log by then; one that
-`RunningWeb` started also ends when its parent is gone, since it reads the end of its stdin.
-Cost: a start takes about 0.3 s, most of it imports.
+Invariants: the server ends on SIGTERM or SIGINT and writes its log before; one that
+`RunningWeb` started also ends when its parent is gone, since its stdin is closed then.
+Cost: a start takes about 0.3 s, mostly imports.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def serve(
     on_ready: Callable[[Listening], None] | None = None,
     stops_with_stdin: bool = False,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; `on_ready` hears which."""
+    """Serve until SIGTERM or SIGINT. Port 0 selects a free one; `on_ready` is called with it."""
     _allow_many_files()
     stop = asyncio.Event()
     _stop_on_signals(stop, stops_with_stdin)
@@ -69,12 +69,12 @@ def _stop_on_signals(stop: asyncio.Event, stops_with_stdin: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if stops_with_stdin:
-        # Nobody writes to it: it becomes readable when the parent closes it or dies.
+        # Nothing is written to it: it becomes readable when the parent closes it or dies.
         loop.add_reader(0, stop.set)
 
 
 def _allow_many_files() -> None:
-    """A crawl of 12,000 hosts keeps thousands of connections open, and the usual soft limit is 1,024."""
+    """Raise the limit of open files: a crawl of 12,000 hosts has thousands of connections, the usual limit is 1,024."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
@@ -86,7 +86,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--faults", metavar="JSON", default="{}", help="names that misbehave in DNS")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--dns-port", type=int, default=0)
-    parser.add_argument("--log", type=Path, metavar="FILE", help="append the requests to this file, a JSON object each")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="append the requests to this file, one JSON line each")
     parser.add_argument("--stop-with-stdin", action="store_true", help="end when stdin is closed")
     return parser.parse_args(argv)
 
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class RunningWeb:
-    """A web in a process of its own, with its name server; `with` starts and stops it."""
+    """A web in a separate process, with its name server; `with` starts and stops it."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class RunningWeb:
         self._web = SyntheticWeb(self.plan, self.port)
 
     def stop(self) -> None:
-        """End that process; its log is then written. May be called twice."""
+        """End that process; its log is written then. May be called twice."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -194,11 +194,11 @@ class RunningWeb:
         self._ask("/_reset")
 
     def pass_time(self, epoch: int) -> None:
-        """Let the changing pages change: each epoch has its own text."""
+        """Change the changing pages: each epoch has its own text."""
         self._ask(f"/_epoch?{epoch}")
 
     def judge(self, rules: JudgeRules | None = None, truth: Truth | None = None) -> ServerVerdict:
-        """Judge what the server has seen so far. Worked out here, so that the server is not held up."""
+        """Judge what the server has seen so far. Computed here, so that the server is not delayed."""
         return judge(self.web, self.log(), rules or JudgeRules(), truth)
 
     def _ask(self, target: str) -> bytes:

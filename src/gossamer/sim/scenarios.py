@@ -34,7 +34,7 @@ def _as_usual(_order: Order, _now: float) -> Result | None:
 
 @dataclass(slots=True)
 class ImaginedHost:
-    """How one host behaves. `says` is asked first: what it returns is the answer, None means as usual."""
+    """How one host behaves. `says` is called first: it returns the answer, or None for the usual one."""
 
     pages: int = 10
     robots: bytes = b""
@@ -61,7 +61,7 @@ class ImaginedSites:
         return ((known.address,), Outcome.OK) if known else ((), Outcome.DNS_NOT_FOUND)
 
     def answer(self, order: Order, now: float) -> Answer:
-        """Return what becomes of a request."""
+        """Return the answer to a request."""
         host = self.hosts[order.host]
         result = host.says(order, now)
         if result is None and order.kind is OrderKind.ROBOTS:
@@ -75,7 +75,7 @@ class ImaginedSites:
         status = host.status(order.url, now)
         result = Result(order.id, _outcome(status), status=status, content_type="text/html", content_bytes=1000)
         result.wire_bytes = 1000
-        result.content_hash = xxh3_128_digest(order.url.encode())  # every page says something new
+        result.content_hash = xxh3_128_digest(order.url.encode())  # every page has new content
         if status != 200:
             result.retry_after_s = host.retry_after_s
             return result
@@ -138,7 +138,7 @@ class Scenario:
 
 
 def many_hosts(count: int, pages: int, **traits: object) -> ImaginedSites:
-    """Return a web of equal hosts, each with an address of its own, each linking to the next."""
+    """Return a web of equal hosts, each with its own address, each linking to the next."""
     sites = ImaginedSites()
     for number in range(count):
         following = f"http://h{(number + 1) % count}.test/"

@@ -3,9 +3,9 @@
 The Host header decides the site. Invariants: only peers in 127.0.0.0/8 are served; a
 connection's requests are answered one after the other; each request is in the log
 (`synth_log`) before it is answered. Slow sites wait on the loop's timer, CLOSED ones hang
-up, strict ones answer 429 to who comes too soon. The names 127.0.0.1, localhost and
-control.test are the operator's: `/_audit?politeness_s=1&…`, `/_log`, `/_plan`, `/_epoch?1`, `/_reset`.
-Cost: some 75 µs a page of 10 KB, half of it rendering; arrivals are stamped within 0.2 ms under full load.
+up, strict ones answer 429 to requests that come too soon. The names 127.0.0.1, localhost and
+control.test are for the operator: `/_audit?politeness_s=1&…`, `/_log`, `/_plan`, `/_epoch?1`, `/_reset`.
+Cost: about 75 µs per page of 10 KB, half of it rendering; arrivals are stamped within 0.2 ms under full load.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _METHOD_NOT_ALLOWED = Answer(405, body=b"GET and HEAD only\n")
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What we read of a request's head."""
+    """The parts of a request's head that are used."""
 
     method: str
     target: str
@@ -70,7 +70,7 @@ def parse_request(head: bytes) -> Request | None:
         if_none_match=fields.get(b"if-none-match", b"").decode("latin-1"),
         if_modified_since=fields.get(b"if-modified-since", b"").decode("latin-1"),
         accepts_gzip=b"gzip" in fields.get(b"accept-encoding", b""),
-        # A body is never read, so a connection that carries one cannot be used again.
+        # A body is never read, so a connection with one cannot be reused.
         keeps_alive=b"content-length" not in fields
         and (connection == b"keep-alive" if is_old else connection != b"close"),
     )
@@ -133,17 +133,17 @@ class WebServer:
         self.log.flush(is_last=True)
 
     def postpone(self, respond: Callable[[], None]) -> None:
-        """Answer when it is its turn: one answer a turn of the loop, and between two the sockets are read.
+        """Answer later: one answer per iteration of the loop, and between two the sockets are read.
 
-        Rendering 256 answers in one turn would stamp the requests that wait meanwhile 10 ms late, and the
-        judge would see gaps that nobody made.
+        Rendering 256 answers in one iteration would stamp the requests that wait 10 ms late, and the
+        judge would see gaps that did not exist.
         """
         self._postponed.append(respond)
         if len(self._postponed) == 1:
             asyncio.get_running_loop().call_soon(self._respond_to_one)
 
     def _respond_to_one(self) -> None:
-        # It stays in the queue while it runs, so that a `postpone` from within does not start a second turn.
+        # It stays in the queue while it runs, so that a `postpone` from within does not schedule a second call.
         try:
             self._postponed[0]()
         finally:
@@ -169,7 +169,7 @@ class WebServer:
         )
 
     def control(self, target: str) -> Answer:
-        """What the operator asks; not logged."""
+        """Answer the operator's requests, which are not logged."""
         path, _, query = target.partition("?")
         if path == "/_log":
             return Answer(200, "application/x-ndjson", encode_log(self.log.requests))
@@ -278,7 +278,7 @@ class _Connection(asyncio.Protocol):
             is_head=request.method == "HEAD",
             is_chunked=site is not None and site.is_chunked and answer.status == 200,
         )
-        # Ended before it is written: a client that reads fast must not seem to overlap with itself.
+        # Ended before it is written: the requests of a client that reads fast must not appear to overlap.
         self._end_request(answer.status)
         transport.write(data)
         if not request.keeps_alive:
@@ -296,13 +296,13 @@ class _Connection(asyncio.Protocol):
 
 
 def _loopback_socket(port: int) -> socket.socket:
-    """A socket for all of 127.0.0.0/8, which only "every address" covers; other peers are turned away."""
+    """A socket for all of 127.0.0.0/8, which only "every address" covers; other peers are refused."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
     except (OSError, AttributeError):
-        pass  # needs a right or Linux 5.7; connection_made checks every peer in any case
+        pass  # needs a privilege or Linux 5.7; connection_made checks every peer in any case
     listening.bind(("0.0.0.0", port))  # noqa: S104 - reason above
     listening.setblocking(False)
     return listening

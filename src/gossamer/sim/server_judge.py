@@ -1,10 +1,10 @@
-"""Whether a crawler was polite and complete, by what the servers saw.
+"""Whether a crawler was polite and complete, according to what the servers saw.
 
-Reads the request log and the plan, nothing of the crawler's. Rules: robots.txt was
-answered before anything else was asked of a host; nothing forbidden was asked; arrivals
-at a host are at least max(politeness, its Crawl-delay) apart, robots.txt and sitemaps
-included; never more requests at once than allowed; no page answered 200 twice; every page
-of the truth was fetched. Cost: about 3 µs per request, and the truth's 60 µs per page.
+Reads the request log and the plan, nothing from the crawler. Rules: robots.txt was answered
+before anything else was requested from a host; nothing forbidden was requested; arrivals at a
+host are at least max(politeness, its Crawl-delay) apart, including robots.txt and sitemaps;
+never more concurrent requests than allowed; no page was answered 200 twice; every page of the
+truth was fetched. Cost: about 3 µs per request, and the truth's 60 µs per page.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class JudgeRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     address_connections: int = 0  # 0: no limit
     slack_s: float = 0.0  # arrivals may be this much closer: the jitter between a client's write and the server's read
     scope: Scope = "domain"
-    first_seeds: int | None = None  # the seeds are the plan's first so many; None: all its hosts
+    first_seeds: int | None = None  # the seeds are the plan's first hosts, this many; None: all
     sitemaps: bool = True
     max_depth: int | None = None
-    robots_unreachable: str = "deny"  # "allow": pages of a host whose robots.txt fails may be asked for
+    robots_unreachable: str = "deny"  # "allow": pages of a host whose robots.txt fails may be requested
 
 
 class OffendingRequest(Struct, frozen=True):
@@ -71,7 +71,7 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
     too_soon: Offences
     too_many_at_once: Offences
     fetched_twice: Offences
-    min_gap_s: float | None  # between arrivals at one host; None if no host was asked twice
+    min_gap_s: float | None  # between arrivals at one host; None if no host had two requests
     truth_pages: int
     missing: int
     missing_samples: tuple[str, ...]
@@ -106,10 +106,10 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(verdicts | msgspec.structs.asdict(self))
 
     def render(self) -> str:
-        """The report for a person."""
+        """The report for people."""
         gap = "-" if self.min_gap_s is None else f"{self.min_gap_s * 1000:.1f} ms"
         lines = [
-            f"{self.requests} requests to {self.hosts} hosts in {self.seconds:.1f} s, least gap at a host {gap}",
+            f"{self.requests} requests to {self.hosts} hosts in {self.seconds:.1f} s, minimum gap at a host {gap}",
             "answers: " + ", ".join(f"{status or 'none'} x {n}" for status, n in sorted(self.statuses.items())),
             f"pages: {self.pages_fetched} fetched, {self.truth_pages} could be ({self.coverage:.1%}), "
             f"{self.missing} missing, {self.strays} out of scope",
@@ -188,7 +188,7 @@ def _ended_at(request: LoggedRequest) -> float:
 
 
 def _gaps(asked: _Asked) -> Iterator[tuple[LoggedRequest, float]]:
-    """Each request but the first, and how long after the one before it came."""
+    """Each request except the first, and how long after the previous one it came."""
     for earlier, later in pairwise(asked):
         yield later, later.arrived_at - earlier.arrived_at
 
@@ -205,13 +205,13 @@ def _find_late_robots(_: Site, asked: _Asked) -> Iterator[OffendingRequest]:
     known_from = min((_ended_at(r) for r in asked if r.target == "/robots.txt"), default=inf)
     for request in asked:
         if request.target != "/robots.txt" and request.arrived_at < known_from:
-            yield _offending(request, "asked before robots.txt was answered")
+            yield _offending(request, "requested before robots.txt was answered")
 
 
 def _find_disallowed(site: Site, asked: _Asked, rules: JudgeRules) -> Iterator[OffendingRequest]:
     if site.health is not Health.WELL and rules.robots_unreachable == "allow":
         return
-    why = "forbidden by robots.txt" if site.health is Health.WELL else f"robots.txt cannot be had ({site.health})"
+    why = "forbidden by robots.txt" if site.health is Health.WELL else f"robots.txt cannot be reached ({site.health})"
     for request in asked:
         if site.is_disallowed(request.target):
             yield _offending(request, why)
@@ -230,7 +230,7 @@ def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[Offend
         if request.status != 200 or request.target == "/robots.txt":
             continue
         resource = web.route(site, request.target)
-        # All of /search is one PRIVATE resource to the router; it is counted as disallowed, once a request.
+        # For the router all of /search is one PRIVATE resource; it is counted as disallowed, once per request.
         if resource.kind is Kind.PRIVATE:
             continue
         if resource in seen:
@@ -239,7 +239,7 @@ def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[Offend
 
 
 def _find_crowds(known: list[tuple[Site, _Asked]], rules: JudgeRules) -> Iterator[OffendingRequest]:
-    """Requests that came while as many as allowed were open at the host, the domain or the address."""
+    """Requests that came while the allowed number was open at the host, the domain or the address."""
     limits: tuple[tuple[str, int, Callable[[Site], str]], ...] = (
         ("host", rules.host_connections, lambda site: site.name),
         ("domain", rules.domain_connections, lambda site: site.domain),
@@ -261,4 +261,4 @@ def _find_crowd(where: str, asked: _Asked, limit: int) -> Iterator[OffendingRequ
             heappop(ends)
         heappush(ends, _ended_at(request))
         if len(ends) > limit:
-            yield _offending(request, f"{len(ends)} at once at {where}, {limit} allowed")
+            yield _offending(request, f"{len(ends)} concurrent at {where}, {limit} allowed")

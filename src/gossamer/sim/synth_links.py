@@ -1,11 +1,11 @@
-"""Which links a page carries, written as its HTML writes them.
+"""Which links a page has, as they are in its HTML.
 
-This is the only place that decides on links: the renderer prints what it returns, and
-the truth resolves what it returns as a browser would. Invariants: every page that is not
-hidden is linked from its parent; leaves use no relative links, so that a copy's links
-lead where the original's lead; odd spellings (utm_, fragments, dot segments, capitals in
-the host) lead to pages that are linked plainly elsewhere or mean the same.
-Cost: about 25 µs a page with 30 links.
+Links are decided only here: the renderer prints what it returns, and the truth resolves
+it as a browser would. Invariants: every page that is not hidden is linked from its parent;
+leaves use no relative links, so that a copy's links have the same targets as the
+original's; odd spellings (utm_, fragments, dot segments, capitals in the host) lead to pages
+that are linked plainly elsewhere or mean the same.
+Cost: about 25 µs per page with 30 links.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAV_PAGES = 5
 
 @lru_cache(maxsize=1 << 14)
 def nav_hrefs(key: PlanKey, site: Site) -> tuple[str, ...]:
-    """The links that stand on every page of a site: home and its first children."""
+    """The links on every page of a site: home and its first children."""
     cards = [card_of(key, site, number) for number in range(min(site.pages, NAV_PAGES + 1))]
     return tuple(card.href for card in cards if not card.is_hidden)
 
@@ -43,7 +43,7 @@ def body_hrefs(key: PlanKey, site: Site, number: int, port: int) -> list[str]:
 
 
 def nofollow_hrefs(site: Site, number: int) -> tuple[str, ...]:
-    """Links marked rel=nofollow: into the forbidden part, where there is one."""
+    """Links marked rel=nofollow: into the forbidden part, if there is one."""
     return (f"/private/{number}",) if site.robots is RobotsKind.RULES else ()
 
 
@@ -73,7 +73,7 @@ def _neighbours(plan: WebPlan, site: Site, port: int) -> list[str]:
 
 
 def _asides(plan: WebPlan, site: Site, number: int, card: PageCard) -> list[str]:
-    """Links that lead to no page: forbidden, broken, away, documents, pictures, other schemes."""
+    """Links that do not lead to a page: forbidden, broken, away, documents, pictures, other schemes."""
     chance = card.chance
     hrefs = ["#top", f"/img/{number % min(site.pages, 5)}.png"]
     if site.robots is RobotsKind.RULES:

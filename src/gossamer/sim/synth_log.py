@@ -1,11 +1,11 @@
-"""What the servers saw: one record a request, in memory and, if wished, in a file.
+"""What the servers saw: one record per request, in memory and, optionally, in a file.
 
 Times are `time.monotonic()`, which on Linux is one clock for all processes of a machine.
-Invariants: a record is appended when the head of its request has been received whole;
-`finished_at` is set when the answer has been handed to the socket, before the client can
-see it, so that overlaps are never invented. The file has a JSON object a line, each
-written once, when finished (or at the end).
-Cost: 0.3 µs a request; the file 1 µs more, in batches.
+Invariants: a record is appended when the head of its request is complete; `finished_at` is
+set when the answer is passed to the socket, before the client can see it, so that no false
+overlaps are recorded. The file has one JSON object per line, each written once, when
+finished (or at the end).
+Cost: 0.3 µs per request; the file 1 µs more, in batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LoggedRequest(Struct, gc=False):
     host: str
     target: str
     connection: int
-    in_flight: int  # at this host when it arrived, itself included
+    in_flight: int  # at this host when it arrived, including itself
     agent: str
     finished_at: float = 0.0
     status: int = 0  # 0: no answer, the connection was closed
@@ -44,11 +44,11 @@ class RequestLog:
         self._next = 0
 
     def append(self, request: LoggedRequest) -> None:
-        """Note a request; the caller completes the record later."""
+        """Record a request; the caller completes the record later."""
         self.requests.append(request)
 
     def clear(self) -> None:
-        """Forget all requests, for a second crawl of the same server; the file keeps what it has."""
+        """Forget all requests, for a second crawl of the same server; the file is unchanged."""
         self.flush(is_last=True)
         self.requests.clear()
         self._next = 0
@@ -67,7 +67,7 @@ class RequestLog:
 
 
 def encode_log(requests: Iterable[LoggedRequest]) -> bytes:
-    """One JSON object a line."""
+    """One JSON object per line."""
     return _encoder.encode_lines(list(requests))
 
 

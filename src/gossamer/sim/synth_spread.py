@@ -1,9 +1,9 @@
 """How a fixed total is spread over many members, without a table.
 
 Everything is arithmetic on (seed, index), so a plan of a million hosts costs nothing
-until a host is looked at. Invariants: the shares of all members add up to the total
-exactly; a permutation visits every index once; the same arguments give the same answer
-in every process. Costs: O(1) a question, O(log n) for `owner_of`.
+until a host is used. Invariants: the shares of all members add up to the total
+exactly; a permutation contains every index once; the same arguments have the same result
+in every process. Costs: O(1) per call, O(log n) for `owner_of`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MASK64 = 2**64 - 1
 
 
 def mix(seed: int, text: str) -> int:
-    """64 bits that depend on the seed and the text and look like chance."""
+    """64 pseudo-random bits that depend on the seed and the text."""
     return xxh3_64_intdigest(text.encode(), seed & _MASK64)
 
 
@@ -55,15 +55,15 @@ def is_chosen(index: int, count: int, fraction: float, seed: int, salt: str) -> 
 
 
 def before(total: int, count: int, tail: float, rank: int) -> int:
-    """What the members ranked before `rank` hold together; `tail` 1 is even, towards 0 the first hold most."""
+    """The shares of the members before `rank` together; `tail` 1 is even, towards 0 the first have most."""
     return int(total * (rank / count) ** tail)
 
 
 def share(total: int, count: int, tail: float, rank: int) -> int:
-    """What the member at `rank` holds of the total."""
+    """The share of the member at `rank` in the total."""
     return before(total, count, tail, rank + 1) - before(total, count, tail, rank)
 
 
 def owner_of(item: int, total: int, count: int, tail: float) -> int:
-    """The rank of the member that holds the item."""
+    """The rank of the member that has the item."""
     return bisect_right(range(count + 1), item, key=lambda rank: before(total, count, tail, rank)) - 1

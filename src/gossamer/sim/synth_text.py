@@ -1,7 +1,7 @@
 """The words on the pages: titles, paragraphs, anchor texts.
 
 A pool of paragraphs in three invented languages is made once from the seed (30 ms); a
-page is a choice of them. Invariants: the same seed gives the same bytes; everything is
+page is a selection of them. Invariants: the same seed results in the same bytes; everything is
 valid UTF-8 without characters that HTML would need escaped.
 """
 
@@ -13,7 +13,7 @@ from random import Random
 from msgspec import Struct
 
 LANGUAGES = ("en", "de", "fr")
-PARAGRAPHS = 256  # a language; a power of two, so that a pick is a mask
+PARAGRAPHS = 256  # per language; a power of two, so that a choice is a mask
 ANCHORS = 256
 PARAGRAPH_BYTES = 900  # about
 _SYLLABLES = {
@@ -49,10 +49,10 @@ def _paragraph(draw: Random, words: list[str], n: int) -> bytes:
 
 @lru_cache(maxsize=8)
 def pools(seed: int) -> tuple[Pool, ...]:
-    """One pool a language, in the order of LANGUAGES."""
+    """One pool per language, in the order of LANGUAGES."""
     made = []
     for language in LANGUAGES:
-        # One generator a language and web, not a page: 10 ms each, once.
+        # One generator per language and web, not per page: 10 ms each, once.
         draw = Random(f"{seed} {language}")
         words = _vocabulary(draw, _SYLLABLES[language].split())
         made.append(

@@ -1,9 +1,9 @@
 """Which pages a perfect crawler would find.
 
-A breadth-first walk over the same links that the pages carry, resolved as a browser
-resolves them, kept within the scope, the robots rules and the sites that work. It knows
-nothing of our crawler's code, so the two can be compared.
-Cost: about 70 µs a page.
+A breadth-first walk over the links of the pages, resolved as a browser resolves them, within
+the scope, the robots rules and the sites that work. It uses nothing of our crawler's code, so
+the two can be compared.
+Cost: about 70 µs per page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Walk:
 
     def offer(self, host: str, target: str, depth: int, *, is_redirect: bool = False) -> None:
         """Queue a URL if it is new, in scope and on a site that works."""
-        # Depth never falls in a breadth-first walk, so that a link met before has nothing new to say.
+        # Depth never decreases in a breadth-first walk, so a link found before adds nothing.
         if depth > self.max_depth or (host, target) in self.met:
             return
         self.met.add((host, target))
@@ -70,7 +70,7 @@ class _Walk:
         return self.scope == "any" or (site.domain if self.scope == "domain" else site.name) in self.places
 
     def _greet(self, site: Site) -> None:
-        """A site that is met for the first time shows its sitemap; what that lists counts as depth 0."""
+        """Queue the sitemap of a site that is found for the first time; what it lists has depth 0."""
         if not self.sitemaps or site.name in self.hosts:
             return
         self.hosts.add(site.name)
@@ -78,7 +78,7 @@ class _Walk:
             self.offer(site.name, self.web.card(site, number).path, 0)
 
     def visit(self, site: Site, resource: Resource, depth: int) -> None:
-        """Follow what a resource leads to."""
+        """Follow the links of a resource."""
         if resource.kind is Kind.PAGE:
             path = self.web.card(site, resource.number).path
             for href in self.web.hrefs(site, resource.number):

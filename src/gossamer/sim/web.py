@@ -1,15 +1,15 @@
 """Which hosts the synthetic web has, and how each of them behaves.
 
-A `WebPlan` is a handful of numbers; a `Site` is worked out from them when its name is
-first asked for, so a web of a million hosts starts at once. Invariants:
+A `WebPlan` is a few numbers; a `Site` is computed from them when its name is first
+looked up, so a web of a million hosts starts at once. Invariants:
 - `pages` is exactly the number of HTML pages that answer 200, are allowed by robots.txt
   and can be reached from the home pages of all hosts (by links, redirects and sitemaps).
-  Hosts that are out of order come on top and hold none of them.
+  Hosts that are out of order are additional and have none of them.
 - Hosts have a *rank*: rank 0 has the most pages; the unavailable ones come last. From any
   one available host all others can be reached in about log_fanout(hosts) steps when
   `cross_links` > 0, since rank r links to ranks fanout*r + 0..fanout-1 (a de Bruijn graph).
 - Every `x.test` is its own registrable domain, with its own address in 127.0.0.0/8.
-Cost: about 10 µs a new site, none for the plan.
+Cost: about 10 µs per new site, none for the plan.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from gossamer.sim.synth_spread import before, is_chosen, mix, owner_of, permute, share, unpermute
 
-# Pages that an unavailable host pretends to have; they count nowhere.
+# Pages that an unavailable host pretends to have; they are not counted.
 _PAGES_OF_A_BROKEN_HOST = 3
 _LABELS = ("www", "blog", "shop", "news", "docs", "help", "dev", "forum")
 _NAME = re.compile(r"(?:([a-z0-9]+)\.)?site-(\d{5,9})\.[a-z.]+")
@@ -35,16 +35,16 @@ class Health(StrEnum):
     """Whether a host works."""
 
     WELL = "well"
-    CLOSED = "closed"  # takes every request and closes the connection
+    CLOSED = "closed"  # accepts every request and closes the connection
     ERRING = "erring"  # 500 to everything
     ROBOTS_DOWN = "robots_down"  # 503 to robots.txt, though its pages would answer
 
 
 class RobotsKind(StrEnum):
-    """What /robots.txt of a host says."""
+    """What /robots.txt of a host contains."""
 
-    OPEN = "open"  # there, and allows everything
-    RULES = "rules"  # forbids /private/ but for /private/open/, and /search
+    OPEN = "open"  # exists, and allows everything
+    RULES = "rules"  # forbids /private/ except /private/open/, and /search
     MISSING = "missing"  # 404
 
 
@@ -71,7 +71,7 @@ class Site:
     sitemap: SitemapKind
     crawl_delay_s: float  # 0 when robots.txt names none
     answer_delay_s: float
-    strict_pace_s: float  # asked sooner than this after the last request, it answers 429; 0 = never
+    strict_pace_s: float  # a request sooner than this after the last one is answered 429; 0 = never
     is_compressed: bool
     is_chunked: bool
 
@@ -81,7 +81,7 @@ class Site:
         return self.health is Health.WELL
 
     def is_disallowed(self, path: str) -> bool:
-        """Whether a crawler that keeps RFC 9309 must not ask for this path (robots.txt itself is always allowed)."""
+        """Whether RFC 9309 forbids a crawler this path (robots.txt itself is always allowed)."""
         if path == "/robots.txt":
             return False
         # RFC 9309 2.3.1.4: a robots.txt that cannot be reached forbids everything.
@@ -93,19 +93,19 @@ class Site:
 
 
 class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The numbers a synthetic web is made of. Fractions are exact shares of the hosts, or chances for a page."""
+    """The numbers that define a synthetic web. Fractions are exact shares of the hosts, or probabilities per page."""
 
     seed: int = 1
     domains: int = 100
-    hosts: int = 0  # 0: one a domain; more: the rest are www., blog. … of few domains
+    hosts: int = 0  # 0: one per domain; more: the rest are www., blog. … of few domains
     pages: int = 1000
-    page_tail: float = 0.6  # 1: as many pages on every host; towards 0: a few hosts hold most
+    page_tail: float = 0.6  # 1: equally many pages on every host; towards 0: a few hosts have most
     host_tail: float = 0.5
     suffixes: tuple[str, ...] = ("test",)
     domains_per_address: int = 1
     dns_ttl_s: int = 300
 
-    links: int = 30  # in the mean, a page
+    links: int = 30  # per page, on average
     cross_links: float = 0.15  # of the links, to other domains
     fanout: int = 3
     untidy_links: float = 0.15  # absolute, relative, with a fragment, with utm_ parameters …
@@ -126,7 +126,7 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     erring: float = 0.0
     robots_down: float = 0.0  # … to here
 
-    redirects: float = 0.04  # of the pages: found only by way of a redirect
+    redirects: float = 0.04  # of the pages: found only by a redirect
     duplicates: float = 0.03
     near_duplicates: float = 0.02
     changing: float = 0.0  # their text changes when `SyntheticWeb.epoch` is raised
@@ -161,7 +161,7 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"site-{domain:05d}.{self.suffixes[domain % len(self.suffixes)]}"
 
     def address(self, domain: int) -> str:
-        """Where a domain lives: 127.(1..254).(1..254).(1..254), distinct for the first 16 million."""
+        """The address of a domain: 127.(1..254).(1..254).(1..254), distinct for the first 16 million."""
         place = domain // self.domains_per_address
         return f"127.{1 + place // 64516 % 254}.{1 + place // 254 % 254}.{1 + place % 254}"
 
@@ -219,7 +219,7 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return 1 + share(self.pages - available, available, self.page_tail, rank)
 
     def site(self, name: str) -> Site | None:
-        """All about a host by its name in lower case; None if this web has no such host."""
+        """The site of a host by its name in lower case; None if this web has no such host."""
         index = self.index_of(name)
         if index is None:
             return None
@@ -307,13 +307,13 @@ _PLAIN = WebPlan(
 
 PRESETS: Mapping[str, WebPlan] = MappingProxyType(
     {
-        # For `make crawl`: done in seconds, with a bit of everything that does not make a crawler wait.
+        # For `make crawl`: done in seconds, with some of everything that does not make a crawler wait.
         "small": WebPlan(domains=12, hosts=15, pages=400, page_tail=0.8, slow=0.07, slow_s=0.15, crawl_delays=0.07),
-        # The politeness test: the largest host has some 90 pages, so that at 1 s a request it takes 2 minutes.
+        # The politeness test: the largest host has about 90 pages, so that it takes 2 minutes at 1 s per request.
         "polite50": WebPlan(domains=50, pages=3000, page_tail=0.9, crawl_delays=0.1, slow=0.04, slow_s=0.1),
         # The first pass for breadth: 12 links of a page lead to other domains.
         "broad": WebPlan(domains=12_000, pages=36_000, page_tail=0.8, cross_links=0.4, fanout=8),
-        # Nothing fails, nothing redirects, every robots.txt allows everything: for benchmarks beside other crawlers.
+        # Nothing fails, nothing redirects, every robots.txt allows everything: for comparison with other crawlers.
         "plain": _PLAIN,
         # Every kind of trouble at once.
         "rough": WebPlan(

@@ -1,8 +1,8 @@
 """Builds the report of a crawl from ledger and events: report.json and report.html.
 
 One pass over the events, one over the catalog, one over hosts and domains; memory does not
-grow with the crawl. Also works on a ledger that is open for reading only, beside a running
-crawl: the report then shows what is committed. Costs: 2.5 µs per event, 2.1 µs per URL; 1.3 s for a
+grow with the crawl. Also works on a ledger that is open for reading only, while the crawl
+runs: the report then shows what is committed. Costs: 2.5 µs per event, 2.1 µs per URL; 1.3 s for a
 crawl of 100,000 pages with 300,000 events and 200,000 URLs.
 """
 

@@ -49,7 +49,7 @@ class CatalogFigures:
                 self._add_page(row)
         elif row.outcome == Outcome.ROBOTS_DENIED:
             self.disallowed += 1
-            # "line 6: Disallow: /private/": the same rule has other line numbers elsewhere.
+            # "line 6: Disallow: /private/": the same rule has other line numbers in other files.
             self.rules.add(row.error.partition(": ")[2] or row.error)
         elif row.outcome == Outcome.TYPE_REFUSED:
             self.types_refused += 1
@@ -105,7 +105,7 @@ def _primary(language: str) -> str:
     """Return the primary subtag of en, en-US, EN_us and the like."""
     tag = language.replace("_", "-").partition("-")[0].strip().lower()
     if not tag:
-        return "not said"
+        return "not declared"
     return tag if tag.isascii() and tag.isalpha() and len(tag) <= 8 else "other"
 
 

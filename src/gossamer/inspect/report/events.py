@@ -105,7 +105,7 @@ class EventFigures:
     # -- results ----------------------------------------------------------------------------------
 
     def timeline(self) -> list[Point]:
-        """Return the crawl over its time; a bin without a heartbeat repeats the domains and queue of the one before."""
+        """Return the crawl over time; a bin without a heartbeat repeats the domains and queue of the previous one."""
         points = [Point(0.0, 0, 0.0, 0, 0, 0)]
         pages = errors = domains = queued = 0
         self.rates.bin_at(self._now_s)

@@ -1,4 +1,4 @@
-"""How does a report look in a browser? One file that needs nothing else and runs nothing.
+"""The report as a web page: one file that needs nothing else and runs nothing.
 
 Everything that came from the web (host names, URLs, rules, types) goes through `safe`. URLs are
 text, not links, so that nothing is opened by accident.
@@ -26,7 +26,7 @@ _STATUS_WORDS = {
     "0": "no HTTP answer",
 }
 _LONGEST = (
-    "<p>requests one after another, each with its delay or its answer: no crawl could be quicker than the first</p>"
+    "<p>requests one after another, each with its delay or its answer: no crawl could be faster than the first</p>"
 )
 
 
@@ -72,14 +72,14 @@ def _warnings(report: Report) -> str:
 def _tiles(report: Report) -> str:
     s = report.summary
     tiles = [
-        ("pages", count(s.pages), f"{s.pages_per_second:.1f} a second, {percent(s.html_share)} HTML"),
+        ("pages", count(s.pages), f"{s.pages_per_second:.1f} per second, {percent(s.html_share)} HTML"),
         ("domains", count(s.unique_domains), f"{count(s.unique_hosts)} hosts with pages"),
         ("fetches", count(s.fetches), f"{size(s.bytes)} received"),
         ("errors", count(s.errors), f"{percent(s.error_rate)} of fetches, {count(s.dead)} URLs given up"),
-        ("left out by robots.txt", count(s.robots_disallowed), f"{count(report.robots.fetched)} files read"),
+        ("forbidden by robots.txt", count(s.robots_disallowed), f"{count(report.robots.fetched)} files read"),
         ("duplicates", count(s.duplicates), f"{count(s.near_duplicates)} near duplicates"),
         ("URLs known", count(s.urls_seen), f"{count(s.urls_queued)} queued, {count(s.urls_parked)} parked"),
-        ("time", duration(s.seconds), f"{s.cpu_ms_per_page:.2f} ms of CPU a page"),
+        ("time", duration(s.seconds), f"{s.cpu_ms_per_page:.2f} ms of CPU per page"),
     ]
     cells = (
         f'<div class="tile"><span class="name">{name}</span><b>{value}</b><span>{note}</span></div>'
@@ -113,8 +113,8 @@ def _coverage_chart(report: Report) -> str:
 
 def _rate_chart(report: Report) -> str:
     points = [(point.t_s, point.pages_per_second) for point in report.timeline[1:]]
-    chart = line_chart("pages a second", [Series("pages a second", "main", points)], span, short)
-    return card("Pages a second", key([("main", f"in stretches of {span(report.bin_s)}")]) + chart)
+    chart = line_chart("pages per second", [Series("pages per second", "main", points)], span, short)
+    return card("Pages per second", key([("main", f"in intervals of {span(report.bin_s)}")]) + chart)
 
 
 def _queue_chart(report: Report) -> str:
@@ -160,7 +160,7 @@ def _dead(report: Report) -> str:
         for kind in report.left.dead
     ]
     note = "<p>URLs that failed for good. <code>gossamer retry</code> queues them again.</p>"
-    return card("Dead letters", note + table(["kind", "URLs", "for instance"], rows, frozenset({1})))
+    return card("Dead letters", note + table(["kind", "URLs", "examples"], rows, frozenset({1})))
 
 
 # -- corpus ---------------------------------------------------------------------------------------
@@ -172,17 +172,17 @@ def _corpus(report: Report) -> list[str]:
     sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {count(c.count)} pages") for c in corpus.sizes]
     p = corpus.content_bytes
     of_sizes = (
-        f"<p>median {size(p.p50)}, mean {size(p.mean)}, nine of ten below {size(p.p90)}, largest {size(p.most)}; "
-        f"{count(corpus.words)} words, {corpus.words_per_page:,.0f} a page.</p>"
+        f"<p>median {size(p.p50)}, mean {size(p.mean)}, 90 % below {size(p.p90)}, largest {size(p.most)}; "
+        f"{count(corpus.words)} words, {corpus.words_per_page:,.0f} per page.</p>"
     )
     spread = [NamedCount(_page_range(c), c.count) for c in corpus.pages_per_domain]
     return [
         card("Pages by depth", "<p>links followed from a seed</p>" + bar_chart("pages by depth", depths, short)),
         card("Sizes of pages", of_sizes + bar_chart("sizes of pages, decoded", sizes, short)),
         card("Content types", counts(corpus.content_types, "type", "pages")),
-        card("Languages", "<p>as the pages say</p>" + counts(corpus.languages, "language", "pages")),
+        card("Languages", "<p>as declared by the pages</p>" + counts(corpus.languages, "language", "pages")),
         card("Largest domains", counts(corpus.domains, "domain", "pages")),
-        card("Pages a domain", counts(spread, "pages", "domains") + _notes(report)),
+        card("Pages per domain", counts(spread, "pages", "domains") + _notes(report)),
     ]
 
 
@@ -190,7 +190,7 @@ def _notes(report: Report) -> str:
     corpus = report.corpus
     found = ", ".join(f"{entry.name} {count(entry.count)}" for entry in corpus.sources if entry.count)
     cut = ", ".join(f"{count(entry.count)} by {safe(entry.name)}" for entry in corpus.truncated) or "none"
-    return f"<p><br>How pages were found: {found or 'none'}.<br>Cut short: {cut}.</p>"
+    return f"<p><br>How pages were found: {found or 'none'}.<br>Truncated: {cut}.</p>"
 
 
 def _size_range(c: SizeClass) -> str:
@@ -207,20 +207,20 @@ def _page_range(c: SizeClass) -> str:
 def _robots(report: Report) -> str:
     robots = report.robots
     note = (
-        f"<p>{count(robots.fetched)} answered, {count(robots.unreachable)} times out of reach, "
-        f"{count(robots.disallowed)} URLs left alone.</p>"
+        f"<p>{count(robots.fetched)} answered, {count(robots.unreachable)} times unreachable, "
+        f"{count(robots.disallowed)} URLs forbidden.</p>"
     )
     return card("robots.txt", note + counts(robots.answers, "answer", "times"))
 
 
 def _rules(report: Report) -> str:
-    return card("Rules that kept us out", counts(report.robots.rules, "rule", is_code=True))
+    return card("Rules that forbade URLs", counts(report.robots.rules, "rule", is_code=True))
 
 
 def _excluded(report: Report) -> str:
-    note = "<p>links that were not queued; those of a type that is not kept were cut off after the header: "
+    note = "<p>links that were not queued; answers of a type that is not stored were cut off after the header: "
     note += f"{count(report.left.types_refused)}</p>"
-    return card("Left out by the crawl's own rules", note + counts(report.left.excluded, "rule", "links"))
+    return card("Excluded by the crawl's own rules", note + counts(report.left.excluded, "rule", "links"))
 
 
 def _hosts(report: Report) -> list[str]:
@@ -231,11 +231,11 @@ def _hosts(report: Report) -> list[str]:
     )
     cards = [
         card("Most errors", note + _host_table(hosts.max_errors)),
-        card("Slowest answers", "<p>time to the first byte, lately</p>" + _host_table(hosts.slowest)),
+        card("Slowest answers", "<p>time to the first byte, recently</p>" + _host_table(hosts.slowest)),
         card("What bounds the time", _LONGEST + _longest(hosts.longest)),
     ]
     if hosts.max_rate_limited:
-        cards.append(card("Asked us to slow down (429)", _limited(hosts.max_rate_limited)))
+        cards.append(card("Asked the crawler to slow down (429)", _limited(hosts.max_rate_limited)))
     if hosts.parked:
         cards.append(card("Parked", _parked(hosts.parked)))
     return cards
@@ -266,7 +266,7 @@ def _longest(lines: Sequence[HostLine]) -> str:
         )
         for h in lines
     ]
-    return table(["host", "requests", "delay", "first byte", "least time"], rows, frozenset({1, 2, 3, 4}))
+    return table(["host", "requests", "delay", "first byte", "minimum time"], rows, frozenset({1, 2, 3, 4}))
 
 
 def _limited(lines: Sequence[HostLine]) -> str:
@@ -304,11 +304,11 @@ def _left(report: Report) -> list[str]:
     ]
     note = (
         f"<p>{count(left.queued)} URLs are queued. Bound by politeness alone they take "
-        f"{duration(left.finish_s)}: a host's wait, then its delay a URL.</p>"
+        f"{duration(left.finish_s)}: a host's wait, then its delay per URL.</p>"
     )
     depths = [Bar(str(n), value, f"depth {n}: {count(value)} URLs") for n, value in enumerate(left.queued_by_depth)]
     heads = ["host", "URLs", "delay", "starts in", "done in"]
     return [
-        card("The hosts that take longest", note + table(heads, rows, frozenset({1, 2, 3, 4}))),
+        card("The hosts that take the longest", note + table(heads, rows, frozenset({1, 2, 3, 4}))),
         card("URLs queued by depth", bar_chart("URLs queued by depth", depths, short)),
     ]

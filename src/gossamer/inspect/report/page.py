@@ -1,4 +1,4 @@
-"""What is the page of a report built from? Cards, tables, axes; and the one way for a foreign text into it.
+"""The parts of a report's page: cards, tables, axes; and the one function for texts from the web.
 
 Everything that came from the web goes through `safe`: control characters shown, HTML escaped.
 """
@@ -15,7 +15,7 @@ from gossamer.telemetry.text import count, printable
 
 
 def safe(text: str, most: int = 300) -> str:
-    """Return a text from the web as HTML that shows it and does nothing."""
+    """Return a text from the web as HTML that only shows it."""
     return escape(printable(text, most))
 
 
@@ -36,7 +36,7 @@ def card(title: str, inner: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[int]) -> str:
-    """Return a table; cells are HTML already, columns in `numbers` are set to the right."""
+    """Return a table; cells are HTML already, columns in `numbers` are aligned to the right."""
     if not rows:
         return '<p class="none">none</p>'
     head = "".join(f'<th class="n">{h}</th>' if n in numbers else f"<th>{h}</th>" for n, h in enumerate(heads))
@@ -74,7 +74,7 @@ def key(entries: Sequence[tuple[str, str]]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a moment of crawl time for an axis, whose steps are round."""
+    """Return a time for an axis, whose steps are round."""
     for unit, width in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= width:
             whole, rest = divmod(round(seconds), width)

@@ -1,7 +1,7 @@
 """The shape of `report.json`: types only.
 
 Names of fields are fixed once released: scripts rely on them. Times are seconds since 1970,
-spans are seconds unless the name says otherwise.
+spans are seconds unless the name has another unit.
 """
 
 from __future__ import annotations

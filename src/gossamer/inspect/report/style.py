@@ -1,6 +1,6 @@
-"""The style sheet of report.html, and the policy that lets a browser load nothing else.
+"""The style sheet of report.html, and the policy that forbids a browser to load anything else.
 
-The policy names the sheet by its hash, so not even a style can be smuggled in; there are no
+The policy names the sheet by its hash, so not even a style can be injected; there are no
 scripts, images, fonts, frames or forms.
 """
 

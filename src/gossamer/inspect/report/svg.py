@@ -1,7 +1,7 @@
-"""How do figures look as charts? SVG as text, for a page without scripts.
+"""Charts as SVG text, for a page without scripts.
 
 Colours and fonts come from the page's style sheet by class, so that light and dark both
-work; a chart carries no style of its own. Every text is escaped here. Axes start at zero and
+work; a chart has no style of its own. Every text is escaped here. Axes start at zero and
 have round steps.
 """
 
@@ -114,7 +114,7 @@ def _time_axis(last_s: float, format_x: Format) -> str:
 
 
 def round_time_step(last_s: float) -> float:
-    """Return the shortest step that clocks have, of which at most six cover `last_s`; beyond that round days."""
+    """Return the shortest usual time step of which at most six cover `last_s`; beyond that, whole days."""
     step_s = next((step_s for step_s in _TIME_STEPS_S if step_s * 6 >= last_s), 0.0)
     return step_s or 86_400 * ceil(round_step(last_s / 86_400, 6))
 
@@ -140,7 +140,7 @@ def bar_chart(title: str, bars: Sequence[Bar], format_y: Format) -> str:
 
 
 def share_bar(title: str, shares: Sequence[tuple[str, float]]) -> str:
-    """Return one long bar in parts; each comes with its class in the style sheet."""
+    """Return one long bar in parts; each has its class in the style sheet."""
     total = sum(value for _, value in shares) or 1.0
     parts, x = [], 0.0
     for css, value in shares:

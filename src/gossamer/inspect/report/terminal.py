@@ -1,4 +1,4 @@
-"""How does a report look on a terminal? Plain text of at most 96 columns, safe to print.
+"""The report for a terminal: plain text of at most 96 columns, safe to print.
 
 No control characters and no colours, so that it can be piped anywhere; what came from the web
 goes through `printable`.
@@ -24,9 +24,9 @@ def moment(at: float) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = COLUMNS, indent: str = "  ") -> str:
-    """Return a table: the first column takes what room is left, the others are set to the right.
+    """Return a table: the first column gets the remaining width, the others are aligned to the right.
 
-    A head that starts with `<` is of a column of text: set to the left, and cut where the line is full.
+    A head that starts with `<` is of a column of text: aligned to the left, and cut at the end of the line.
     """
     texts = {number for number, head in enumerate(heads) if head.startswith("<")} | {0}
     bare = [head.removeprefix("<") for head in heads]
@@ -102,7 +102,7 @@ def _over_time(report: Report) -> str:
 
 
 def _sparks(values: Sequence[float], width: int = 60) -> str:
-    """Return values as a row of small bars, the highest of each stretch."""
+    """Return values as a row of small bars, the highest of each interval."""
     step = max(1.0, len(values) / width)
     places = range(min(width, len(values)))
     highs = [max(values[int(n * step) : max(int(n * step) + 1, int((n + 1) * step))]) for n in places]
@@ -130,7 +130,7 @@ def _answers(report: Report) -> str:
 
 def _dead(report: Report) -> str:
     rows = [(kind.name, count(kind.count), printable(kind.examples[0], 58)) for kind in report.left.dead[:_ROWS]]
-    return table(["dead letters", "URLs", "<for instance"], rows) if rows else ""
+    return table(["dead letters", "URLs", "<examples"], rows) if rows else ""
 
 
 def _corpus(report: Report) -> str:
@@ -143,9 +143,9 @@ def _corpus(report: Report) -> str:
         _counts("languages", corpus.languages),
         _wrapped("depths", [f"{entry.name}: {count(entry.count)}" for entry in depths]) if depths else "",
         f"  {'sizes':<13} median {size(p.p50)}, p90 {size(p.p90)}, largest {size(p.most)}",
-        f"  {'words':<13} {count(corpus.words)}, {corpus.words_per_page:,.0f} a page",
+        f"  {'words':<13} {count(corpus.words)}, {corpus.words_per_page:,.0f} per page",
         f"  {'duplicates':<13} {count(corpus.duplicates)}; near duplicates {count(corpus.near_duplicates)}",
-        _counts("cut short", corpus.truncated),
+        _counts("truncated", corpus.truncated),
         _counts("domains", corpus.domains),
     ]
     return "\n".join(line for line in lines if line)
@@ -155,8 +155,8 @@ def _robots(report: Report) -> str:
     robots = report.robots
     lines = [
         _heading("Robots and rules"),
-        f"  {'robots.txt':<13} {count(robots.fetched)} answered, {count(robots.unreachable)} times out of reach, "
-        f"{count(robots.disallowed)} URLs left alone",
+        f"  {'robots.txt':<13} {count(robots.fetched)} answered, {count(robots.unreachable)} times unreachable, "
+        f"{count(robots.disallowed)} URLs forbidden",
         _counts("rules", robots.rules),
         _counts("excluded", report.left.excluded),
         f"  {'type refused':<13} {count(report.left.types_refused)}" if report.left.types_refused else "",
@@ -205,7 +205,7 @@ def _longest(lines: Sequence[HostLine]) -> str:
         )
         for host in lines[:5]
     ]
-    return table(["what bounds the time", "requests", "delay", "first byte", "least time"], rows) if rows else ""
+    return table(["what bounds the time", "requests", "delay", "first byte", "minimum time"], rows) if rows else ""
 
 
 def _parked(lines: Sequence[HostLine]) -> str:
