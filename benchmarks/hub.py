@@ -28,7 +28,7 @@ import uvloop
 
 from gossamer.assembly import build_session
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.engine.crawl import Crawl
 from gossamer.records import Order, Result
 from gossamer.runtime import messages
@@ -175,7 +175,7 @@ def main() -> None:
         folder = Path(name)
         recorded = record(settings, seeds, folder / "record")
         gc.collect()
-        leave_old_objects_alone()  # as every crawl does
+        make_full_collections_rare()  # as every crawl does
         show("never idle", [play(settings, seeds, folder / f"play{number}", recorded) for number in range(rounds)])
         if arguments.pause_ms:
             recorded.pause_s = arguments.pause_ms / 1000

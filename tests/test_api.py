@@ -90,7 +90,7 @@ def test_leaving_early_stops_cleanly_and_the_crawl_can_go_on(web: RunningWeb, tm
 
 def test_a_slow_program_holds_the_crawl_up(web: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gossamer.api.MAX_WAITING", 5)
-    monkeypatch.setattr("gossamer.api.FEW_WAITING", 2)
+    monkeypatch.setattr("gossamer.api.RESUME_BELOW", 2)
 
     async def run() -> int:
         most = 0

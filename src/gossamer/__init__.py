@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 __all__ = ["Crawling", "FoundLink", "Page", "__version__", "crawl"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names
-    """Load the names of the API when they are first used: `gossamer --help` needs none of them."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - depends on the name
+    """Import the public names on first use: `gossamer --help` needs none of them."""
     if name in __all__:
         return getattr(import_module("gossamer.api"), name)
     raise AttributeError(f"module 'gossamer' has no attribute {name!r}")

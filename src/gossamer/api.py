@@ -1,11 +1,11 @@
 """A crawl from within a program: `async with gossamer.crawl(seeds) as pages: async for page in pages: …`.
 
-The crawl is the same as the command line's: same settings, same folder, same guarantees; it can be
-stopped and taken up again by either. It runs in the caller's event loop. Pages arrive when they are
-in the archive and in the books; what they hold is read from the archive when it is asked for. A
-program that falls behind holds the crawl up, so memory stays bounded: `MAX_WAITING` pages at most.
-What was handed over is not handed over again after a kill; an indexer that must miss nothing reads
-the feed with a cursor (`gossamer.handover.feed`).
+The crawl is the same as the command line's: same settings, same folder, same guarantees; either can
+continue what the other stopped. It runs in the caller's event loop. Pages are yielded when they are
+in the archive and in the ledger; their content is read from the archive on first access. A program
+that falls behind pauses the crawl, so memory stays bounded: at most `MAX_WAITING` pages. Pages that
+were yielded are not yielded again after a kill; an indexer that must not miss anything reads the feed
+with a cursor (`gossamer.handover.feed`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from gossamer.telemetry.summary import Summary
 __all__ = ["Crawling", "FoundLink", "Page", "crawl"]
 
 MAX_WAITING = 256
-FEW_WAITING = 64
-_READER = "reader"  # who pauses a crawl whose pages are not read as fast as they arrive
+RESUME_BELOW = 64
+_READER = "reader"  # pauses a crawl whose pages are not read as fast as they arrive
 
 
-class _Books:
-    """The books of a crawl while it runs, and when it has ended: its pages may still be asked for what they hold."""
+class _LedgerAccess:
+    """The ledger of a crawl while it runs and after it has ended: the content of its pages may still be read."""
 
     def __init__(self, folder: CrawlFolder, settings: Settings, session: Session) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class _Books:
 
 
 class Page:
-    """A page that was fetched, stored and booked."""
+    """A page that was fetched, stored and recorded."""
 
     def __init__(self, order: Order, row: UrlRecord, pages: StoredPages, maker: DocumentMaker) -> None:
         self._key = order.url_id
@@ -81,14 +81,14 @@ class Page:
 
     @property
     def duplicate_of(self) -> str:
-        """The URL of the page that this one repeats, exactly or nearly; empty where it repeats none."""
+        """The URL of the page that this one duplicates, exactly or nearly; empty if there is none."""
         return self._maker.url_of(self._row.duplicate_of or self._row.near_duplicate_of)
 
     @cached_property
     def _stored(self) -> StoredPage:
         stored = self._pages.at(self._key, self._row)
         if stored is None:
-            raise GossamerError(f"{self.url}: its archive record is gone")
+            raise GossamerError(f"{self.url}: its archive record is missing")
         return stored
 
     @cached_property
@@ -107,12 +107,12 @@ class Page:
 
     @cached_property
     def document(self) -> PageDocument:
-        """All that `gossamer export` has to say of the page."""
+        """Everything that `gossamer export` writes for the page."""
         return self._maker.make(self._stored)
 
     @property
     def article(self) -> Article:
-        """What the page says: main text, headings, dates, links with their anchor texts."""
+        """The content: main text, headings, dates, links with their anchor texts."""
         return self.document.article
 
     @property
@@ -122,7 +122,7 @@ class Page:
 
     @property
     def language(self) -> str:
-        """The language, as detected, or else as the page says."""
+        """The language as detected, otherwise as declared by the page."""
         return self.document.language
 
     @property
@@ -140,15 +140,15 @@ def crawl(
     on_page: Callable[[Page], None] | None = None,
     **settings: Any,  # noqa: ANN401 - checked against `Settings`
 ) -> Crawling:
-    """Return a crawl, to be begun with `async with`.
+    """Return a crawl, to be started with `async with`.
 
-    `seeds` and `settings` are those of the command line (`max_pages=100`, `scope="host"`). Hooks see what the crawl
-    sees: `accept_link` may leave out a link that the scope would keep, `score_link` ranks it from 0 to 100 within
-    its host, `on_page` is called with each page. A hook that raises ends the crawl cleanly and its error is raised.
+    `seeds` and `settings` are those of the command line (`max_pages=100`, `scope="host"`). Hooks: `accept_link`
+    may reject a link that is in scope, `score_link` ranks it from 0 to 100 within its host, `on_page` is called with
+    each page. If a hook raises, the crawl ends cleanly and the exception is raised.
     """
     found = seeds_from([seeds] if isinstance(seeds, str) else seeds)
     if not found and out is None:
-        raise UsageError("no seeds; right would be gossamer.crawl('https://example.org/')")
+        raise UsageError("no seeds; expected gossamer.crawl('https://example.org/')")
     folder = CrawlFolder(Path(out) if out is not None else default_folder(found[0].link.host))
     folder.check_usable()
     check_names(settings)
@@ -169,21 +169,21 @@ class _Hooks(Struct, frozen=True):
 
 
 class Crawling:
-    """A crawl under way. Iterate over it for its pages, or `await` `finish` to let it run to its end."""
+    """A running crawl. Iterate over it for its pages, or `await` `finish` to run it to its end."""
 
     def __init__(self, settings: Settings, folder: CrawlFolder, seeds: list[Seed], hooks: _Hooks) -> None:
         self.out = folder.path
         self.summary: Summary | None = None  # once it has ended
         self._hooks = hooks
-        observer = Observer(on_page=self._arrived)
+        observer = Observer(on_page=self._on_result)
         self._session = build_session(settings, folder, seeds, hooks=self._link_hooks(), observer=observer)
-        books = _Books(folder, settings, self._session)
-        self._pages = StoredPages(books)
-        self._maker = DocumentMaker(books, self._pages)
+        access = _LedgerAccess(folder, settings, self._session)
+        self._pages = StoredPages(access)
+        self._maker = DocumentMaker(access, self._pages)
         self._waiting: deque[Page] = deque()
         self._wakes = asyncio.Event()
         self._is_iterated = True
-        self._is_held = False
+        self._is_paused = False
         self._failure: Exception | None = None  # of a hook
         self._run: asyncio.Task[Summary] | None = None
 
@@ -201,14 +201,14 @@ class Crawling:
         await self._end()
 
     def stop(self) -> None:
-        """Stop cleanly: requests under way may end, and what is done is handed over."""
+        """Stop cleanly: requests in flight are completed, and finished pages are yielded."""
         self._session.submit(Stop("stopped"))
 
     async def finish(self) -> Summary:
-        """Let the crawl run to its end without iterating; return its summary."""
+        """Run the crawl to its end without iterating; return its summary."""
         self._is_iterated = False
         self._waiting.clear()
-        self._hold(False)
+        self._set_paused(False)
         await self._end()
         assert self.summary is not None
         return self.summary
@@ -238,11 +238,11 @@ class Crawling:
             self._wakes.clear()
             await self._wakes.wait()
         page = self._waiting.popleft()
-        if self._is_held and len(self._waiting) <= FEW_WAITING:
-            self._hold(False)
+        if self._is_paused and len(self._waiting) <= RESUME_BELOW:
+            self._set_paused(False)
         return page
 
-    def _arrived(self, order: Order, result: Result) -> None:
+    def _on_result(self, order: Order, result: Result) -> None:
         if order.kind is not OrderKind.PAGE or result.outcome is not Outcome.OK:
             return
         row = self._session.ledger.look_up(order.url_id)
@@ -255,11 +255,11 @@ class Crawling:
             self._waiting.append(page)
             self._wakes.set()
             if len(self._waiting) >= MAX_WAITING:
-                self._hold(True)
+                self._set_paused(True)
 
-    def _hold(self, is_held: bool) -> None:
-        self._is_held = is_held
-        self._session.submit(Pause(_READER) if is_held else Resume(_READER))
+    def _set_paused(self, is_paused: bool) -> None:
+        self._is_paused = is_paused
+        self._session.submit(Pause(_READER) if is_paused else Resume(_READER))
 
     # -- hooks ------------------------------------------------------------------------------------
 
@@ -270,13 +270,13 @@ class Crawling:
             None if score is None else lambda link: self._guarded(lambda found: float(score(found)), link, 0.0),
         )
 
-    def _guarded(self, hook: Callable[[Any], Any], about: object, instead: object) -> Any:  # noqa: ANN401 - as the hook
-        """Return what a hook says; where it fails, stop the crawl and keep its error."""
+    def _guarded(self, hook: Callable[[Any], Any], argument: object, default: object) -> Any:  # noqa: ANN401
+        """Return the hook's result; if it raises, stop the crawl and store the exception."""
         if self._failure is not None:
-            return instead
+            return default
         try:
-            return hook(about)
+            return hook(argument)
         except Exception as error:  # a user's code may raise anything
             self._failure = error
             self._session.submit(Stop("hook_failed"))
-            return instead
+            return default

@@ -1,7 +1,7 @@
 """Settings become objects here, and nowhere else.
 
-Every function takes settings and returns a part, or the whole: `build_session` returns a crawl
-that is ready to be opened. Nothing here runs, and nothing is set on a part after it is made.
+Every function maps settings to a part; `build_session` returns a crawl that is ready to be opened.
+Nothing is started here, and no part is changed after it is made.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import Hub, HubBooks, HubLimits
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery
-from gossamer.runtime.session import Books, Machinery, Observer, RunPlan, Session
+from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.worker import WorkerRules
@@ -68,7 +68,7 @@ def identity_of(settings: Settings) -> Identity:
 
 
 def scope_of(settings: Settings) -> Scope:
-    """Return the borders of a crawl, before its seeds."""
+    """Return the scope of a crawl, without its seeds."""
     return Scope(
         settings.scope or Reach.DOMAIN,
         includes=settings.include_pattern,
@@ -88,7 +88,7 @@ def budget_of(settings: Settings) -> Budget:
 
 
 def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
-    """Return the frontier's numbers."""
+    """Return the limits of the frontier."""
     return FrontierLimits(
         connections=budget.safe_connections,
         max_pages=settings.max_pages,
@@ -154,7 +154,7 @@ def build_crawl(
 def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     """Open the ledger of a crawl folder, or the one in a folder of its own; the caller closes it.
 
-    A writer must own the crawl folder (`CrawlFolder.take`); any number of readers may stand beside it.
+    A writer must own the crawl folder (`CrawlFolder.take`); any number of readers may have it open at the same time.
     """
     path = folder.state if isinstance(folder, CrawlFolder) else folder
     ledger = LocalLedger(path, is_readonly=is_readonly)
@@ -163,7 +163,7 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
 
 
 class _Basis(Struct, frozen=True):
-    """What every part of one run is made from."""
+    """What every part of one run is built from."""
 
     settings: Settings
     budget: Budget
@@ -185,52 +185,52 @@ def build_session(
     """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
     budget = budget_of(_within_files(settings, raise_file_limit()))
     basis = _Basis(settings, budget, folder, observer or Observer(), TimeLine.begin())
-    books = _build_books(basis)
+    storage = _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds}
-    crawl = build_crawl(settings, budget, books.ledger, books.emitter, host_ranks=ranks, hooks=hooks)
+    crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes)
     now = basis.time_line.now
-    recovery = Recovery(folder, books.ledger, crawl, books.emitter, rules=rules, now=now)
+    recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, rules=rules, now=now)
     policy = AddressPolicy(settings.allow_network)
-    ledger = WorkerLedger(books.ledger.first_with_content, folder.state)
+    ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names)
     hub = Hub(
         _hub_limits(basis),
         crawl=crawl,
-        books=HubBooks(books.ledger, books.log),
+        targets=CommitTargets(storage.ledger, storage.log),
         workers=workers or local_workers,
         addresses=AddressFinder(resolver, policy),
         now=now,
         on_result=basis.observer.on_page,
     )
-    probe = _build_probe(basis, books, crawl, hub, local_workers)
+    probe = _build_probe(basis, storage, crawl, hub, local_workers)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
-    heartbeat = Heartbeat(crawl, figures, books.emitter, now)
+    heartbeat = Heartbeat(crawl, figures, storage.emitter, now)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    machinery = Machinery(hub, resolver, policy, probe, figures, heartbeat, opt_outs)
+    services = RunServices(hub, resolver, policy, probe, figures, heartbeat, opt_outs)
     plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, retries)
-    return Session(plan, books=books, crawl=crawl, recovery=recovery, machinery=machinery, now=now)
+    return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 
 def _within_files(settings: Settings, files: int) -> Settings:
-    """Return the settings with no more connections than there may be open files for."""
+    """Return the settings with connections limited by the number of open files allowed."""
     max_connections = max(1, (files - FILES_FOR_OTHERS) // 2)
     return replace(settings, connections=min(settings.connections, max_connections))
 
 
-def _build_books(basis: _Basis) -> Books:
+def _build_storage(basis: _Basis) -> RunStorage:
     budget, folder, started_at = basis.budget, basis.folder, basis.time_line.wall_at_start
     limits = LedgerLimits(budget.seen, budget.near_pages, budget.names)
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
     emitter = EventEmitter(tap.emit, started_at, masked if basis.settings.mask_queries else None)
-    return Books(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
+    return RunStorage(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:
-    """Return what all workers are made from, but for their numbers and the addresses that seeds open."""
+    """Return the configuration of all workers, except their numbers and the addresses that seeds allow."""
     settings, budget = basis.settings, basis.budget
     identity = identity_of(settings)
     return WorkerConfig(
@@ -280,8 +280,10 @@ def _hub_limits(basis: _Basis) -> HubLimits:
     )
 
 
-def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: LocalWorkers) -> vitals.StallProbe:
-    """Return the probe of the event loop, which also has memory looked after."""
+def _build_probe(
+    basis: _Basis, storage: RunStorage, crawl: Crawl, hub: Hub, workers: LocalWorkers
+) -> vitals.StallProbe:
+    """Return the probe of the event loop, which also calls memory control."""
     budget = basis.budget
     limits = MemoryLimits(
         ceiling_bytes=budget.whole,
@@ -293,8 +295,8 @@ def _build_probe(basis: _Basis, books: Books, crawl: Crawl, hub: Hub, workers: L
     memory = MemoryControl(
         limits,
         crawl=crawl,
-        ledger=books.ledger,
-        emitter=books.emitter,
+        ledger=storage.ledger,
+        emitter=storage.emitter,
         submit=hub.submit,
         now=basis.time_line.now,
     )

@@ -3,8 +3,8 @@
     GossamerError
     ├── UsageError            wrong option, key, seed or folder     exit 2, nothing was started
     │   └── FolderBusyError   another process owns the crawl folder
-    ├── DiskFullError         no room for the archive or the ledger exit 3, can be resumed
-    └── CorruptFolderError    the folder is not what we wrote       exit 1
+    ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
+    └── CorruptFolderError    the folder cannot be what we wrote    exit 1
 
 A message states where, what, and what was expected, in one line.
 """
@@ -31,7 +31,7 @@ class FolderBusyError(UsageError):
 
 
 class DiskFullError(GossamerError):
-    """There is no room left for the archive or the ledger."""
+    """There is no space left for the archive or the ledger."""
 
     exit_status = 3
 
@@ -41,9 +41,9 @@ class CorruptFolderError(GossamerError):
 
 
 def as_our_error(error: Exception) -> GossamerError:
-    """Return an error of the system as one of ours: a full disk has its own class."""
+    """Return a system error as a GossamerError; a full disk has its own type."""
     if isinstance(error, GossamerError):
         return error
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFullError(f"{error.filename or 'the crawl folder'}: no room left; free some space and resume")
+        return DiskFullError(f"{error.filename or 'the crawl folder'}: no space left; free some space and resume")
     return GossamerError(f"{type(error).__name__}: {error}")

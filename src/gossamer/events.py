@@ -46,13 +46,13 @@ class EventName(StrEnum):
     WORKER_LOST = "worker_lost"
     OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's request
     OPT_OUT_ENDED = "opt_out_ended"
-    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs brings nothing new: its URLs wait for a release
+    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
     RECOVERED = "recovered"
     STOPPED = "stopped"
 
 
-# How a fetch ended. All have the id of their order, except a name look-up that failed (`LOOKUP`).
+# How a fetch ended. All have the id of their order, except a failed name look-up (`LOOKUP`).
 REQUEST_EVENTS = frozenset(
     {
         EventName.FETCH_OK,
@@ -116,8 +116,8 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     title: str = ""
     links: int = 0
     new_links: int = 0
-    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
-    usage: str = ""  # preferences for the use of the content, as written
+    directives: str = ""  # noindex, nofollow, noarchive, as in the page
+    usage: str = ""  # preferences for the use of the content, verbatim
     # The fields above are passed by position for a page: see `engine/event_emitter`.
     wait_s: float = 0.0
     parent: str = ""
@@ -126,7 +126,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     origin: str = ""  # whose robots.txt this is, if a redirect led to another host
     retry_after_s: float = 0.0  # of the answer's Retry-After header
     promises: Promises | None = None  # of the run that starts
-    similarity: float = 0.0  # of a near duplicate to the page it repeats
+    similarity: float = 0.0  # of a near duplicate to the page it duplicates
     # heartbeat
     fetched: int = 0
     enqueued: int = 0

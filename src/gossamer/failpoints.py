@@ -1,8 +1,8 @@
-"""Named points at which a test can kill the process, or make a write fail.
+"""Named places where a test can kill the process or make a write fail.
 
-`GOSSAMER_FAILPOINT=after_archive_write:kill:17` ends the process with SIGKILL the 17th time
-that it passes the point; `:full:` raises "no space left" there instead. Without the variable
-a point costs one comparison.
+`GOSSAMER_FAILPOINT=after_archive_write:kill:17` kills the process with SIGKILL the 17th time
+the place is reached; `:full:` raises "no space left" there instead. Without the variable
+a place costs one comparison.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import os
 import signal
 
 POINTS = (
-    "after_fetch",  # an answer was received, nothing is stored
-    "after_archive_write",  # its records are in the file, but not reported yet
+    "after_fetch",  # an answer has arrived, nothing is stored
+    "after_archive_write",  # its records are in the file, but not reported
     "before_report",  # a worker process has results that the hub has not received
     "before_commit",  # archives are synced, the ledger is not written
-    "in_commit",  # within the ledger's transaction
+    "in_commit",  # inside the ledger's transaction
     "after_commit",
     "in_rotation",  # a full archive file is synced and indexed, not yet renamed
     "in_close",  # the crawl is over, index and report are not written
@@ -26,7 +26,7 @@ _name, _action, _countdown = "", "", 0
 
 
 def arm(text: str) -> None:
-    """Arm one failpoint, given as `name:action:count`; the empty text disarms."""
+    """Arm one failpoint, given as `name:action:count`; an empty string disarms it."""
     global _name, _action, _countdown
     _name, _action, _countdown = "", "", 0
     if text:
@@ -37,7 +37,7 @@ def arm(text: str) -> None:
 
 
 def reach(name: str) -> None:
-    """Pass a point."""
+    """Fail here if this failpoint is armed and its count is reached."""
     global _countdown  # noqa: PLW0603 - as above
     if name != _name:
         return

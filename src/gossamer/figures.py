@@ -1,9 +1,9 @@
-"""The figures of a crawl: running totals, and a snapshot of everything that is shown about it.
+"""The figures of a crawl: running totals, and a snapshot of all numbers that are shown.
 
 `Totals` are counted as things happen and stored with every commit, so they survive a restart.
-`Figures` are the totals and the gauges at one time. The progress line, heartbeats, the
-summary, `status` and the report are all drawn from a `Figures` value; whatever is derived
-from several numbers (rates, shares) is a property of it, and computed nowhere else. Pure.
+`Figures` are the totals and the gauges of one moment. The progress line, heartbeats, the
+summary, `status` and the report are all derived from a `Figures` value; rates and shares are
+its properties, and computed nowhere else. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gossamer.records import ANSWERED, OrderKind, Outcome, Result
 
 RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
-# 3xx answers without a usable target: failures of their URL, but answers.
+# 3xx answers that lead nowhere: their URL failed, but there was an answer.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
@@ -25,9 +25,9 @@ _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 def is_error(outcome: str, *, is_robots: bool) -> bool:
     """Return whether a fetch with this outcome is an error. The one definition, for totals, hosts and reports.
 
-    A fetch is an order that ended, or a name look-up that failed; an order that was given back has not ended. It is
-    an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a robots.txt that is missing
-    (4xx except 429) allows everything, so it is an answer like any other.
+    A fetch is an order that ended, or a name look-up that failed; an order that was returned to the queue has not
+    ended. It is an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a missing
+    robots.txt (4xx except 429) allows everything, so it is an ordinary answer.
     """
     return outcome not in _NO_ERRORS and not (is_robots and outcome == Outcome.CLIENT_ERROR)
 
@@ -54,7 +54,7 @@ class Totals(Struct):
     dead: int = 0
     excluded: int = 0
     links: int = 0
-    seconds: float = 0.0  # of all runs, up to the last commit; so is the next
+    seconds: float = 0.0  # of all runs, up to the last commit, like the next
     cpu_seconds: float = 0.0  # of the processes that schedule
     runs: int = 0
     outcomes: dict[str, int] = {}
@@ -78,7 +78,7 @@ class Totals(Struct):
             _add(self.statuses, str(result.status))
 
     def count_failed_lookup(self, outcome: Outcome) -> None:
-        """Count a name look-up without a usable address: a fetch without an answer."""
+        """Count a name look-up that returned no usable address: a fetch without an answer."""
         self.fetches += 1
         self.errors += 1
         self.failed_lookups += 1
@@ -103,7 +103,7 @@ class RunState(StrEnum):
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """A crawl at one time. A gauge that is not known, since the crawl is read from outside, is 0 or empty."""
+    """A crawl at one moment. A gauge that is unknown because the crawl is read from outside is 0 or empty."""
 
     totals: Totals
     out: str  # the crawl folder

@@ -1,7 +1,7 @@
-"""The compiled kernel if there is one, else None: its users have the same functions in Python.
+"""The compiled kernel, or None: every caller has the same in Python.
 
-It is missing if the package was installed without a C compiler, and refuses to load if
-`GOSSAMER_NO_KERNEL` is set in the environment.
+It is missing if the package was installed without a C compiler, and is not loaded
+if `GOSSAMER_NO_KERNEL` is set in the environment.
 """
 
 from __future__ import annotations

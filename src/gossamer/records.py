@@ -1,7 +1,7 @@
 """The values that cross a process, a queue or a layer. No behaviour.
 
-Times are seconds by the crawl's own clock (`now`): the wall clock read once at start plus
-monotonic time since. They can be used as dates and never run backwards.
+Times are seconds on the crawl's own time line (`now`): the wall clock read once at
+start plus monotonic time since. They are valid as dates and never run backwards.
 A `UrlId` is 16 bytes, its host's id first, so that the URLs of a host, and the hosts of a
 shard, are adjacent in every sorted store: see `core/identity`.
 """
@@ -28,14 +28,14 @@ class OrderKind(IntEnum):
 
 
 class Source(IntEnum):
-    """How a URL came to be known."""
+    """How a URL was found."""
 
     SEED = 0
     LINK = 1
     REDIRECT = 2
     SITEMAP = 3
     NOTICE = 4
-    PROBE = 5  # our own: a page that cannot exist, to learn what a host's "not found" looks like
+    PROBE = 5  # our own: a page that cannot exist, to see how the host reports "not found"
 
 
 class Outcome(StrEnum):
@@ -45,18 +45,18 @@ class Outcome(StrEnum):
     NOT_MODIFIED = "not_modified"  # 304 to a conditional request
     REDIRECT = "redirect"  # 3xx with a usable Location
     LINKS_ONLY = "links_only"  # 2xx, read for its links and not stored: a PDF
-    TYPE_REFUSED = "type_refused"  # 2xx of a type that is not stored: cut off after the header
+    TYPE_REFUSED = "type_refused"  # 2xx of a type that is not kept: aborted after the headers
     CLIENT_ERROR = "client_error"  # 4xx except 429
     RATE_LIMITED = "rate_limited"  # 429
     SERVER_ERROR = "server_error"  # 5xx
-    BAD_STATUS = "bad_status"  # an unexpected status: final 1xx, unrequested 304, outside 100-599
+    BAD_STATUS = "bad_status"  # an invalid status: 1xx as final, 304 to an unconditional request, outside 100-599
     DNS_NOT_FOUND = "dns_not_found"
     DNS_FAILED = "dns_failed"  # no answer, or a temporary failure
     BLOCKED_ADDRESS = "blocked_address"
     CONNECT_FAILED = "connect_failed"  # refused or unreachable
     CONNECT_TIMEOUT = "connect_timeout"
     TLS_ERROR = "tls_error"
-    TIMEOUT = "timeout"  # connected, then silence or too slow
+    TIMEOUT = "timeout"  # connected, then no data or too slow
     DISCONNECTED = "disconnected"  # reset or closed before the answer was complete
     PROTOCOL_ERROR = "protocol_error"
     HEADER_TOO_LARGE = "header_too_large"
@@ -67,10 +67,10 @@ class Outcome(StrEnum):
     EVICTED = "evicted"
     OPTED_OUT = "opted_out"  # its host opted out
     WORKER_LOST = "worker_lost"  # the process that had the order died
-    QUARANTINED = "quarantined"  # of a pattern that brought nothing new: see `gossamer traps`
+    QUARANTINED = "quarantined"  # of a pattern without new content: see `gossamer traps`
 
 
-# Everything else is an error, or our decision not to fetch.
+# Everything else is an error, or a decision not to fetch.
 ANSWERED = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
 
 
@@ -86,7 +86,7 @@ class Truncation(StrEnum):
 class Link(Struct, frozen=True, gc=False):
     """A URL found somewhere, in canonical form and with its identity."""
 
-    url: str  # as it is requested: WHATWG href without fragment
+    url: str  # as requested: WHATWG href without fragment
     id: UrlId
     host: str
 
@@ -107,14 +107,14 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     attempt: int = 0  # fetches that failed so far
     not_before: float = 0.0
     found_at: float = 0.0
-    https_first: bool = False  # a bare domain: fall back to http if there is no https
+    https_first: bool = False  # a bare domain: fall back to http if https fails
     etag: str = ""
     last_modified: str = ""
     lastmod: str = ""  # when it last changed, according to a sitemap
 
     @property
     def position(self) -> QueuePosition:
-        """Its position in its host's queue. The id is last: two URLs with equal priority and seq still differ."""
+        """Position in its host's queue. The id is last: it separates URLs with equal priority and seq."""
         return self.priority, self.seq, self.id
 
 
@@ -133,12 +133,12 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     ordered_at: float
     etag: str = ""
     last_modified: str = ""
-    report_sent: bool = False  # report at once when the request is on the wire
-    needs_links: bool = True  # False if the depth limit makes links useless
+    report_sent: bool = False  # report immediately when the request is sent
+    needs_links: bool = True  # false if the depth limit makes links useless
 
 
 class Exchange(Struct):
-    """One HTTP request and what came back, byte for byte. Made by fetch, read by parse and archive."""
+    """One HTTP request and its answer, byte for byte. Made by fetch, read by parse and archive."""
 
     url: str
     outcome: Outcome
@@ -152,14 +152,14 @@ class Exchange(Struct):
     headers: list[tuple[str, str]] = []  # in order, names lower case, values latin-1
     body: bytes = b""  # as sent, with its content coding, without its transfer coding
     content: bytes = b""  # the body decoded, under the limits
-    is_decoded: bool = True  # False if the coding is unknown or broken: content is the raw body
+    is_decoded: bool = True  # false if the coding is unknown or broken: content is the raw body
     truncated: Truncation = Truncation.NONE
     sent_at: float = 0.0
     requests_sent: int = 0  # 1 once it was written: a transfer writes one request and never repeats it
     first_byte_at: float = 0.0
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
-    body_sha1: bytes = b""  # of the body, if it was computed
+    body_sha1: bytes = b""  # of the body, if already computed
 
     def header(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
@@ -170,7 +170,7 @@ class Exchange(Struct):
 
 
 class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
-    """The position of a record's gzip member."""
+    """The location of a record's gzip member."""
 
     file: str  # file name within archive/, without .open
     offset: int
@@ -221,7 +221,7 @@ class Result(Struct, array_like=True):
     title: str = ""
     truncated: Truncation = Truncation.NONE
     content_hash: bytes = b""  # of the decoded body, 16 bytes; empty if there is none
-    payload_digest: bytes = b""  # SHA-1 of the stored body, if it was archived
+    payload_digest: bytes = b""  # SHA-1 of the stored body, if archived
     duplicate_of: UrlId = b""
     etag: str = ""
     last_modified: str = ""
@@ -235,20 +235,19 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
-    exact_text: TextHash = b""  # of what the page says, to the letter; only if it has no MinHash signature
-    text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
-    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
-    usage: str = ""  # preferences for the use of the content, as written
-    lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
+    text_hash: TextHash = b""  # of the page's text, see parse.fingerprint; empty if it has none
+    directives: str = ""  # noindex, nofollow, noarchive, as in the page
+    usage: str = ""  # preferences for the use of the content, verbatim
+    lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, verbatim
     nofollow_links: int = 0  # anchors with rel=nofollow
-    links_final: bool = False  # set by the engine: none of these links need be offered again
+    links_final: bool = False  # set by the engine: none of these links need to be reported again
     signature: bytes = b""  # of the text, for comparison with other pages; empty if there is none
     near_duplicate_of: UrlId = b""
     similarity: float = 0.0  # to that page
 
 
 class HostRecord(Struct, array_like=True):
-    """What the ledger stores about a host: its counts and the promises made to it."""
+    """What the ledger stores for a host: its counts and the promises made to it."""
 
     name: str
     domain: str
@@ -261,7 +260,7 @@ class HostRecord(Struct, array_like=True):
     next_at: float = 0.0  # no request before this
     parked_until: float = 0.0
     park_reason: str = ""
-    delay_s: float = 0.0  # pace in force
+    delay_s: float = 0.0  # current delay
     backoff: int = 0  # times the delay was doubled
     is_dead: bool = False
     is_blocked: bool = False
@@ -273,12 +272,12 @@ class HostRecord(Struct, array_like=True):
     addresses_until: float = 0.0
     robots_tries: int = 0
     swapped_out_until: float = 0.0  # 0: not swapped out
-    oversize: int = 0  # answers that were over the cap
-    soft_404: TextHash = b""  # the text of its "not found" with status 200; empty if it has none
-    best_latency_s: float = 0.0  # of its answers when it is not overloaded
-    slow_steps: int = 0  # times the delay was doubled because its answers take longer
-    slowed_at: float = 0.0  # when the delay was doubled last
-    answers: int = 0  # since the last change of pace
+    oversize: int = 0  # answers that exceeded the size limit
+    soft_404: TextHash = b""  # text of its "not found" page with status 200; empty if it has none
+    best_latency_s: float = 0.0  # latency without load
+    slow_steps: int = 0  # times the delay was doubled because of rising latency
+    slowed_at: float = 0.0  # when the delay was last doubled
+    answers: int = 0  # since the pace was last evaluated
 
 
 class UrlState(IntEnum):
@@ -323,10 +322,10 @@ class UrlRecord(Struct, array_like=True):
     archived: ArchiveSpan | None = None
     visits: int = 0
     truncated: str = ""
-    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
-    usage: str = ""  # preferences for the use of the content, from the page and its robots.txt
+    directives: str = ""  # noindex, nofollow, noarchive, as in the page
+    usage: str = ""  # preferences for the use of the content, of the page and of its robots.txt
     lastmod: str = ""  # when it last changed, according to a sitemap
-    near_duplicate_of: UrlId = b""  # a page with nearly the same text, which repeats no other itself
+    near_duplicate_of: UrlId = b""  # a page with nearly the same text that duplicates no other itself
     similarity: float = 0.0  # to that page
     nofollow_links: int = 0  # anchors with rel=nofollow: not followed
 
@@ -345,14 +344,14 @@ class RobotsRecord(Struct, array_like=True):
 
 
 class Reserve(Struct, frozen=True, gc=False, array_like=True):
-    """A URL of a domain that the first pass tries if the queued one brings no page."""
+    """A URL of a domain that the first pass tries if the queued one yields no page."""
 
     url: str
     depth: int
 
 
 class DomainRecord(Struct, array_like=True):
-    """What the ledger stores about a registrable domain."""
+    """What the ledger stores for a registrable domain."""
 
     name: str
     pages: int = 0
@@ -361,14 +360,14 @@ class DomainRecord(Struct, array_like=True):
 
 
 class Similar(Struct, frozen=True, gc=False):
-    """A page that another repeats, and their similarity: 1 is equal."""
+    """A page that another one duplicates, and the similarity from 0 to 1."""
 
     url_id: UrlId
     similarity: float
 
 
 class ContentRecord(Struct, frozen=True, array_like=True):
-    """The first page that had a content: what a later copy refers to."""
+    """The first page with a content: later copies refer to it."""
 
     url_id: UrlId
     url: str
@@ -377,16 +376,16 @@ class ContentRecord(Struct, frozen=True, array_like=True):
 
 
 class ChangeKind(IntEnum):
-    """What a finished visit means to a reader that has a copy of the corpus."""
+    """What a completed visit means for somebody who maintains a copy of the corpus."""
 
     UPSERT = 0  # a page that is new, or whose content is new
     UNCHANGED = 1  # as at the previous visit
     GONE = 2  # 404, 410, or "not found" with status 200
-    DUPLICATE = 3  # repeats another page; the catalog's row names that one
+    DUPLICATE = 3  # the content of another page, which the catalog's row names
 
 
 class Change(Struct, frozen=True, gc=False, array_like=True):
-    """An entry of the change feed. `seq` only grows, and is never used twice."""
+    """An entry of the change feed. `seq` only grows, and is never reused."""
 
     seq: int
     url_id: UrlId

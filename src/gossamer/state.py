@@ -1,6 +1,6 @@
-"""What a crawl, a shard and a host must remember across a restart, besides their rows in the catalog.
+"""The state of a crawl, a shard and a host that survives a restart, beside their rows in the catalog.
 
-Typed records instead of named values: a reader sees what a decision can depend on, and a typo is an error.
+Typed records instead of named values: they list what a decision can depend on, and a typo is an error.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ class CrawlState(Struct):
     """The state of the whole crawl: one record, written with every commit."""
 
     totals: Totals = field(default_factory=Totals)
-    saved_at: float = 0.0  # by the clock of the run that wrote it: shows whether the clock was set back since
-    is_running: bool = False  # still True when the ledger is opened: the previous run was killed
-    scope: list[str] = []  # URLs that extended the scope: seeds, and the targets of their redirects
-    opened_addresses: list[str] = []  # private addresses that a seed named, and that links may lead to
-    figures: Figures | None = None  # of the last run that ended normally
+    saved_at: float = 0.0  # on the time line of the run that wrote it: shows whether the clock was set back since
+    is_running: bool = False  # still true when the ledger is opened: the previous run was killed
+    scope: list[str] = []  # URLs that define the scope: seeds, and the targets of their redirects
+    opened_addresses: list[str] = []  # private addresses that a seed named, which links may lead to
+    figures: Figures | None = None  # of the last run that ended
 
 
 class ShardState(Struct, array_like=True):
-    """The state of one shard: what its next owner continues with.
+    """The state of one shard, for its next owner.
 
-    Both numbers are Lamport clocks: an owner continues from the greatest number of all its shards, so numbers
-    grow within a shard whichever node owns it, and on one machine they are the order of arrival.
+    Both numbers are Lamport clocks: an owner continues from the greatest number of any of its shards, so
+    numbers grow within a shard regardless of the owner, and on one machine they are the order of arrival.
     """
 
     next_seq: int = 1  # of the next URL that is admitted
@@ -34,7 +34,7 @@ class ShardState(Struct, array_like=True):
 
 
 class HostEvidence(Struct, array_like=True):
-    """What was learned about a host's URLs, and what decisions about traps depend on."""
+    """What was learned about a host's URLs: the basis of decisions about traps."""
 
     host: str
     dated_urls: int = 0  # admitted with a date in the path or query: the calendar budget
@@ -43,7 +43,7 @@ class HostEvidence(Struct, array_like=True):
 
 
 class Submitters(Struct, array_like=True):
-    """The other domains whose robots.txt lists a sitemap: it may list their URLs."""
+    """The domains elsewhere whose robots.txt lists a sitemap: it may contain their URLs."""
 
     sitemap: UrlId
     domains: tuple[str, ...] = ()

@@ -238,7 +238,7 @@ def test_the_offending_fetch_is_named(
     status, out, _ = said(capsys, "audit", folder)
     assert status == 1
     assert "/private/secret: line " in out
-    assert "NOT RESPECTED: robots_disallowed 1" in out
+    assert "VIOLATED: robots_disallowed 1" in out
 
 
 def test_robots_whose_text_is_nowhere_prove_nothing(

@@ -56,4 +56,4 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "for a core" in text
     assert "everything else" in text
-    assert "the whole" in text
+    assert "total" in text

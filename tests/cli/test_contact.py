@@ -49,7 +49,7 @@ def _asked(typed: str, config: Path) -> tuple[str, str]:
 def test_the_question_says_where_the_answer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "gossamer" / "contact"
     shown, contact = _asked("nobody\nyou@example.org\n", tmp_path)
-    assert f"stored in {kept}; --contact sets another" in shown
+    assert f"stored in {kept}; --contact overrides it" in shown
     assert "'nobody' is neither" in shown
     assert contact == "you@example.org"
     assert kept.read_text("utf-8") == "you@example.org\n"

@@ -160,7 +160,7 @@ def test_search_shows_pages_and_says_when_it_builds(
 def test_search_that_finds_nothing_says_so(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = said(capsys, "search", finished.path, "zzzyyyxxx")
     assert (status, out) == (0, "")
-    assert "no page has zzzyyyxxx" in err
+    assert "no page contains zzzyyyxxx" in err
 
 
 @pytest.mark.parametrize("verb", ["export", "feed", "search"])
@@ -178,4 +178,4 @@ def test_a_search_index_that_is_none_is_one_line(
     status, _, err = said(capsys, "search", folder, "a*")
     assert status == 1
     assert is_one_line(err)
-    assert "if it is removed" in err
+    assert "if it is removed, it will be rebuilt" in err

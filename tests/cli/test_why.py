@@ -66,10 +66,10 @@ def test_a_queued_url_has_a_place(stopped: Crawled, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("url", ["https://never.example/x", "never.example"])
-def test_a_url_never_heard_of_is_exit_1(finished: Crawled, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_that_was_never_seen_is_exit_1(finished: Crawled, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = said(capsys, "why", finished.path, url)
     assert status == 1
-    assert "unknown to this crawl" in out
+    assert "never seen" in out
     assert "out_of_scope" in out
 
 

@@ -16,7 +16,7 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.records import Order, Result
 from gossamer.runtime.addresses import AddressAnswer, OnAnswer
 from gossamer.runtime.channel import HubListener
-from gossamer.runtime.hub import Hub, HubBooks, HubLimits, OnResult
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, OnResult
 from gossamer.runtime.messages import Report
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
@@ -147,7 +147,7 @@ class JournalCommit:
     """A commit of a journal ledger."""
 
     sealed: SealedChanges
-    books: JournalLedger
+    log: JournalLedger
 
     def by_shard(self) -> Mapping[int, list[Row]]:
         return self.sealed.by_shard()
@@ -156,10 +156,10 @@ class JournalCommit:
         return self.sealed.unsharded()
 
     def write(self) -> None:
-        if self.books.error is not None:
-            raise self.books.error
+        if self.log.error is not None:
+            raise self.log.error
         self.sealed.write()
-        self.books.journal.append("write")
+        self.log.journal.append("write")
 
 
 @dataclass(slots=True)
@@ -197,13 +197,13 @@ class HubRun:
         self.ledger = LocalLedger(folder / "state")
         (folder / "state").mkdir(parents=True)
         self.ledger.open()
-        self.books = JournalLedger(self.ledger, self.journal)
+        self.log = JournalLedger(self.ledger, self.journal)
         self.crawl: Crawl = Scenario(web, seeds, ledger=self.ledger, events=self.events, **scenario).prepare()[0]
         self.workers = ImaginedWorkers(web, self.journal)
         self.hub = Hub(
             hub_limits or HubLimits(),
             crawl=self.crawl,
-            books=HubBooks(self.books, JournalSink(self.journal, self.events)),
+            targets=CommitTargets(self.log, JournalSink(self.journal, self.events)),
             workers=self.workers,
             addresses=ImaginedNames(web),
             now=self.now,

@@ -173,7 +173,7 @@ def test_a_commit_that_fails_stops_the_crawl_with_its_error(tmp_path: Path) -> N
     run = prepared(tmp_path)
 
     def fill_disk() -> None:
-        run.books.error = OSError(errno.ENOSPC, "No space left on device")
+        run.log.error = OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(DiskFullError):
         crawled(run, (3.5, fill_disk))

@@ -31,7 +31,7 @@ class Crawl:
         self.answers += answers
         self.bytes += answers * size
         out = self.window.size if in_flight is None else in_flight
-        return self.guard.note(Use(in_use, out, self.answers, self.bytes), self.now)
+        return self.guard.update(Use(in_use, out, self.answers, self.bytes), self.now)
 
 
 def test_the_window_doubles_with_each_round_of_answers_while_there_is_room() -> None:
@@ -110,7 +110,7 @@ def test_over_the_ceiling_caches_are_let_go_and_one_warning_says_so() -> None:
     crawl = Crawl(least=4, most=256)
     warnings = [crawl.tick(120 * MB) for _ in range(50)]
     assert [warning for warning in warnings if warning] == [
-        "120M of memory in use, over the ceiling of 100M: fewer requests at once, smaller caches"
+        "120M of memory in use, over the ceiling of 100M: fewer concurrent requests, smaller caches"
     ]
     assert crawl.done == ["relieve", "shrink"] * 3
     assert crawl.window.size == 4, "it is never less than the least"

@@ -26,11 +26,11 @@ def test_names_are_submitted_at_the_first_look_and_then_only_if_they_change(tmp_
     path = tmp_path / "blocked.txt"
     submitted: list[Command] = []
     watch = OptOutWatch(OptOutFile(path), submitted.append)
-    watch.look()
-    watch.look()
+    watch.check()
+    watch.check()
     path.write_text("a.test\n", "utf-8")
-    watch.look()
-    watch.look()
+    watch.check()
+    watch.check()
     assert submitted == [SetOptOuts(frozenset()), SetOptOuts(frozenset({"a.test"}))]
 
 

@@ -34,7 +34,7 @@ def test_refusals_and_robots_targets_of_the_last_run_are_known(tmp_path: Path) -
         file.write(b'{"ts":1,"retry_after_s":')
     write_events(tmp_path, file_stem(200.0), [])
     facts = read_unsaved_facts(tmp_path, 100.5)
-    assert facts.quiet_until == {"a.test": 160.0}
+    assert facts.parked_until == {"a.test": 160.0}
     assert facts.robots_targets == {"http://c.test/r"}
 
 
@@ -53,8 +53,8 @@ def test_runs_that_were_killed_before_they_had_committed_do_not_hide_the_one_bef
 ) -> None:
     for started_at, host in ((10.0, "a.test"), (20.0, "b.test"), (30.0, "c.test")):
         write_run(tmp_path, started_at, host)
-    assert sorted(read_unsaved_facts(tmp_path, saved_at).quiet_until) == hosts
+    assert sorted(read_unsaved_facts(tmp_path, saved_at).parked_until) == hosts
 
 
 def test_a_folder_without_events_has_no_facts(tmp_path: Path) -> None:
-    assert read_unsaved_facts(tmp_path, 0.0).quiet_until == {}
+    assert read_unsaved_facts(tmp_path, 0.0).parked_until == {}

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: they were not respected, or it cannot be shown."""
+    """Run the verb. Exit status 1: they were not respected, or it cannot be proven."""
     from gossamer.assembly import ROBOTS_TOKEN
 
     with CrawlReader(arguments.dir) as crawl:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(report: AuditReport) -> None:
-    gap = "" if report.min_gap_s is None else f"; minimum gap at a host {report.min_gap_s * 1000:,.1f} ms"
+    gap = "" if report.min_gap_s is None else f"; smallest gap at a host {report.min_gap_s * 1000:,.1f} ms"
     print(
         f"{count(report.requests)} requests to {count(report.hosts)} hosts in {count(report.runs)} runs, "
         f"{count(report.robots_requests)} of them for robots.txt{gap}"
@@ -52,4 +52,4 @@ def _print_report(report: AuditReport) -> None:
         print("robots.txt and pace were respected")
     else:
         kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))
-        print(f"NOT RESPECTED: {kinds}")
+        print(f"VIOLATED: {kinds}")

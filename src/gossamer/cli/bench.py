@@ -1,8 +1,8 @@
-"""`gossamer bench`: what does a page cost on this machine, and where does that go?
+"""`gossamer bench`: what does a page cost on this machine, in total and per stage?
 
-Crawls the synthetic web (or given seeds) into a folder that is thrown away. The server of the
-synthetic web is a process of its own: its CPU is not in the figures, but where there are few
-cores it bounds the pages a second. Start-up (interpreter, imports) is counted apart.
+Crawls the synthetic web (or given seeds) into a temporary folder. The server of the synthetic
+web runs in its own process: its CPU is not in the figures, but with few cores it limits the
+pages per second. Start-up (interpreter, imports) is counted separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.runtime import vitals
 from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
@@ -32,7 +32,7 @@ from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import count, size
 
 PAGES = 5000
-PAGES_PER_DOMAIN = 100  # with one request at a time to a host, enough hosts to be busy with
+PAGES_PER_DOMAIN = 100  # with one request at a time per host, enough hosts for a full load
 
 
 class Figures(Struct, frozen=True):
@@ -44,8 +44,8 @@ class Figures(Struct, frozen=True):
     pages_per_second: float
     workers: int
     cpu_ms_per_page: float
-    hub_cpu_ms_per_page: float  # from the first order to the last result; with one worker it is that worker, too
-    worker_cpu_ms_per_page: float  # of worker processes, with their start
+    hub_cpu_ms_per_page: float  # from the first order to the last result; with one worker, including that worker
+    worker_cpu_ms_per_page: float  # of worker processes, including their start
     start_cpu_seconds: float
     peak_private_bytes: int
     loop_stall_p99_ms: float
@@ -64,19 +64,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ["gossamer bench", "gossamer bench --pages 20000 --stages", "gossamer bench --workers auto --json"],
     )
     group_of(parser, Group.WHAT).add_argument(
-        "seed", nargs="*", metavar="SEED", help="crawl from here, as `crawl` would (a synthetic web)"
+        "seed", nargs="*", metavar="SEED", help="crawl from here, like `crawl` (a synthetic web)"
     )
     group_of(parser, Group.LIMITS).add_argument("--pages", type=int, metavar="N", help=f"stop after N pages ({PAGES})")
     add_options(parser)
-    group = group_of(parser, Group.LOOKING_ON)
-    group.add_argument("--stages", action="store_true", help="where the time goes: CPU of each stage of a page")
+    group = group_of(parser, Group.OUTPUT)
+    group.add_argument("--stages", action="store_true", help="CPU time per stage of a page")
     group.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.pages is not None and arguments.pages < 1:
-        raise UsageError(f"--pages {arguments.pages}: right would be 1 or more")
+        raise UsageError(f"--pages {arguments.pages}: expected 1 or more")
     figures = _measure(arguments)
     print(msgspec.json.encode(figures).decode() if arguments.json else render(figures))
     return 0 if figures.pages else 1
@@ -88,14 +88,14 @@ def _measure(arguments: argparse.Namespace) -> Figures:
         sources = [("bench", {"max_pages": pages, **values}), *given(arguments)]
         settings = with_contact(settings_for_new(sources, has_domain_list=False), seeds)
         if arguments.stages and settings.workers != 1:
-            raise UsageError("--stages measures one process; right would be --workers 1")
+            raise UsageError("--stages measures one process; expected --workers 1")
         with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as out:
             return _crawl(settings, seeds, Path(out) / "crawl", with_stages=arguments.stages)
 
 
 @contextmanager
 def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Mapping[str, Any]]]:
-    """Give what to crawl: the seeds as they are, or a synthetic web with the settings that it needs."""
+    """Yield what to crawl: the given seeds, or a synthetic web with the settings that it needs."""
     if given_seeds:
         yield seeds_from(given_seeds), {}
         return
@@ -111,7 +111,7 @@ def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: boo
     from gossamer.assembly import build_session
     from gossamer.backends.local.folder import CrawlFolder
 
-    leave_old_objects_alone()
+    make_full_collections_rare()
     clock = StageClock() if with_stages else None
     start_cpu_s = vitals.cpu_seconds()
     with installed(clock) if clock is not None else nullcontext():
@@ -150,17 +150,19 @@ def _figures(
 
 def render(figures: Figures) -> str:
     """Return the figures for people."""
-    cpu = f"{figures.cpu_ms_per_page:.3f} ms a page"
+    cpu = f"{figures.cpu_ms_per_page:.3f} ms per page"
     if figures.workers > 1:
-        cpu += f" (hub while it crawls {figures.hub_cpu_ms_per_page:.3f}, {figures.workers} workers with their start "
+        cpu += (
+            f" (hub while crawling {figures.hub_cpu_ms_per_page:.3f}, {figures.workers} workers including their start "
+        )
         cpu += f"{figures.worker_cpu_ms_per_page:.3f})"
     rows = [
-        ("pages", f"{count(figures.pages)} in {figures.seconds:.1f} s, {count(figures.pages_per_second)} a second"),
+        ("pages", f"{count(figures.pages)} in {figures.seconds:.1f} s, {count(figures.pages_per_second)} per second"),
         ("CPU", f"{cpu}; {figures.start_cpu_seconds:.2f} s to start"),
-        ("memory", f"{size(figures.peak_private_bytes)} private at most"),
+        ("memory", f"{size(figures.peak_private_bytes)} private, peak"),
         (
             "loop",
-            f"held {figures.loop_stall_p99_ms:.1f} ms at p99, waited {figures.core_wait_p99_ms:.1f} ms for a core",
+            f"stalled {figures.loop_stall_p99_ms:.1f} ms at p99, waited {figures.core_wait_p99_ms:.1f} ms for a core",
         ),
         ("commit", f"{figures.commit_p50_ms:.0f} ms at p50, {figures.commit_p99_ms:.0f} ms at p99"),
     ]
@@ -169,12 +171,12 @@ def render(figures: Figures) -> str:
 
 
 def _stage_lines(stages: StageProfile) -> list[str]:
-    """Return the profile as a table: microseconds of CPU a page, share, calls a page."""
+    """Return the profile as a table: microseconds of CPU per page, share, calls per page."""
     rows = [(name, share.us, f"{share.calls:8.2f}") for name, share in stages.stages.items()]
     rows.append(("everything else", stages.else_us, ""))
     whole_us = stages.whole_us or 1.0
-    lines = [f"  {'stage':<16} {'µs a page':>9}  {'share':>6}  {'calls':>8}"]
+    lines = [f"  {'stage':<16} {'µs/page':>9}  {'share':>6}  {'calls':>8}"]
     lines += [f"  {name:<16} {us:9.1f}  {us / whole_us:6.1%}  {calls}".rstrip() for name, us, calls in rows]
-    lines.append(f"  {'the whole':<16} {stages.whole_us:9.1f}  100.0%")
-    lines.append(f"  The clocks themselves took {stages.clock_us:.1f} µs a page; that is taken off.")
+    lines.append(f"  {'total':<16} {stages.whole_us:9.1f}  100.0%")
+    lines.append(f"  The clocks themselves took {stages.clock_us:.1f} µs per page; this is subtracted.")
     return lines

@@ -1,4 +1,4 @@
-"""The contact of a crawl of public hosts: asked for once on a terminal, then remembered."""
+"""Who is crawling? Required for public hosts; asked once on a terminal, then stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gossamer.settings.seeds import Seed, needs_contact
 
 
 def remembered_path() -> Path:
-    """Return the file that the contact is stored in."""
+    """Return the file in which the contact is stored."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "gossamer" / "contact"
 
@@ -39,8 +39,11 @@ def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
 
 
 def _ask(path: Path) -> str:
-    print("Webmasters should be able to reach you. It goes into the User-Agent of every request.", file=sys.stderr)
-    print(f"It is stored in {path}; --contact sets another.", file=sys.stderr)
+    print(
+        "Webmasters should be able to reach you. The contact is part of the User-Agent of every request.",
+        file=sys.stderr,
+    )
+    print(f"It is stored in {path}; --contact overrides it.", file=sys.stderr)
     while True:
         print("Your contact (a URL or mail address): ", end="", file=sys.stderr, flush=True)
         contact = sys.stdin.readline().strip()

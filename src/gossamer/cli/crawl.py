@@ -13,7 +13,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName
 from gossamer.records import Order, Result, UrlRecord
@@ -34,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         [
             "gossamer crawl example.org --contact you@example.org -n 500 -o crawls/ex",
             "gossamer crawl seeds.txt --scope host --max-time 3600 -o crawls/list",
-            "gossamer crawl -o crawls/list          # goes on where it stopped",
+            "gossamer crawl -o crawls/list          # continues",
         ],
     )
     what = group_of(parser, Group.WHAT)
-    what.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one a line")
+    what.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one per line")
     what.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
-    what.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a domain a row")
+    what.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a CSV file with one domain per row")
     group_of(parser, Group.STORING).add_argument(
         "-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)"
     )
@@ -49,17 +49,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is printed."""
-    group = group_of(parser, Group.LOOKING_ON)
+    """Add the options for what is printed."""
+    group = group_of(parser, Group.OUTPUT)
     group.add_argument(
         "-p",
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="show progress (on, at a terminal)",
+        help="show progress (on, if on a terminal)",
     )
     group.add_argument("-v", "--verbose", action="count", default=0, help="print errors; -vv every event")
-    group.add_argument("-d", "--debug", action="store_true", help="print a JSON record a page")
+    group.add_argument("-d", "--debug", action="store_true", help="print one JSON record per page")
     group.add_argument("--json", action="store_true", help="the last line is the summary as JSON")
 
 
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.domain_seeds_csv:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
     if not seeds and not arguments.out:
-        raise UsageError("no seeds; right would be: gossamer crawl https://example.org/")
+        raise UsageError("no seeds; expected: gossamer crawl https://example.org/")
     folder = CrawlFolder(arguments.out or default_folder(seeds[0].link.host))
     folder.check_usable()
     sources = given(arguments)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif seeds:
         settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     else:
-        raise UsageError(f"{folder.path}: holds no crawl and no seeds were given; right would be a URL as well")
+        raise UsageError(f"{folder.path}: contains no crawl, and no seeds were given; expected a URL as well")
     return start(with_contact(settings, seeds), folder, seeds, arguments)
 
 
@@ -91,13 +91,13 @@ def start(
     retries: Callable[[UrlRecord], bool] | None = None,
 ) -> int:
     """Run a crawl; print the summary; return the exit status."""
-    gc.disable()  # modules are no garbage: 15 ms of CPU
+    gc.disable()  # modules are not garbage: 15 ms of CPU
     import uvloop
 
     from gossamer.assembly import build_session
     from gossamer.runtime.session import Observer
 
-    leave_old_objects_alone()
+    make_full_collections_rare()
     gc.enable()
     observer = Observer(print_page if arguments.debug else None, _EventPrinter(arguments.verbose))
     session = build_session(settings, folder, seeds, retries=retries, observer=observer)
@@ -105,29 +105,29 @@ def start(
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
     summary = uvloop.run(session.run(shows_progress=shows_progress and not arguments.debug))
     _print_end(summary, folder, as_json=arguments.json)
-    if _is_fruitless(summary):
-        reason = session.first_failure() or f"'{program()} retry {folder.path} --list' tells why"
+    if _is_empty(summary):
+        reason = session.first_failure() or f"'{program()} retry {folder.path} --list' shows why"
         print(f"gossamer crawl: no page could be fetched: {reason}", file=sys.stderr)
     return exit_status(summary)
 
 
 def program() -> str:
-    """Return how the user called the program, for hints that can be pasted."""
+    """Return how the program was called, for hints that can be pasted."""
     return sys.argv[0] if Path(sys.argv[0]).name == "gossamer" else "gossamer"
 
 
-def _is_fruitless(summary: Summary) -> bool:
-    """Tell whether a crawl came to its end without a single page, for reasons of the hosts'."""
+def _is_empty(summary: Summary) -> bool:
+    """Tell whether a crawl ended without a single page because of the hosts."""
     return (
         summary.finished in ("exhausted", "parked") and not summary.pages and bool(summary.dead or summary.urls_parked)
     )
 
 
 def exit_status(summary: Summary) -> int:
-    """Return the exit status that a summary means."""
+    """Return the exit status for a summary."""
     if summary.finished == "signal":
         return STATUS_STOPPED
-    return 1 if _is_fruitless(summary) else 0
+    return 1 if _is_empty(summary) else 0
 
 
 def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
@@ -138,9 +138,9 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
     print(summary.render())
     print(f"  report    {folder.path / 'report.html'}")
     if summary.finished in ("signal", "parked"):
-        print(f"  go on     {program()} resume {folder.path}")
+        print(f"  continue  {program()} resume {folder.path}")
     elif summary.finished in ("max_pages", "max_time") and summary.urls_queued:
-        print(f"  go on     {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")
+        print(f"  continue  {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")
 
 
 def print_page(order: Order, result: Result) -> None:
@@ -159,7 +159,7 @@ def print_page(order: Order, result: Result) -> None:
 
 
 class _EventPrinter:
-    """Prints events for people: only the first trouble, errors and refusals, or everything."""
+    """Prints events for people: only the first failure, errors and refusals, or everything."""
 
     _NOTABLE = frozenset(
         {
@@ -178,9 +178,9 @@ class _EventPrinter:
         self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
     def __call__(self, event: Event) -> bool:
-        """Print an event if it is wanted; return whether more are."""
+        """Print an event if the level includes it; return whether more events are needed."""
         if self._level == 0:
-            return self._print_first_trouble(event)
+            return self._print_first_failure(event)
         if self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
@@ -188,9 +188,9 @@ class _EventPrinter:
             print(self._clear + line, file=sys.stderr)
         return True
 
-    def _print_first_trouble(self, event: Event) -> bool:
-        """Say why nothing happens if the very first host has to be waited for; return whether more events matter."""
+    def _print_first_failure(self, event: Event) -> bool:
+        """Print why nothing happens if the very first host is parked; return whether more events are needed."""
         if event.event is EventName.HOST_PARKED:
-            line = f"{event.host}: {printable(event.reason)}; asked again in {event.wait_s:.0f} s"
+            line = f"{event.host}: {printable(event.reason)}; next attempt in {event.wait_s:.0f} s"
             print(self._clear + line, file=sys.stderr)
         return event.event not in (EventName.HOST_PARKED, EventName.FETCH_OK)

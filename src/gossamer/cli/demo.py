@@ -1,4 +1,4 @@
-"""`gossamer demo`: crawl the synthetic web, and judge the crawl by its servers' log."""
+"""`gossamer demo`: crawl the synthetic web, whose servers then check the crawl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gossamer.sim.web import PRESETS
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="which web (small)")
-    parser.add_argument("--pages", type=int, metavar="N", help="pages in total")
+    parser.add_argument("--pages", type=int, metavar="N", help="total pages")
     parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/demo-<time>)")
     parser.add_argument("--politeness-ms", type=int, default=100, metavar="MS", help="pace (100: these hosts are ours)")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")

@@ -1,4 +1,4 @@
-"""`gossamer doctor`: is this machine fit for a crawl? Each check in a line: ok, or what to do."""
+"""`gossamer doctor`: is this machine fit for a crawl? One line per check: ok, or what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1 where something is wrong."""
+    """Run the verb. Exit status 1 if something is wrong."""
     checks: list[tuple[str, Callable[[], tuple[bool, str]]]] = [
         ("gossamer", lambda: (True, f"{__version__} on Python {platform.python_version()}")),
         ("python", _check_python),
@@ -53,17 +53,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_python() -> tuple[bool, str]:
     name = f"{platform.python_implementation()} {platform.python_version()}"
     if sys.version_info < OLDEST:
-        return False, f"{name}; right would be {'.'.join(map(str, OLDEST))} or newer"
+        return False, f"{name}; expected {'.'.join(map(str, OLDEST))} or newer"
     return True, f"{name}, {_build(sysconfig.get_config_vars())}"
 
 
 def _build(variables: Mapping[str, Any]) -> str:
-    """Say how the interpreter was built. A slow one crawls, too: no fault of the machine's."""
+    """Return how the interpreter was built. A slow one works too, so this is not a failure."""
     if is_optimised(variables):
         return "built with optimisation"
     return (
         "built without profile-guided optimisation: a page costs up to a tenth more CPU; "
-        "right would be the system's own, or one configured with --enable-optimizations"
+        "use the system's own, or one configured with --enable-optimizations"
     )
 
 
@@ -74,11 +74,11 @@ def _check_packages() -> tuple[bool, str]:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             missing.append(name)
-    return not missing, f"missing: {', '.join(missing)}; install gossamer anew" if missing else ", ".join(found)
+    return not missing, f"missing: {', '.join(missing)}; reinstall gossamer" if missing else ", ".join(found)
 
 
 def _check_compiled() -> tuple[bool, str]:
-    """Tell which compiled parts are there. Without them all works, but slower: no fault of the machine's."""
+    """Tell which compiled parts are there. Everything works without them, but slower, so this is not a failure."""
     from gossamer.archive import digests
     from gossamer.kernel import kernel
     from gossamer.parse import scan
@@ -104,7 +104,7 @@ def _check_files() -> tuple[bool, str]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         hard >= WANTED_FILES,
-        f"{count(soft)} now, {count(hard)} at most; a crawl wants {count(WANTED_FILES)} (ulimit -n)",
+        f"{count(soft)} now, {count(hard)} at most; a crawl needs {count(WANTED_FILES)} (ulimit -n)",
     )
 
 
@@ -133,6 +133,6 @@ def _check_names(server: str) -> tuple[bool, str]:
             local = await resolver.resolve("localhost")
             return bool(
                 local.addresses
-            ), f"localhost is {', '.join(local.addresses)}; asking {server or 'the system'} for others"
+            ), f"localhost is {', '.join(local.addresses)}; other names from {server or 'the system'}"
 
     return asyncio.run(look_up())

@@ -16,14 +16,14 @@ from gossamer.telemetry.text import count
 _UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
 _TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
 _FORMATS = """formats:
-  jsonl    one page per line: its facts, its text, its links
+  jsonl    one page per line: its metadata, text and links
   parquet  one page per row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
   cdxj     the index of all captures, sorted
-  links    one link per line: from, to, text, rel; as TSV or CSV if FILE is named so
+  links    one link per line: from, to, text, rel; as TSV or CSV if FILE ends that way
   wet      the texts as WARC conversion records
 
-Pages come in archive order (oldest file first), which is fastest; cdxj is sorted by URL. The crawl may be running:
-what is committed is exported. A file gets its name when it is complete.
+Pages are written in archive order (oldest file first), which is fastest to read; cdxj is sorted by URL. The crawl may
+be running: what is committed is exported. A file gets its final name when it is complete.
 
 examples:
   gossamer export crawls/example --format jsonl | head -1
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _out(text: str) -> Path:
-    """Return the file or folder: a path that ends with a slash is a folder."""
+    """Return the file or folder; a name that ends with a slash is a folder."""
     path = Path(text)
     if not text or (text.endswith("/") and not path.is_dir()):
         raise UsageError(f"-o {text!r}: no such folder")

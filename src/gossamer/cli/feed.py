@@ -17,7 +17,7 @@ from gossamer.inspect.reader import CrawlReader
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200
 _EXAMPLES = """A line is {"cursor", "op", "url", "at"}; op is upsert (with the document), unchanged, gone, or
-duplicate (with duplicate_of and similarity). Continue after the cursor of the last line that was processed.
+duplicate (with duplicate_of and similarity). To continue, pass the cursor of the last line that was processed.
 
 examples:
   gossamer feed crawls/example --limit 10
@@ -32,9 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--after", metavar="CURSOR", default="0", help="begin after this one (0: at the beginning)")
+    start.add_argument("--after", metavar="CURSOR", default="0", help="start after this one (0: from the beginning)")
     start.add_argument(
-        "--cursor-file", type=Path, metavar="FILE", help="begin after the cursor in this file, and update it"
+        "--cursor-file",
+        type=Path,
+        metavar="FILE",
+        help="start after the cursor in FILE, and update it as lines are written",
     )
     parser.add_argument("--follow", action="store_true", help="continue as long as the crawl runs")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after this many lines")
@@ -43,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.limit is not None and arguments.limit < 1:
-        raise UsageError(f"--limit {arguments.limit}: at least 1")
+        raise UsageError(f"--limit {arguments.limit}: expected at least 1")
     kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
     after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
     with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
@@ -55,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             for entry in islice(entries, arguments.limit):
                 out.write(entry.to_json(), entry.cursor)
         except BrokenPipeError:
-            raise  # what the reader had not read from the pipe is lost: the cursor stays, so it is sent again
+            raise  # what the reader had not read from the pipe is lost: the cursor stays, and it is sent again
         except BaseException:
             out.flush()
             raise
@@ -64,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class FeedOutput:
-    """Lines on stdout, and the cursor after those that were flushed."""
+    """Lines on stdout, and the cursor of the last one that was flushed."""
 
     def __init__(self, kept: CursorFile | None, cursor: int) -> None:
         self._kept = kept
@@ -80,13 +83,13 @@ class FeedOutput:
             self.flush()
 
     def flush(self) -> None:
-        """Flush what was written; only then the cursor moves."""
+        """Flush what was written; only then move the cursor."""
         sys.stdout.buffer.flush()
         if self._kept is not None and self._cursor != self._saved:
             self._kept.save(self._cursor)
             self._saved = self._cursor
 
     def wait(self) -> None:
-        """Wait for the crawl for a moment."""
+        """Wait a moment for more changes."""
         self.flush()
         time.sleep(PAUSE_S)

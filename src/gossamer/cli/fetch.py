@@ -1,4 +1,4 @@
-"""`gossamer fetch URL`: one page, everything shown: request, answer, what was found in it."""
+"""`gossamer fetch URL`: fetch one page and show everything: request, answer, and what was found in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 0: an answer with 2xx or 3xx; 1: none."""
+    """Run the verb. Exit status 0: an answer with 2xx or 3xx; 1: any other result."""
     seed = seed_from(arguments.url, "fetch")
     exchange = asyncio.run(_fetch(seed, arguments))
     if arguments.body:

@@ -1,4 +1,4 @@
-"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything known about one and every request to it."""
+"""`gossamer hosts DIR [NAME]`: the hosts of a crawl, or everything about one and every request to it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HostView(Struct, kw_only=True):
     first_seen_at: float
     last_fetch_at: float
     addresses: tuple[str, ...]
-    robots_tries: int  # in a row, without an answer
+    robots_tries: int  # consecutive, without an answer
     robots: list[RobotsView]
 
 
@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: not a host of the crawl."""
+    """Run the verb. Exit status 1: the host is not in this crawl."""
     if arguments.top is not None and arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: not a number of hosts; expected 0 or more")
     with CrawlReader(arguments.dir) as crawl:
@@ -150,7 +150,7 @@ def _table(views: Sequence[HostView]) -> str:
 
 
 def _next(view: HostView) -> str:
-    """Return when a host may be contacted next, or why it will not be."""
+    """Return when the next request to a host may be made, or why there will be none."""
     if view.state == "parked":
         return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
     if view.state in ("idle", "dead"):
@@ -160,7 +160,7 @@ def _next(view: HostView) -> str:
 
 def _robots_cell(view: HostView) -> str:
     if not view.robots:
-        return "unreachable" if view.robots_tries else "not known"
+        return "unreachable" if view.robots_tries else "unknown"
     first = view.robots[0]
     more = f" +{len(view.robots) - 1}" if len(view.robots) > 1 else ""
     return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
@@ -238,7 +238,7 @@ def _described(view: HostView) -> str:
         ),
         ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
-        ("known since", f"{moment(view.first_seen_at)} UTC, last contacted {moment(view.last_fetch_at)}"),
+        ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),
         ("addresses", ", ".join(view.addresses) or "not looked up"),
     ]
     rows += [

@@ -1,7 +1,7 @@
 """The command line: verbs and their exit status.
 
-Each verb has its own module that is imported when it is used, so that `gossamer url` starts
-quickly. A usage error is one line on stderr.
+Each verb has its own module, which is imported on demand, so that `gossamer url` starts
+quickly. An error of usage is one line on stderr.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERBS = {
     "status": ("gossamer.cli.status", "the progress of a crawl"),
     "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
-    "why": ("gossamer.cli.why", "the whole history of a URL"),
+    "why": ("gossamer.cli.why", "the whole life of a URL"),
     "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
     "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
     "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
@@ -38,18 +38,18 @@ VERBS = {
     "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
     "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
     "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
-    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web repeatedly; nothing may be lost"),
-    "bench": ("gossamer.cli.bench", "what a page costs here: CPU, memory, stalls; --stages shows where it goes"),
+    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web, check that nothing is lost"),
+    "bench": ("gossamer.cli.bench", "measure what a page costs here: CPU, memory, stalls"),
     "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
     "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
 }
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with errors in one line."""
+    """An argument parser with errors in one line."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """Print what is wrong and where help is; exit 2."""
+        """Print what is wrong and where to find help; exit 2."""
         hint = f"see '{self.prog} --help'"
         if message.startswith("unrecognized arguments: "):
             close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
@@ -112,7 +112,7 @@ def _top_parser() -> argparse.ArgumentParser:
 
 
 def run_program() -> None:
-    """Run the program and end the process, without teardown: everything is stored when a verb returns."""
+    """Run the program and exit. Everything is stored when a verb returns, so the interpreter is not finalized."""
     status = main()
     with suppress(OSError, ValueError):
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A single request, with the same address policy, limits and identity as in a crawl."""
+"""A single request, with the same address policy, limits and identity as a crawl."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from gossamer.settings.seeds import Seed, opened_addresses
 
 def one_settings(parser: argparse.ArgumentParser) -> None:
     """Add the settings that one request needs."""
-    parser.add_argument("--contact", default="", metavar="URL-OR-MAIL", help="who is crawling")
+    parser.add_argument("--contact", default="", metavar="URL-OR-MAIL", help="who is making the request")
     parser.add_argument("--user-agent", default="", metavar="TEXT", help="the User-Agent header")
     parser.add_argument("--dns", default="", metavar="HOST:PORT", help="use this DNS server and no other")
     parser.add_argument("--timeout", default="10", metavar="S", help="for each step (10)")
-    parser.add_argument("--allow-network", action="append", default=[], metavar="CIDR", help="may be private")
+    parser.add_argument(
+        "--allow-network", action="append", default=[], metavar="CIDR", help="private or loopback range to allow"
+    )
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -41,7 +43,7 @@ class OneFetch:
         self._policy = AddressPolicy(settings.allow_network, opened_addresses(seed))
 
     async def fetch(self, url: str) -> Exchange:
-        """Return the result of one request."""
+        """Return the exchange of one request."""
         settings, now = self._settings, self._time_line.now
         async with Resolver(now, server=settings.dns or None) as resolver:
             resolution = await resolver.resolve(host_of(url))

@@ -1,4 +1,4 @@
-"""The settings as command-line options, and the settings of a command line."""
+"""The settings as command-line options, and the settings from a command line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
 from gossamer.settings.model import Group, Option, options
 
-_CONFIG_HELP = "settings from a file; each option below is a key of it, and GOSSAMER_… in the environment"
+_CONFIG_HELP = "settings from a file; each option below is a key in it, and GOSSAMER_… in the environment"
 
 
 class GroupedHelp(argparse.RawDescriptionHelpFormatter):
-    """Help with options in short form: `-n, --max-pages N`, `--[no-]traps`."""
+    """Help with compact options: `-n, --max-pages N`, `--[no-]traps`."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -33,7 +33,7 @@ class GroupedHelp(argparse.RawDescriptionHelpFormatter):
 
 
 def describe(parser: argparse.ArgumentParser, usage: str, examples: Sequence[str]) -> None:
-    """Set the usage line of a verb with settings, the headings in their order, and examples at the end."""
+    """Set the usage of a verb with settings in one line, the headings in order, and examples at the end."""
     parser.usage = f"{parser.prog} {usage}"
     parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
     parser.formatter_class = GroupedHelp
@@ -42,7 +42,7 @@ def describe(parser: argparse.ArgumentParser, usage: str, examples: Sequence[str
 
 
 def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._ArgumentGroup:
-    """Return the group of that name; it is created if it does not exist."""
+    """Return the group of that name; create it if necessary."""
     known = {each.title: each for each in parser._action_groups}
     return known.get(group.value) or parser.add_argument_group(group.value)
 
@@ -78,7 +78,7 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
 
 
 def _help(option: Option) -> str:
-    """Return what an option does, with its default if that is one value."""
+    """Return what an option does, with its default if that is a single value."""
     has_note = option.default not in (None, "", ()) and not option.is_repeatable
     note = f" ({_shown(option.default)})" if has_note else ""
     return (option.help + note).replace("%", "%%")
@@ -91,7 +91,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a default of any kind
 
 
 def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return what file, environment and flags set, in order of precedence."""
+    """Return the values from file, environment and flags, in increasing precedence."""
     config = arguments.config or (Path(os.environ["GOSSAMER_CONFIG"]) if os.environ.get("GOSSAMER_CONFIG") else None)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     if config is not None:
@@ -105,7 +105,7 @@ def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _milliseconds(crawl_delay_s: float, politeness_ms: str | None) -> int:
-    """Return --crawl-delay as --politeness-ms, if only one of them was given."""
+    """Return --crawl-delay as --politeness-ms; refuse both together."""
     if politeness_ms is not None:
         both = f"--crawl-delay {crawl_delay_s:g} and --politeness-ms {politeness_ms}"
         raise UsageError(f"{both} set the same thing; expected one of them")

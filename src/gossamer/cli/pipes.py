@@ -1,4 +1,4 @@
-"""What to do when the reader of a pipe closes it: `gossamer export … | head`."""
+"""What to do when the reader of a pipe has closed it: `gossamer export … | head`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End the block silently if stdout is no longer read."""
+    """End the block silently if the reader has closed stdout."""
     try:
         yield
     except BrokenPipeError:
-        # What is left in the buffer is flushed at exit, and must not fail there again.
+        # The rest of the buffer is flushed at exit, and must not fail there again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`gossamer report DIR`: the results of a crawl, or those so far."""
+"""`gossamer report DIR`: the results of a crawl, final or so far."""
 
 from __future__ import annotations
 

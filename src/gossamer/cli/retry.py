@@ -1,4 +1,4 @@
-"""`gossamer retry DIR`: look at the dead letters, or queue them again and go on."""
+"""`gossamer retry DIR`: list the dead letters, or queue them again and continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = group_of(parser, Group.WHAT)
     what.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     what.add_argument("--list", action="store_true", help="only list the dead letters")
-    what.add_argument("--outcome", action="append", metavar="WORD", help="only those that ended so (timeout, …)")
+    what.add_argument("--outcome", action="append", metavar="WORD", help="only those with this outcome (timeout, …)")
     what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
     add_options(parser)
     add_output_options(parser)
@@ -62,6 +62,6 @@ def _list(arguments: argparse.Namespace) -> int:
                 outcomes[row.outcome] += 1
                 status = f" {row.status}" if row.status else ""
                 print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
-    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    print(f"{outcomes.total()} dead letters: {told}" if outcomes else "no dead letters", file=sys.stderr)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    print(f"{outcomes.total()} dead letters: {counts}" if outcomes else "no dead letters", file=sys.stderr)
     return 0

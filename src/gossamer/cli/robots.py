@@ -52,9 +52,7 @@ async def _ask(seed: Seed, arguments: argparse.Namespace) -> int:
         url = canonical(result.redirect_to) or url
     rules = rules_from(result, arguments.agent)
     if rules is None:
-        print(
-            f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched for now"
-        )
+        print(f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched now")
         return 1
     return _print_decision(seed.link.url, rules, "")
 
@@ -73,7 +71,7 @@ def _answer(exchange: Exchange) -> str:
 def _print_decision(url: str, rules: RobotsRules, source: str) -> int:
     decision = rules.decide(path_of(url))
     verdict = "allowed" if decision.is_allowed else "not allowed"
-    because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no line matches this path"
+    because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no rule matches this path"
     print(f"{url}: {verdict}: {because} {source}".rstrip())
     if rules.crawl_delay_s is not None:
         print(f"crawl-delay: {rules.crawl_delay_s:g} s")

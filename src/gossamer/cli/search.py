@@ -1,4 +1,4 @@
-"""`gossamer search DIR "words"`: which pages of a crawl contain this?"""
+"""`gossamer search DIR "words"`: which pages of a crawl contain the words?"""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gossamer.handover.search import MARK, Hit, SearchIndex
 from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
-_EXAMPLES = """All words must occur, "phrases" exactly; -word excludes, word* is a prefix. The index
-(search.sqlite in the crawl folder) is built by the first search and updated by every later one.
-Duplicates and pages with noindex are not included.
+_EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
+(search.sqlite in the crawl folder) is created by the first search and updated by every later one.
+Duplicates and pages with noindex are not indexed.
 
 examples:
   gossamer search crawls/example 'old bridge'
@@ -36,17 +36,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 0, also if nothing is found."""
+    """Run the verb. Exit status 0, even if nothing is found."""
     if arguments.most < 1:
-        raise UsageError(f"-n {arguments.most}: at least 1")
+        raise UsageError(f"-n {arguments.most}: expected at least 1")
     words = " ".join(arguments.words)
     with quiet_pipe(), CrawlReader(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
         _update(index, Feed(crawl))
         hits = index.search(words, arguments.most)
         for number, hit in enumerate(hits, 1):
-            print(msgspec.json.encode(hit).decode() if arguments.json else _formatted(number, hit))
+            print(msgspec.json.encode(hit).decode() if arguments.json else _rendered(number, hit))
         if not hits:
-            print(f"gossamer search: no page has {printable(words, 80)}", file=sys.stderr)
+            print(f"gossamer search: no page contains {printable(words, 80)}", file=sys.stderr)
         sys.stdout.flush()
     return 0
 
@@ -60,7 +60,7 @@ def _update(index: SearchIndex, feed: Feed) -> None:
     index.update(feed)
 
 
-def _formatted(number: int, hit: Hit) -> str:
+def _rendered(number: int, hit: Hit) -> str:
     """Return a match for people; on a terminal the words found are bold."""
     is_terminal = sys.stdout.isatty()
     snippet = printable(hit.snippet, 600)

@@ -1,4 +1,4 @@
-"""`gossamer simulate`: how long would a crawl like this take? The real engine in virtual time."""
+"""`gossamer simulate`: how long would a crawl of this shape take? The real engine in virtual time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pages", type=int, default=50, metavar="N", help="pages per host (50)")
     parser.add_argument("--latency-ms", type=float, default=200, metavar="N", help="of an answer (200)")
     parser.add_argument("--politeness-ms", type=float, default=1000, metavar="N", help="pace (1000)")
-    parser.add_argument("-c", "--connections", type=int, default=256, metavar="N", help="requests in flight (256)")
+    parser.add_argument("-c", "--connections", type=int, default=256, metavar="N", help="concurrent requests (256)")
     parser.add_argument("--max-pages", "-n", type=int, metavar="N", help="stop after N pages")
     parser.add_argument("--slow-hosts", type=int, default=0, metavar="N", help="hosts with a Crawl-delay of 60 s")
     parser.add_argument("--dead-hosts", type=int, default=0, metavar="N", help="hosts that answer 500")

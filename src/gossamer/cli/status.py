@@ -52,6 +52,6 @@ def _state(status: CrawlStatus) -> str:
     if status.is_running:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
-        return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues"
+        return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues it"
     word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
     return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

@@ -1,4 +1,4 @@
-"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` lets one go."""
+"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` ends a quarantine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from gossamer.telemetry.text import count, printable
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
-    parser.add_argument("--release", metavar="PATTERN", help="queue what this pattern held; it is not held again")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a pattern")
+    parser.add_argument(
+        "--release", metavar="PATTERN", help="queue the URLs of this pattern; it is not quarantined again"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per pattern")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,9 +48,7 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         print(msgspec.json.encode({"name": quarantine.name, **fields}).decode())
         return
     state = "released" if quarantine.is_released else f"{count(quarantine.held)} URLs held"
-    print(
-        f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {quarantine.fetched} pages said anything new"
-    )
+    print(f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {quarantine.fetched} pages had new content")
     for sample in quarantine.samples:
         print(f"    {printable(sample, 500)}")
 
@@ -67,5 +67,5 @@ def _release(folder: CrawlFolder, name: str) -> int:
         raise UsageError(
             f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
         )
-    print(f"{count(released)} URLs queued again; 'gossamer resume {folder.path}' goes on")
+    print(f"{count(released)} URLs queued again; 'gossamer resume {folder.path}' continues the crawl")
     return 0

@@ -1,4 +1,4 @@
-"""`gossamer url URL`: how Gossamer handles a URL."""
+"""`gossamer url URL`: how Gossamer interprets a URL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--base", default="", metavar="URL", help="resolve against this")
-    parser.add_argument("--seed", metavar="URL", help="show whether it is in the scope of a crawl from this seed")
+    parser.add_argument("--seed", metavar="URL", help="show whether a crawl from this seed would queue it")
     parser.add_argument(
         "--scope", choices=[reach.value for reach in Reach], default="domain", help="of that crawl (domain)"
     )

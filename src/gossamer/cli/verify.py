@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--mend", action="store_true", help="first cut torn tails off and rebuild the index")
+    parser.add_argument("--mend", action="store_true", help="first cut off truncated tails and rebuild the index")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def render(found: Agreement) -> str:
-    """Return what was found for people."""
+    """Return the findings as text."""
     lines = [
         f"{count(found.files)} archive files, {count(found.records)} records, {count(found.captures)} captures; "
         f"{count(found.rows)} URLs of {count(found.hosts)} hosts, {count(found.queued)} queued"

@@ -18,9 +18,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dns-port", type=int, default=8053, help="for DNS (8053; 0: any free one)")
     parser.add_argument("--domains", type=int, metavar="N", help="registrable domains")
     parser.add_argument("--hosts", type=int, metavar="N", help="hosts")
-    parser.add_argument("--pages", type=int, metavar="N", help="pages in total")
-    parser.add_argument("--seed", type=int, metavar="N", help="determines everything else")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="store the servers' log, one JSON line per request")
+    parser.add_argument("--pages", type=int, metavar="N", help="total pages")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed for everything else")
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="write what the servers saw, one JSON line per request"
+    )
 
 
 def plan_of(arguments: argparse.Namespace) -> WebPlan:

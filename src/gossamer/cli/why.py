@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. X."""
+    """Run the verb. Exit status 1: the crawl never saw the URL."""
     with CrawlReader(arguments.dir) as crawl:
         url = _url_of(arguments.url, crawl)
         life = life_of(arguments.url, url, _source(crawl))
@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(msgspec.json.encode(_as_json(life)).decode())
         else:
-            for name, text in _described(life, crawl, archive):
+            for name, text in _rendered(life, crawl, archive):
                 print(f"{name:<11} {printable(text, 2000)}".rstrip())
     return 0 if life.has_trace else 1
 
 
 def _as_json(life: Life) -> dict[str, Any]:
-    """Return a life for programs: the catalog's row by names, ids in hex."""
+    """Return a life for JSON: the catalog's row by field name, ids in hex."""
     row = life.row
     shown = msgspec.to_builtins(msgspec.structs.replace(life, row=None))
     if row is not None:
@@ -57,7 +57,7 @@ def _as_json(life: Life) -> dict[str, Any]:
 
 
 def _url_of(text: str, crawl: CrawlReader) -> str:
-    """Return the canonical URL; for a bare domain the one that is known to the crawl."""
+    """Return the canonical URL; for a bare domain, the one in the crawl."""
     url = seed_from(text, "why").link.url
     if "://" in text:
         return url
@@ -85,16 +85,16 @@ def _source(crawl: CrawlReader) -> LifeSource:
 
 
 def _joined(scope: Scope, crawl: CrawlReader) -> Scope:
-    """Return the scope extended by seeds and their redirects."""
+    """Return the scope including seeds and the targets of their redirects."""
     for url in crawl.state.scope:
         scope.join(url, host_of(url))
     return scope
 
 
-# -- for people -----------------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------------
 
 
-def _described(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
+def _rendered(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
     yield "url", life.url
     if life.key != life.url:
         yield "compared as", life.key
@@ -115,7 +115,7 @@ def _described(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
 def _state(life: Life) -> str:
     row = life.row
     if row is None:
-        return "not in the catalog" + ("" if life.has_trace else ": unknown to this crawl")
+        return "not in the catalog" + ("" if life.has_trace else ": never seen")
     if row.state is UrlState.QUEUED:
         return "queued" + (f", {row.attempt} attempts failed" if row.attempt else "")
     what = f"{row.outcome}{f' {row.status}' if row.status else ''}"
@@ -142,7 +142,7 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
     if life.row is None and not life.refusals and not life.attempts:
         yield (
             "why not",
-            "no rule refuses it: no page that was fetched links to it, or only pages at the maximum depth "
+            "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "
             f"({crawl.settings.max_depth}) or with more than {count(crawl.settings.max_links_per_page)} new links",
         )
 
@@ -150,9 +150,9 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
 def _robots(life: Life, now: float) -> str:
     robots = life.robots
     if not robots.is_known:
-        return f"of {robots.origin} is not known: never fetched, or it could not be reached"
+        return f"of {robots.origin} is unknown: never fetched, or it could not be reached"
     verdict = "allowed" if robots.is_allowed else "not allowed"
-    line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no line matches it"
+    line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no rule matches it"
     delay = f"; crawl-delay {robots.crawl_delay_s:g} s" if robots.crawl_delay_s else ""
     age = duration(max(0.0, now - robots.fetched_at))
     return f"{verdict}: {line} ({robots.origin}, status {robots.status}, fetched {age} ago{delay})"
@@ -178,7 +178,10 @@ def _waiting(life: Life) -> Lines:
     place = life.queue
     if place is not None:
         ahead = "far back" if place.ahead is None else f"{count(place.ahead)} before it"
-        yield "queue", f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host"
+        yield (
+            "queue",
+            f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in total",
+        )
     yield from (("waits for", reason) for reason in life.waits_for)
 
 

@@ -18,7 +18,7 @@ from gossamer.records import Outcome
 
 
 class AddressAnswer(Struct, frozen=True):
-    """What a look-up came to. Without addresses, `outcome` and `error` say why."""
+    """The result of a look-up. If there are no addresses, `outcome` and `error` say why."""
 
     addresses: tuple[str, ...] = ()
     expires_at: float = 0.0
@@ -30,29 +30,29 @@ OnAnswer = Callable[[str, AddressAnswer], None]
 
 
 class AddressSource(Protocol):
-    """Looks host names up."""
+    """Looks up host names."""
 
     def find(self, host: str, on_answer: OnAnswer) -> None:
-        """Call `on_answer` once with the host and its answer: at once if it is known, else later from the loop."""
+        """Call `on_answer` once with the host and its answer: immediately if cached, otherwise later from the loop."""
         ...
 
 
 class AddressFinder:
-    """Looks names up in the DNS and refuses addresses that the policy forbids."""
+    """Looks up names in the DNS and refuses addresses that the policy forbids."""
 
     def __init__(self, resolver: Resolver, policy: AddressPolicy) -> None:
         self._resolver = resolver
         self._policy = policy
 
     def find(self, host: str, on_answer: OnAnswer) -> None:
-        """Call `on_answer` once with the host and its answer: at once if it is known, else later from the loop."""
+        """Call `on_answer` once with the host and its answer: immediately if cached, otherwise later from the loop."""
         known = self._resolver.cached(host)
         if known is not None:
-            self._judge(host, on_answer, known)
+            self._check(host, on_answer, known)
         else:
-            self._resolver.resolve_soon(host, partial(self._judge, host, on_answer))
+            self._resolver.resolve_soon(host, partial(self._check, host, on_answer))
 
-    def _judge(self, host: str, on_answer: OnAnswer, resolution: Resolution) -> None:
+    def _check(self, host: str, on_answer: OnAnswer, resolution: Resolution) -> None:
         if not resolution.addresses:
             on_answer(host, AddressAnswer(outcome=resolution.outcome, error=resolution.error))
             return

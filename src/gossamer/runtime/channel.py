@@ -1,7 +1,7 @@
-"""How do orders reach a worker, and how do results come back? By calls, or by a socket to another process.
+"""How orders reach a worker and results return: by calls, or over a socket to another process.
 
-Both channels have one interface. If a worker dies, its channel calls `on_lost` once; orders that
-were given to it and not answered are the hub's to give back. A worker that does not end within
+Both channels have one interface. If a worker dies, its channel calls `on_lost` once; the hub
+returns its outstanding orders to the queue. A worker that does not end within
 `CLOSE_LIMIT_S` when it is closed is killed.
 """
 
@@ -28,7 +28,7 @@ class HubListener(Listener, Protocol):
     """Receives what a channel reports."""
 
     def on_lost(self, number: int) -> None:
-        """The worker died by itself."""
+        """The worker died unexpectedly."""
         ...
 
 
@@ -42,15 +42,15 @@ class Channel(Protocol):
         ...
 
     def start(self, orders: Sequence[Order]) -> None:
-        """Hand over orders."""
+        """Send orders to the worker."""
         ...
 
     def mark_links_final(self, order_id: int) -> None:
-        """Inform the worker that none of a page's links need be sent again."""
+        """Inform the worker that none of a page's links need to be sent again."""
         ...
 
     async def sync(self) -> None:
-        """Return when all that was archived so far is durable."""
+        """Return when everything archived so far is durable."""
         ...
 
     async def close(self) -> messages.Report | None:
@@ -59,7 +59,7 @@ class Channel(Protocol):
 
 
 class LocalChannel:
-    """A worker in the hub's own process and event loop: no messages at all."""
+    """A worker in the hub's process and event loop: no messages."""
 
     def __init__(self, config: WorkerConfig, first_copy: FirstCopy, listener: HubListener) -> None:
         self.number = config.rules.number
@@ -76,18 +76,18 @@ class LocalChannel:
         )
 
     def start(self, orders: Sequence[Order]) -> None:
-        """Hand over orders."""
+        """Send orders to the worker."""
         assert self._worker is not None
         for order in orders:
             self._worker.start(order)
 
     def mark_links_final(self, order_id: int) -> None:
-        """Inform the worker that none of a page's links need be sent again."""
+        """Inform the worker that none of a page's links need to be sent again."""
         assert self._worker is not None
         self._worker.mark_links_final(order_id)
 
     async def sync(self) -> None:
-        """Return when all that was archived so far is durable."""
+        """Return when everything archived so far is durable."""
         assert self._worker is not None
         await self._worker.sync()
 
@@ -98,7 +98,7 @@ class LocalChannel:
 
 
 class ProcessChannel(asyncio.Protocol):
-    """A worker in a process of its own."""
+    """A worker in a separate process."""
 
     def __init__(self, config: WorkerConfig, ledger: str, listener: HubListener, *, is_replacement: bool) -> None:
         self.number = config.rules.number
@@ -112,7 +112,7 @@ class ProcessChannel(asyncio.Protocol):
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self._sync_number = 0
         self._report: messages.Report | None = None
-        self._decided: list[int] = []  # orders whose links need not be sent again; sent with the next orders
+        self._decided: list[int] = []  # orders whose links need not be sent again; passed on with the next orders
         self._is_closing = False
         self._gone: asyncio.Future[None] | None = None
 
@@ -133,9 +133,9 @@ class ProcessChannel(asyncio.Protocol):
             str(theirs.fileno()),
             pass_fds=(theirs.fileno(),),
             stdin=asyncio.subprocess.DEVNULL,
-            # Ctrl-C goes to the whole terminal group; the hub alone decides what it means.
+            # Ctrl-C reaches the whole process group; only the hub handles it.
             start_new_session=True,
-            # A failpoint ends a worker once, not its successors as well.
+            # A failpoint kills one worker, not its replacements.
             env={**os.environ, "GOSSAMER_FAILPOINT": ""} if self._is_replacement else None,
         )
         theirs.close()
@@ -154,7 +154,7 @@ class ProcessChannel(asyncio.Protocol):
             self._handle(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release everyone who waits for the process, which is gone; report it unless it was to end."""
+        """Wake everything that waits for the process, which is gone; report it unless it was being closed."""
         for waiting in self._syncs.values():
             if not waiting.done():
                 waiting.set_result(None)
@@ -188,16 +188,16 @@ class ProcessChannel(asyncio.Protocol):
             self._transport.write(messages.frame(message))
 
     def start(self, orders: Sequence[Order]) -> None:
-        """Hand over orders."""
+        """Send orders to the worker."""
         decided, self._decided = self._decided, []
         self._send(messages.Orders(list(orders), decided))
 
     def mark_links_final(self, order_id: int) -> None:
-        """Inform the worker, with its next orders, that none of a page's links need be sent again."""
+        """Inform the worker, with its next orders, that none of a page's links need to be sent again."""
         self._decided.append(order_id)
 
     async def sync(self) -> None:
-        """Return when all that was archived so far is durable (or the worker is gone)."""
+        """Return when everything archived so far is durable (or the worker is gone)."""
         if self._gone is None or self._gone.done():
             return
         self._sync_number += 1

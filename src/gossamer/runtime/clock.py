@@ -1,7 +1,7 @@
 """The crawl's one time line: the wall clock read once, plus monotonic time since.
 
-Good as a date, never runs backwards, and the same in every process of a node, since
-Linux's monotonic clock is one for the whole machine.
+Valid as a date, never runs backwards, and the same in every process of a machine, since
+they share Linux's monotonic clock.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ class TimeLine(Struct, frozen=True):
         return cls(time.time(), time.monotonic())
 
     def now(self) -> float:
-        """Return the present on this line."""
+        """Return the current time on this line."""
         return self.wall_at_start + (time.monotonic() - self.monotonic_at_start)

@@ -1,9 +1,9 @@
-"""What happens if code of ours fails where nobody waits for it?
+"""What happens if our code raises where no caller can catch it?
 
-An exception in a callback or in a task that nobody awaits reaches the event loop's exception
+An exception in a callback, or in a task that is not awaited, reaches the event loop's exception
 handler. Then the crawl stops, the details are written to `events/crash.txt`, and nothing that is
-stored is lost. In another program's loop only failures that passed through this package are
-ours; all others go to the handler that was installed before.
+stored is lost. In another program's loop only exceptions that passed through this package are
+handled; all others go to the previous handler.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CrashReporter:
 
     @contextmanager
     def installed(self, *, is_guest: bool) -> Iterator[None]:
-        """Be the running loop's exception handler; as a guest, only for what passed through this package."""
+        """Install the running loop's exception handler; as a guest, only for what passed through this package."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
 

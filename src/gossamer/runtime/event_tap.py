@@ -1,6 +1,6 @@
-"""Sees all events on their way to the sink: one listener, and the memory of the first trouble.
+"""Passes all events to the sink and one listener, and records the first failure.
 
-The first trouble is what a crawl without a single page gives as its reason.
+A crawl without a single page reports the first failure as its reason.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gossamer.telemetry.text import printable
 
 _TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
 
-# Returns whether it wants more events: one that has heard enough costs nothing from then on.
+# Returns whether it wants more events: one that does not costs nothing from then on.
 OnEvent: TypeAlias = Callable[[Event], bool]
 
 
 class EventTap:
-    """Passes events on."""
+    """Forwards events."""
 
     def __init__(self, sink: EventSink, on_event: OnEvent | None = None) -> None:
         self._sink = sink
@@ -28,7 +28,7 @@ class EventTap:
         self._first_trouble: Event | None = None
 
     def emit(self, event: Event) -> None:
-        """Pass an event on to the sink and to the listener."""
+        """Forward an event to the sink and to the listener."""
         self._sink.emit(event)
         if self._first_trouble is None and event.event in _TROUBLE:
             self._first_trouble = event
@@ -36,7 +36,7 @@ class EventTap:
             self._on_event = None
 
     def first_failure(self) -> str:
-        """Return what went wrong first and what would help, in one line; empty if nothing did."""
+        """Return the first failure and a hint, in one line; empty if there was none."""
         event = self._first_trouble
         if event is None:
             return ""

@@ -13,7 +13,7 @@ from gossamer.runtime.hub import HubStats
 
 
 class RunMeasures(Struct, frozen=True):
-    """What figures are made of, besides the engine's totals and queues."""
+    """The sources of figures besides the engine's totals and queues."""
 
     out: str
     started_at: float
@@ -33,7 +33,7 @@ class FiguresSource:
         self._now = now
 
     def read(self) -> Figures:
-        """Return the figures of this moment. Cheap: leaves out what `read_all` adds."""
+        """Return the current figures, without what `read_all` adds. Cheap."""
         return self._read(self._measures.state())
 
     def read_all(self, finished: str = RUNNING) -> Figures:

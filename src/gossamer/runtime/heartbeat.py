@@ -23,7 +23,7 @@ class Heartbeat:
         self._now = now
 
     def emit(self) -> None:
-        """Emit the figures of this moment."""
+        """Emit the current figures."""
         self._emitter.heartbeat(self._figures.read(), self._now())
 
     async def run(self) -> None:

@@ -1,14 +1,13 @@
 """The one place that schedules and that writes the ledger.
 
-The hub joins the engine to the world: orders go to the workers, results come back, names
-are looked up, and about once per second (or every 2,000 pages) everything that happened is
-committed: archives are synced first, then one ledger transaction is written, in threads, so
-that the event loop never waits for a disk. Only one commit is under way at a time.
+The hub connects the engine to the world: it sends orders to the workers, receives results,
+looks up names, and commits everything that happened about once per second (or every 2,000
+pages): archives are synced first, then one ledger transaction is written, in threads, so
+that the event loop never waits for a disk. Only one commit runs at a time.
 
-Everything that others want of a running crawl arrives as a command (`runtime/control`). A
-turn of the hub (`_pump`) applies the commands in their order, then makes orders. A stop
-(a signal, a limit) makes no new orders, lets requests run for 5 s at most, gives the rest back
-to the queue, and commits.
+A running crawl is controlled by commands (`runtime/control`). A turn of the hub (`_pump`)
+applies the commands in order, then makes orders. A stop (a signal, a limit) makes no new
+orders, waits at most 5 s for requests in flight, returns the rest to the queue, and commits.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in batches of 500
 GRACE_S = 5.0
-ORDERS_PER_TURN = 32  # then the loop attends to its sockets
+ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20
 
 
-class HubBooks(Struct, frozen=True):
+class CommitTargets(Struct, frozen=True):
     """What a commit makes durable, besides the archive."""
 
     ledger: CommitLog
@@ -48,7 +47,7 @@ class HubBooks(Struct, frozen=True):
 
 
 class HubLimits(Struct, frozen=True):
-    """Numbers of the hub. All but `workers` can be changed while it runs (`control.ChangeLimits`)."""
+    """Limits of the hub. All except `workers` can be changed while it runs (`control.ChangeLimits`)."""
 
     workers: int = 1
     connections: int = 256
@@ -58,7 +57,7 @@ class HubLimits(Struct, frozen=True):
 
 @dataclass(slots=True)
 class HubStats:
-    """What the hub measured of itself and of its workers."""
+    """Measurements of the hub and of its workers."""
 
     commits: int = 0
     commit_s: list[float] = field(default_factory=list)
@@ -86,7 +85,7 @@ class Hub:
         limits: HubLimits,
         *,
         crawl: Crawl,
-        books: HubBooks,
+        targets: CommitTargets,
         workers: WorkerSource,
         addresses: AddressSource,
         now: Callable[[], float],
@@ -94,11 +93,11 @@ class Hub:
     ) -> None:
         self._limits = limits
         self._crawl = crawl
-        self._books = books
+        self._targets = targets
         self._pool = WorkerPool(workers)
         self._addresses = addresses
         self._now = now
-        self._observe = on_result  # sees every result after the engine has completed it
+        self._observe = on_result  # called with every result after the engine has completed it
         self._memory_window = crawl.frontier.limits.connections
         self._commands: deque[control.Command] = deque()
         self._paused_by: set[str] = set()
@@ -112,7 +111,7 @@ class Hub:
         self._started_at = 0.0
         self._pages_at_commit = 0
         self._wants_commit = asyncio.Event()
-        self._drained = asyncio.Event()  # no order is out, and none will be
+        self._drained = asyncio.Event()  # no order is outstanding, and none will be
         self._ended = asyncio.Event()
         self._end_reason = ""
         self.stats = HubStats()
@@ -158,16 +157,16 @@ class Hub:
             self._ended.set()
 
     async def _wind_down(self) -> None:
-        """Let requests under way end, for a while; give the rest back to the queue."""
+        """Wait for requests in flight, up to a limit; return the rest to the queue."""
         if not self._stop_reason:
             self._stop_reason = "over"
-        if self._pool.has_orders_out and self._failure is None:
+        if self._pool.has_outstanding and self._failure is None:
             try:
                 await asyncio.wait_for(self._drained.wait(), GRACE_S)
             except TimeoutError:
                 pass
         if self._tasks:
-            await asyncio.wait(self._tasks)  # a worker that has just been started is closed like the others
+            await asyncio.wait(self._tasks)  # a worker that is being started is closed like the others
         self._crawl.give_back(self._pool.withdraw(), self._now())
 
     async def _close(self) -> None:
@@ -180,13 +179,13 @@ class Hub:
             self.on_failure(failure)
         self._save_state()
         if self._failure is None:
-            self._books.events.flush()
-            await asyncio.to_thread(self._books.ledger.commit)
+            self._targets.events.flush()
+            await asyncio.to_thread(self._targets.ledger.commit)
 
     # -- commands ---------------------------------------------------------------------------------
 
     def submit(self, command: control.Command) -> None:
-        """Apply a command in the hub's next turn; without effect after the end."""
+        """Apply a command in the hub's next turn; no effect after the end."""
         if self._is_closing:
             return
         self._commands.append(command)
@@ -228,7 +227,7 @@ class Hub:
         self._limit_connections(now)
 
     def _limit_connections(self, now: float) -> None:
-        """The operator's limit and the room in memory both bound the requests at once."""
+        """Limit concurrent requests by the operator's setting and by memory."""
         connections = max(1, min(self._limits.connections, self._memory_window))
         self._crawl.frontier.change_limits(now, connections=connections)
 
@@ -241,7 +240,7 @@ class Hub:
             self._loop.call_soon(self._pump)
 
     def _pump(self) -> None:
-        """One turn: apply commands, hand out what may be fetched now, plan the next turn."""
+        """One turn: apply commands, send out the orders that are due, schedule the next turn."""
         self._is_pump_planned = False
         now = self._now()
         if self._commands:
@@ -252,7 +251,7 @@ class Hub:
             self._stop("max_time")
             return
         if self._paused_by:
-            self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter; hosts that are due do not
+            self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter, not hosts that are due
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
         self._pool.start(orders)
@@ -262,7 +261,7 @@ class Hub:
             self._plan_pump()
             return
         why = self._crawl.why_over(now, self._limits.max_wait_s)
-        if why is not None and not self._pool.has_orders_out and not self._tasks:
+        if why is not None and not self._pool.has_outstanding and not self._tasks:
             self._end(why)
             return
         wakeup = self._crawl.next_wakeup()
@@ -276,7 +275,7 @@ class Hub:
 
     def _resolved(self, host: str, answer: AddressAnswer) -> None:
         if self._is_closing:
-            return  # a look-up that was cancelled says nothing about its host
+            return  # a cancelled look-up says nothing about its host
         now = self._now()
         if answer.addresses:
             self._crawl.learn_address(host, answer.addresses, max(answer.expires_at, now + 1.0), now)
@@ -291,7 +290,7 @@ class Hub:
         number = self._pool.end(result.order_id)
         if number is None:
             return
-        self._note_drained()
+        self._check_drained()
         order = self._crawl.order(result.order_id) if self._observe is not None else None
         self._crawl.complete(result, self._now())
         if self._observe is not None and order is not None:
@@ -299,32 +298,32 @@ class Hub:
         if result.links_final:
             self._pool.mark_links_final(number, result.order_id)
         is_window_full = self._crawl.totals.pages - self._pages_at_commit >= COMMIT_PAGES
-        if is_window_full or is_refusal(result):  # a refusal is durable before its host is asked again
+        if is_window_full or is_refusal(result):  # a refusal is durable before the next request to its host
             self._wants_commit.set()
         self._plan_pump()
 
-    def _note_drained(self) -> None:
-        if self._stop_reason and not self._pool.has_orders_out:
+    def _check_drained(self) -> None:
+        if self._stop_reason and not self._pool.has_outstanding:
             self._drained.set()
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
-        """A request is on the wire."""
+        """A request was sent."""
         self._crawl.mark_sent(order_id, sent_at, self._now())
         self._plan_pump()
 
     def on_failure(self, error: GossamerError) -> None:
-        """The crawl cannot go on: stop, and commit nothing that may not be whole."""
+        """The crawl cannot continue: stop, and commit nothing that may be incomplete."""
         if self._failure is None:
             self._failure = error
         self._stop("failed")
 
     def on_lost(self, number: int) -> None:
-        """A worker died: finish what it had stored, give back the rest, start another."""
+        """A worker died: finish what it had stored, return the rest to the queue, start another."""
         self.stats.worker_deaths += 1
         for result in self._pool.remove(number):
             self.on_result(result)
         self._crawl.give_back(self._pool.withdraw(number), self._now())
-        self._note_drained()
+        self._check_drained()
         if self.stats.worker_deaths > MAX_WORKER_DEATHS:
             self.on_failure(GossamerError(f"workers died {self.stats.worker_deaths} times; giving up"))
             return
@@ -357,19 +356,19 @@ class Hub:
                 return
 
     async def _commit(self) -> None:
-        """Sync the archives, then write the ledger: no row may point to bytes that are not there."""
+        """Sync the archives, then write the ledger: no row may point to missing bytes."""
         assert self._loop is not None
         started = self._loop.time()
         self._pages_at_commit = self._crawl.totals.pages
         self._save_state()
-        sealed = self._books.ledger.seal()
-        self._books.events.flush()
+        sealed = self._targets.ledger.seal()
+        self._targets.events.flush()
         await self._pool.sync()
         await asyncio.to_thread(sealed.write)
         self.stats.commits += 1
         self.stats.commit_s.append(self._loop.time() - started)
 
     def _save_state(self) -> None:
-        """Bring the totals up to date ahead of a commit."""
+        """Update the totals before a commit."""
         now = self._now()
         self._crawl.save_state(now - self._started_at, vitals.cpu_seconds(), now)

@@ -1,8 +1,8 @@
-"""Keeps a running crawl below its ceiling of memory.
+"""Keeps a running crawl below its memory ceiling.
 
-The guard (`runtime/memory`) decides; this module measures what the crawl uses, and submits what
-follows as commands: how many requests may be out at once, and when to commit. It shrinks the
-ledger's caches itself, since these belong to no turn of the hub. Called 20 times per second.
+The guard (`runtime/memory`) decides; this module measures what the crawl uses, and submits the
+decisions as commands: how many concurrent requests are allowed, and when to commit. It shrinks
+the ledger's caches itself, since these do not depend on the hub's turns. Called 20 times per second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gossamer.runtime.memory import MemoryGuard, Use, Window
 
 
 class CachedLedger(Protocol):
-    """A ledger, as far as its memory is concerned."""
+    """The part of a ledger that concerns memory."""
 
     def pending_count(self) -> int:
         """Return how many changes wait for the next commit."""
@@ -33,7 +33,7 @@ class CachedLedger(Protocol):
 
     @property
     def has_forgotten_signatures(self) -> bool:
-        """True if pages are compared with the newer ones only."""
+        """Whether pages are compared with the newer ones only."""
         ...
 
 
@@ -44,7 +44,7 @@ class MemoryLimits(Struct, frozen=True):
     min_connections: int
     max_connections: int
     body_bytes: int  # of all answers in flight together
-    max_pending: int  # changes of the ledger that are not committed
+    max_pending: int  # uncommitted changes of the ledger
 
 
 class MemoryControl:
@@ -80,7 +80,7 @@ class MemoryControl:
         totals, now = self._crawl.totals, self._now()
         answers = totals.fetches - totals.robots_fetches - totals.failed_lookups
         use = Use(private_bytes, self._crawl.frontier.in_flight, answers, totals.bytes + totals.content_bytes)
-        warning = self._guard.note(use, now)
+        warning = self._guard.update(use, now)
         if self._guard.window.size != self._window:
             self._window = self._guard.window.size
             self._submit(SetMemoryWindow(self._window))
@@ -88,7 +88,7 @@ class MemoryControl:
             self._submit(CommitSoon())
         if self._ledger.has_forgotten_signatures and not self._has_warned_of_signatures:
             self._has_warned_of_signatures = True
-            self._warn("near duplicates are looked for among the newer pages only: memory is at its ceiling", now)
+            self._warn("near duplicates are searched among the newer pages only: memory is at its ceiling", now)
         if warning:
             self._warn(warning, now)
 
@@ -96,6 +96,6 @@ class MemoryControl:
         self._emitter.emit(EventName.WARNING, now, reason=reason)
 
     def _relieve(self) -> None:
-        """Return freed memory to the system, and have uncommitted changes written."""
+        """Return freed memory to the system, and commit early."""
         vitals.trim_memory()
         self._submit(CommitSoon())

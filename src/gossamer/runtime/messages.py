@@ -1,7 +1,7 @@
-"""What hub and worker processes say to each other: length-prefixed MessagePack frames.
+"""Messages between hub and worker processes: length-prefixed MessagePack frames.
 
-A frame is four bytes of length (big-endian) and one message. Orders and results travel
-in lists, so that a busy moment costs one frame, not one a page.
+A frame is four bytes of length (big-endian) and one message. Orders and results are sent
+in lists, so that a burst costs one frame, not one per page.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from gossamer.runtime.worker_factory import WorkerConfig
 
 
 class Begin(Struct, tag=True):
-    """The first word of the hub."""
+    """The first message of the hub."""
 
     config: WorkerConfig
     ledger: str
 
 
 class Orders(Struct, tag=True):
-    """Do these; and of these done before, no link need be sent again."""
+    """Carry out these orders; the links of these earlier ones need not be sent again."""
 
     orders: list[Order]
     decided: list[int] = []
 
 
 class Sync(Struct, tag=True):
-    """Make what is archived durable, and say so."""
+    """Make what is archived durable, and confirm it."""
 
     number: int
 
 
 class Close(Struct, tag=True):
-    """Finish, and go."""
+    """Finish the files and exit."""
 
 
 class Results(Struct, tag=True):
-    """These are done."""
+    """These orders have ended."""
 
     results: list[Result]
 
 
 class Sent(Struct, tag=True):
-    """A request is on the wire."""
+    """A request was sent."""
 
     order_id: int
     at: float
@@ -60,14 +60,14 @@ class Synced(Struct, tag=True):
 
 
 class Failed(Struct, tag=True):
-    """The worker cannot go on."""
+    """The worker cannot continue."""
 
     error: str
     message: str
 
 
 class Report(Struct, tag=True):
-    """The last word of a worker."""
+    """The last message of a worker."""
 
     cpu_seconds: float
     stall_p99_ms: float
@@ -81,19 +81,19 @@ _decode = msgspec.msgpack.Decoder(Message).decode
 
 
 def frame(message: Message) -> bytes:
-    """Return a message ready to be written."""
+    """Return a message as a frame."""
     body = _encode(message)
     return len(body).to_bytes(4, "big") + body
 
 
 class FrameReader:
-    """Cuts a stream of bytes into messages."""
+    """Splits a stream of bytes into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Take bytes; return the messages that are whole now."""
+        """Add bytes; yield the messages that are complete now."""
         buffer = self._buffer
         buffer += data
         at = 0

@@ -1,9 +1,9 @@
 """Who does not want to be crawled? `blocked.txt` in the crawl folder, and `--block-host`.
 
-One host or registrable domain per line, `#` begins a comment; a URL stands for its host. The
-file is looked at once per second and read when it has changed, so that an entry takes effect
-within seconds: the names are submitted to the hub as a command. A line that names nothing is
-ignored: a typing error must not end a crawl. Cost: one `stat` per second.
+One host or registrable domain per line, `#` starts a comment; a URL means its host. The
+file is checked once per second and read when it has changed, so that an entry takes effect
+within seconds: the names are submitted to the hub as a command. A line without a valid name is
+ignored: a typo must not end a crawl. Cost: one `stat` per second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOOK_INTERVAL_S = 1.0
 
 
 class OptOutFile:
-    """The names of those who opted out, and whether they have changed."""
+    """The hosts and domains that opted out, and whether they have changed."""
 
     def __init__(self, path: Path, fixed: Iterable[str] = ()) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class OptOutFile:
         self._stamp: tuple[int, int, int] | None = (0, 0, 0)  # no file has this one
 
     def changed(self) -> frozenset[str] | None:
-        """Return all names if they may have changed since the last call, else None."""
+        """Return all names if they may have changed since the last call, otherwise None."""
         stamp = self._read_stamp()
         if stamp == self._stamp:
             return None
@@ -57,17 +57,17 @@ class OptOutWatch:
         self._file = file
         self._submit = submit
 
-    def look(self) -> None:
-        """Submit the names if they may have changed. Call once before the crawl starts, so that no order is earlier."""
+    def check(self) -> None:
+        """Submit the names if they may have changed. Call once before the crawl starts: they precede every order."""
         names = self._file.changed()
         if names is not None:
             self._submit(SetOptOuts(names))
 
     async def run(self) -> None:
-        """Look once per second until cancelled."""
+        """Check once per second until cancelled."""
         while True:
             await asyncio.sleep(LOOK_INTERVAL_S)
-            self.look()
+            self.check()
 
 
 def name_in(line: str) -> str:

@@ -1,9 +1,9 @@
-"""Finishes what a dead process, or a dead worker of this one, had stored but not reported.
+"""Finishes what a dead process, or a dead worker of this process, had stored but not reported.
 
 The archive is the write-ahead log (`stored_results`). Every file that a dead process left is
-closed: it gets its index and its final name, and nobody writes to it again, so what could not be
-placed stays where it is. A restart goes in two steps, with the engine's own `restore` between
-them: robots.txt files and refusals are put into the ledger first, since they bind the hosts that
+closed: it gets its index and its final name, and is never written to again, so what could not be
+placed stays in it. A restart has two steps, with the engine's own `restore` between them:
+robots.txt files and refusals are written to the ledger first, since they apply to the hosts that
 `restore` loads; pages need the restored engine.
 """
 
@@ -26,7 +26,7 @@ from gossamer.runtime.unsaved_facts import read_unsaved_facts
 
 
 class Recovery:
-    """The archive of one crawl folder, read back into its ledger."""
+    """Reads the archive of one crawl folder back into its ledger."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class Recovery:
     # -- after a restart --------------------------------------------------------------------------
 
     def prepare(self, *, was_clean: bool) -> None:
-        """Put into the ledger what binds hosts: refusals, robots.txt. Call before the engine is restored."""
+        """Write refusals and robots.txt files to the ledger. Call before the engine is restored."""
         if not was_clean:
             facts = read_unsaved_facts(self._folder.events, self._crawl.state.saved_at)
             self._robots_targets = facts.robots_targets
-            self._crawl.restore_refusals(facts.quiet_until)
+            self._crawl.restore_refusals(facts.parked_until)
         remove_unfinished_copies(self._folder.archive)
         unfinished = unfinished_files(self._folder.archive, self._ledger.archive_ends())
         self._tails = [recover(path, committed) for path, committed in unfinished]
@@ -81,7 +81,7 @@ class Recovery:
         if finished or stored.unplaced:
             reason = "pages finished from the archive"
             if stored.unplaced:
-                reason += f"; {len(stored.unplaced)} records that could not be placed are left in it"
+                reason += f"; {len(stored.unplaced)} records that could not be placed stay in it"
             self._emitter.emit(EventName.RECOVERED, now, reason=reason, links=finished)
         self._tails, self._robots = [], []
 
@@ -92,7 +92,7 @@ class Recovery:
         ends = self._ledger.archive_ends()
         paths = sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*"))
         tails = [recover(path, ends.get(path.name.removesuffix(".open"), 0)) for path in paths]
-        stored = self._stored(tails, OrdersOut(self._ledger, self._crawl))
+        stored = self._stored(tails, OutstandingOrders(self._ledger, self._crawl))
         yield from stored
         for path in paths:
             self._close_file(path)
@@ -108,10 +108,10 @@ class Recovery:
         self._ledger.put_archive_end(path.name.removesuffix(".open"), length)
 
     def _report(self, stored: StoredResults, now: float) -> None:
-        """Emit an event for every record that became no result."""
+        """Emit an event for every record that did not become a result."""
         for record in stored.unplaced:
             place = {"file": record.file, "offset": record.offset}
-            reason = f"{record.file} at {record.offset}: a record is left there that could not be placed: {record.why}"
+            reason = f"{record.file} at {record.offset}: a record that could not be placed stays there: {record.why}"
             self._emitter.emit(EventName.WARNING, now, url=record.url, reason=reason, **place)
         for record in stored.removed:
             reason = f"{record.file} at {record.offset}: a record was removed: {record.why}"
@@ -119,28 +119,28 @@ class Recovery:
 
 
 class _StoredPages:
-    """Finds the pages to which revisits refer."""
+    """Finds the pages that revisits refer to."""
 
     def __init__(self, ledger: Ledger, crawl: Crawl) -> None:
         self._ledger = ledger
         self._crawl = crawl
 
     def original(self, url: str) -> ArchiveSpan | None:
-        """Return where the page is stored to which a revisit refers."""
+        """Return where the page that a revisit refers to is stored."""
         record = self._ledger.look_up(link_to(url).id)
         return None if record is None else record.archived
 
 
 class QueuedPages(_StoredPages):
-    """After a restart: what is queued in the ledger still waits for its answer."""
+    """After a restart: URLs that are queued in the ledger wait for their answers."""
 
     def __init__(self, ledger: Ledger, crawl: Crawl, robots_targets: set[str], now: float) -> None:
         super().__init__(ledger, crawl)
-        self._robots_targets = robots_targets  # URLs to which robots.txt of a killed run redirected
+        self._robots_targets = robots_targets  # targets of robots.txt redirects in a killed run
         self._now = now
 
     def find(self, url: str) -> Found:
-        """Return what the ledger knows of a URL."""
+        """Return what the ledger has on a URL."""
         if url.endswith("/robots.txt"):
             return Found.SETTLED
         row = self._ledger.look_up(link_to(url).id)
@@ -153,13 +153,13 @@ class QueuedPages(_StoredPages):
         return self._crawl.adopt(link_to(url), self._now)
 
 
-class OrdersOut(_StoredPages):
-    """While the crawl runs: what a dead worker had been given still waits for its answer."""
+class OutstandingOrders(_StoredPages):
+    """While the crawl runs: the outstanding orders of a dead worker wait for their answers."""
 
     def find(self, url: str) -> Found:
-        """Return whether an order is out for a URL."""
+        """Return whether an order for a URL is outstanding."""
         return Found.SETTLED if self._crawl.order_for(url) is None else Found.QUEUED
 
     def claim(self, url: str) -> Order | None:
-        """Return the order that is out for a URL."""
+        """Return the outstanding order for a URL."""
         return self._crawl.order_for(url)

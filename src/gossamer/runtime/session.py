@@ -1,11 +1,11 @@
 """One run of a crawl in its folder: open, recover, run, finish.
 
-    open()      own the folder, recover what a dead process left, queue the seeds
+    open()      lock the folder, recover what a dead process left, queue the seeds
     run()       crawl to the end; the folder is complete on return
     submit()    a command for the crawl (`runtime/control`), also before it runs
 
-A session is used once. It owns the folder from `open` until `run` returns. Its parts are made by
-`assembly`; nothing is set on it or on them afterwards.
+A session is used once. It owns the folder from `open` until `run` returns. Its parts are built by
+`assembly`, and not changed afterwards.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from gossamer.telemetry.summary import Summary, summary_of
 
 
 class Observer(Struct, frozen=True):
-    """Who sees what happens while a crawl runs."""
+    """Callbacks while a crawl runs."""
 
     on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
     on_event: OnEvent | None = None
 
 
 class RunPlan(Struct, frozen=True):
-    """What one run is to do."""
+    """The input of one run."""
 
     settings_toml: bytes
     promises: Promises
@@ -61,7 +61,7 @@ class RunPlan(Struct, frozen=True):
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
 
 
-class Books(Struct, frozen=True):
+class RunStorage(Struct, frozen=True):
     """What a run writes besides the archive."""
 
     folder: CrawlFolder
@@ -71,8 +71,8 @@ class Books(Struct, frozen=True):
     emitter: EventEmitter
 
 
-class Machinery(Struct, frozen=True):
-    """What works while a crawl runs."""
+class RunServices(Struct, frozen=True):
+    """The parts that are active while a crawl runs."""
 
     hub: Hub
     resolver: Resolver
@@ -90,62 +90,62 @@ class Session:
         self,
         plan: RunPlan,
         *,
-        books: Books,
+        storage: RunStorage,
         crawl: Crawl,
         recovery: Recovery,
-        machinery: Machinery,
+        services: RunServices,
         now: Callable[[], float],
     ) -> None:
         self._plan = plan
-        self._books = books
+        self._storage = storage
         self._crawl = crawl
         self._recovery = recovery
-        self._machinery = machinery
+        self._services = services
         self._now = now
-        self._crashes = CrashReporter(books.folder.events, machinery.hub.on_failure)
+        self._crashes = CrashReporter(storage.folder.events, services.hub.on_failure)
 
     @property
     def ledger(self) -> Ledger:
         """The ledger of the crawl; usable while the session `is_open`."""
-        return self._books.ledger
+        return self._storage.ledger
 
     @property
     def is_open(self) -> bool:
-        """True from `open` until the run has ended."""
-        return self._books.ledger.is_open
+        """Whether the ledger is open: from `open` until the run has ended."""
+        return self._storage.ledger.is_open
 
     def first_failure(self) -> str:
-        """Return what went wrong first and what would help, in one line; empty if nothing did."""
-        return self._books.tap.first_failure()
+        """Return the first failure and a hint, in one line; empty if there was none."""
+        return self._storage.tap.first_failure()
 
     def submit(self, command: Command) -> None:
-        """Have a command applied in the hub's next turn; before the run, in its first."""
-        self._machinery.hub.submit(command)
+        """Submit a command for the hub's next turn; before the run, for its first."""
+        self._services.hub.submit(command)
 
     # -- open -------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Own the folder, recover what a dead process left, and queue the seeds."""
-        books = self._books
-        books.folder.take()
+        """Lock the folder, recover what a dead process left, and queue the seeds."""
+        storage = self._storage
+        storage.folder.take()
         try:
-            books.ledger.open()
-            books.log.open()
-            books.folder.write(SETTINGS_FILE, self._plan.settings_toml)
+            storage.ledger.open()
+            storage.log.open()
+            storage.folder.write(SETTINGS_FILE, self._plan.settings_toml)
             now = self._now()
             self._restore(now)
             self._open_addresses()
             self._queue_seeds(now)
             self._crawl.totals.runs += 1
             self._crawl.save_state(0.0, 0.0, now)
-            books.log.flush()  # what recovery reported is on file before the ledger forgets that there was a crash
-            books.ledger.commit()
+            storage.log.flush()  # recovery's events are written before the ledger forgets the crash
+            storage.ledger.commit()
         except BaseException:
-            books.folder.release()
+            storage.folder.release()
             raise
 
     def _restore(self, now: float) -> None:
-        """Bring the engine to where the last run ended, or was ended."""
+        """Restore the engine to the end of the last run, or to where it was killed."""
         retries = self._plan.retries
         was_clean = self._crawl.load_state()
         self._crawl.state.is_running = True
@@ -156,18 +156,18 @@ class Session:
         self._recovery.finish()
 
     def _open_addresses(self) -> None:
-        """Allow the addresses that seeds name, those of earlier runs too."""
+        """Allow the addresses that seeds name, including those of earlier runs."""
         state = self._crawl.state
         named = {address for seed in self._plan.seeds for address in opened_addresses(seed)}
         state.opened_addresses = sorted({*state.opened_addresses, *named})
         for address in state.opened_addresses:
-            self._machinery.policy.open_address(address)
+            self._services.policy.open_address(address)
 
     def _queue_seeds(self, now: float) -> None:
         seeds = self._plan.seeds
         guesses = frozenset(seed.link.id for seed in seeds if seed.is_guess)
         new = self._crawl.add_seeds([seed.link for seed in seeds], now, https_first=guesses)
-        self._books.emitter.emit(
+        self._storage.emitter.emit(
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=self._plan.promises
         )
 
@@ -176,35 +176,35 @@ class Session:
     async def run(self, *, shows_progress: bool = False, is_guest: bool = False) -> Summary:
         """Crawl to the end; return the summary. The folder is complete on return.
 
-        A guest in another program's event loop leaves signals and the errors of others alone. If the run fails, the
+        A guest in another program's event loop handles neither its signals nor its errors. If the run fails, the
         folder is as after a kill: released, and the next session recovers it.
         """
         try:
             why = await self._run(shows_progress=shows_progress, is_guest=is_guest)
         except GossamerError:  # the hub has ended: no thread writes any more
-            self._books.ledger.abandon()
-            self._books.folder.release()
+            self._storage.ledger.abandon()
+            self._storage.folder.release()
             raise
         return self._finish(why)
 
     async def _run(self, *, shows_progress: bool, is_guest: bool) -> str:
-        machinery = self._machinery
-        machinery.opt_outs.look()
+        services = self._services
+        services.opt_outs.check()
         if not is_guest:
             stop_on_signals(self.submit)
-        async with machinery.resolver:
-            machinery.probe.start()
+        async with services.resolver:
+            services.probe.start()
             try:
                 with self._crashes.installed(is_guest=is_guest):
                     async with self._watched(shows_progress):
-                        return await machinery.hub.run()
+                        return await services.hub.run()
             finally:
-                machinery.probe.stop()
-                machinery.probe.note_memory()
+                services.probe.stop()
+                services.probe.measure_memory()
 
     @asynccontextmanager
     async def _watched(self, shows_progress: bool) -> AsyncIterator[None]:
-        """Run the watchers beside the crawl: heartbeats, opt-outs, and progress if it is wanted."""
+        """Run the watchers beside the crawl: heartbeats, opt-outs, and progress if requested."""
         watching = asyncio.create_task(self._watch(shows_progress))
         try:
             yield
@@ -214,35 +214,35 @@ class Session:
                 await watching
 
     async def _watch(self, shows_progress: bool) -> None:
-        machinery = self._machinery
+        services = self._services
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(machinery.heartbeat.run())
-                group.create_task(machinery.opt_outs.run())
+                group.create_task(services.heartbeat.run())
+                group.create_task(services.opt_outs.run())
                 if shows_progress:
                     group.create_task(self._show_progress())
-        except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not go on
+        except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not continue
             self._crashes.report(failures, "a watcher of the crawl failed")
 
     async def _show_progress(self) -> None:
-        with suppress(OSError):  # nobody reads stderr any more: no reason to stop a crawl
-            await Progress(self._machinery.figures.read).run()
+        with suppress(OSError):  # stderr was closed: no reason to stop a crawl
+            await Progress(self._services.figures.read).run()
 
     # -- finish -----------------------------------------------------------------------------------
 
     def _finish(self, why: str) -> Summary:
-        """Leave the folder complete: totals, index, report."""
-        books, state = self._books, self._crawl.state
-        self._machinery.heartbeat.emit()
+        """Complete the folder: totals, index, report."""
+        storage, state = self._storage, self._crawl.state
+        self._services.heartbeat.emit()
         failpoints.reach("in_close")
-        figures = self._machinery.figures.read_all(why)
-        books.emitter.emit(EventName.STOPPED, self._now(), reason=why, fetched=figures.totals.pages)
-        books.log.close()
+        figures = self._services.figures.read_all(why)
+        storage.emitter.emit(EventName.STOPPED, self._now(), reason=why, fetched=figures.totals.pages)
+        storage.log.close()
         state.figures, state.is_running = figures, False
-        books.ledger.put_crawl_state(state)
-        books.ledger.commit()
-        fold_index(books.folder.index)
-        write_report(books.folder.path, books.ledger, figures)
-        books.ledger.close()
-        books.folder.release()
+        storage.ledger.put_crawl_state(state)
+        storage.ledger.commit()
+        fold_index(storage.folder.index)
+        write_report(storage.folder.path, storage.ledger, figures)
+        storage.ledger.close()
+        storage.folder.release()
         return summary_of(figures)

@@ -1,4 +1,4 @@
-"""One signal stops a crawl cleanly, a second one ends the process at once."""
+"""One signal stops a crawl cleanly, a second one ends the process immediately."""
 
 from __future__ import annotations
 

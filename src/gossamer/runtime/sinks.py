@@ -1,4 +1,4 @@
-"""The sinks that pages can go to, by the name that `--store` gives them. A store is added by one line here."""
+"""The sinks for pages, by their name in `--store`. A store is added by one line here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.ports.page_sink import PageSink
 
 
 class SinkConfig(Struct, frozen=True):
-    """What sinks are made from. Crosses the border to a worker process."""
+    """The configuration of sinks. It is sent to worker processes."""
 
     stores: tuple[str, ...]  # names, as in `--store`
     out: str  # the crawl folder

@@ -1,10 +1,10 @@
-"""Where does the CPU time of a page go? A crawl that runs as always, with a clock around each stage.
+"""Where does the CPU time of a page go? An ordinary crawl, with a clock around each stage.
 
-`STAGES` is the one table of what belongs to which stage. Time is exclusive: what a stage spends
-in functions of another counts there, so the stages add up, and what no stage claims is the
-whole less their sum. The clock is the thread's own CPU time; what the clock itself costs
-(about a microsecond a call) is measured and taken off. Nothing here is in the way of a crawl
-that is not measured: `installed` puts the clocks in, and takes them out again.
+`STAGES` maps stages to functions. Time is exclusive: time that one stage spends in functions of
+another counts for the latter, so the stages add up, and the remainder is the total minus their
+sum. The clock is the thread's own CPU time; the cost of the clock itself (about a microsecond
+per call) is measured and subtracted. A crawl that is not measured is not affected: `installed`
+adds the clocks, and removes them again.
 
 A name in the table that does not exist is an error, so that the table follows the code.
 """
@@ -27,7 +27,7 @@ from gossamer.errors import GossamerError
 
 # stage -> "module:function" or "module:Class.method" below `gossamer`. Coroutines cannot be timed: they wait.
 STAGES: Final[Mapping[str, tuple[str, ...]]] = {
-    # libcurl and its callbacks, names, limits of time.
+    # libcurl and its callbacks, name resolution, time limits.
     "fetch": (
         "fetch.poller:Poller._on_ready",
         "fetch.poller:Poller._on_timer_due",
@@ -36,7 +36,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.http:Fetcher._sweep",
         "fetch.plain_engine:PlainEngine._begin_all",
         "fetch.plain_engine:PlainEngine._on_ready",
-        "fetch.dns:Resolver._ask",
+        "fetch.dns:Resolver._query",
         "fetch.dns:Resolver._flush",
         "fetch.dns:Resolver._on_ready",
         "fetch.dns:Resolver._tick",
@@ -44,24 +44,24 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "decode": ("fetch.body:decode",),
     # Type and charset, then markup, links and text in one pass.
     "parse": ("parse.dispatch:parse_exchange", "parse.html:parse_html", "parse.scan:scan"),
-    # What the links, metas and bases that were found say.
+    # Evaluation of the links, metas and bases found.
     "links": ("parse.markup:document_of",),
     "URLs": ("core.url:links_from",),
-    # Scope, traps, seen before: what is remembered in memory, then the filter and the exact set.
+    # Scope, traps, seen set: the cache in memory, then the filter and the exact set.
     "seen": ("core.intake:Intake.screen", "backends.local.ledger:LocalLedger.admit"),
     "signature": (
         "parse.fingerprint:text_fingerprint",
         "core.dedup.scheme:signature_of",
         "engine.near_duplicates:NearDuplicates.check",
     ),
-    # The rest of what is read from an answer: content hash, validators, wishes, words.
+    # The rest of reading an answer: content hash, validators, page directives, words.
     "result": ("runtime.worker:Worker._drain", "runtime.worker:read_answer"),
     "archive": (
         "archive.writer:ArchiveWriter.write",
         "archive.files:FileSink.store",
         "backends.local.ledger:LocalLedger.first_with_content",
     ),
-    # Whose turn it is, what follows from a result, evidence of traps.
+    # Which host is next, what follows from a result, evidence of traps.
     "frontier": (
         "runtime.hub:Hub._pump",
         "runtime.hub:Hub.on_result",
@@ -89,22 +89,22 @@ _CALIBRATION_CALLS: Final = 20_000
 
 
 class Spent(Struct):
-    """What a stage took, all threads together."""
+    """The time of a stage, over all threads."""
 
     ns: int = 0
     calls: int = 0
-    inner_calls: int = 0  # of other clocks, made directly from this stage
+    inner_calls: int = 0  # of functions with other clocks, made directly from this stage
 
 
 class ClockCost(Struct, frozen=True):
-    """What a timed call costs by being timed."""
+    """The overhead of timing a call."""
 
-    inside_ns: float  # between the two readings: falls to the stage itself
-    outside_ns: float  # around them: falls to whoever called
+    inside_ns: float  # between the two readings: counted for the stage itself
+    outside_ns: float  # around them: counted for the caller
 
 
 class _Thread:
-    """The stage that a thread is in, and what its stages took so far."""
+    """The current stage of a thread, and the time of its stages so far."""
 
     __slots__ = ("frame", "spent")
 
@@ -114,7 +114,7 @@ class _Thread:
 
 
 class StageClock:
-    """Adds up CPU time by stage. Safe in any number of threads: each adds up its own."""
+    """Sums CPU time by stage. Thread-safe: each thread has its own sums."""
 
     def __init__(self, stages: Mapping[str, tuple[str, ...]] = STAGES) -> None:
         self._stages = stages
@@ -124,7 +124,7 @@ class StageClock:
         """Return the function with a clock around it."""
         threads, stages, clock, ident = self._threads, self._stages, thread_time_ns, get_ident
 
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the function takes
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any arguments
             thread = threads.get(ident())
             if thread is None:
                 thread = threads[ident()] = _Thread(stages)
@@ -146,7 +146,7 @@ class StageClock:
         return update_wrapper(call, function)
 
     def spent(self) -> dict[str, Spent]:
-        """Return what each stage took so far, clocks included."""
+        """Return the time of each stage so far, including the clocks."""
         total = {stage: Spent() for stage in self._stages}
         for thread in list(self._threads.values()):
             for stage, spent in thread.spent.items():
@@ -157,14 +157,14 @@ class StageClock:
 
 
 class StageShare(Struct, frozen=True):
-    """A stage's part of a page."""
+    """The share of a stage in a page."""
 
     us: float
     calls: float
 
 
 class StageProfile(Struct, frozen=True):
-    """CPU microseconds a page, by stage; `else_us` is the whole less the stages, `clock_us` was taken off."""
+    """CPU microseconds per page, by stage; `else_us` is the total minus the stages, `clock_us` was subtracted."""
 
     pages: int
     whole_us: float
@@ -196,7 +196,7 @@ def _share(stage: Spent, cost: ClockCost, pages: int) -> StageShare:
 
 
 def clock_cost(calls: int = _CALIBRATION_CALLS) -> ClockCost:
-    """Measure what a clock costs, on a function that does nothing."""
+    """Measure the cost of a clock, on an empty function."""
 
     def nothing(_: object) -> None:
         return None
@@ -218,7 +218,7 @@ def _time_calls(function: Callable[[object], object], calls: int) -> int:
 
 @contextmanager
 def installed(clock: StageClock, stages: Mapping[str, tuple[str, ...]] = STAGES) -> Iterator[None]:
-    """Put clocks around the functions of all stages. What is made inside is timed; what was made before is not."""
+    """Add clocks to the functions of all stages. Objects created inside are timed, earlier ones are not."""
     undo: list[tuple[object, str, object]] = []
     try:
         for stage, names in stages.items():
@@ -231,7 +231,7 @@ def installed(clock: StageClock, stages: Mapping[str, tuple[str, ...]] = STAGES)
 
 
 def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> list[tuple[object, str, object]]:
-    """Replace a function wherever it is known by name; return what it takes to undo that."""
+    """Replace a function under every name that refers to it; return what is needed to undo that."""
     module_name, _, path = name.partition(":")
     owner: object = importlib.import_module(f"gossamer.{module_name}")
     *outer, attribute = path.split(".")
@@ -239,7 +239,7 @@ def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
         owner = getattr(owner, part, None)
     original = getattr(owner, attribute, None)
     if not callable(original) or inspect.iscoroutinefunction(original):
-        raise GossamerError(f"{name} in the table of stages is no function that can be timed; see runtime/stages.py")
+        raise GossamerError(f"{name} in the table of stages is not a function that can be timed; see runtime/stages.py")
     wrapped = wrap(original)
     places = [(owner, attribute)] if outer else _places_of(original)
     for place, known_as in places:
@@ -248,6 +248,6 @@ def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _places_of(function: object) -> list[tuple[object, str]]:
-    """Return every module of ours that has a function under some name: it may have been imported by many."""
+    """Return every module of ours that has the function, with its name there: many may have imported it."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("gossamer.")]
     return [(module, name) for module in modules for name, value in vars(module).items() if value is function]

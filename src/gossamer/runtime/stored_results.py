@@ -1,16 +1,16 @@
-"""Which results stand in the archive, and to which orders do they belong?
+"""Which results are in the archive, and to which orders do they belong?
 
-The archive is the write-ahead log: a whole order beyond the committed length of a file is a
-page that arrived. It is parsed as if it had just come in. **No whole record is ever cut off.** What
-becomes of one depends on its URL:
+The archive is the write-ahead log: a complete order beyond the committed length of a file is a
+page that arrived. It is parsed as if it had just been received. **No complete record is ever cut off.**
+What becomes of one depends on its URL:
 
-    QUEUED     somebody waits for it: it becomes a result
-    SETTLED    nobody does: robots.txt, or a page that is finished; it stays as it is
-    UNKNOWN    the URL was never admitted, because a power cut took the page that it was found on: it
+    QUEUED     the URL waits for it: it becomes a result
+    SETTLED    robots.txt, or a page that is finished: it stays as it is
+    UNKNOWN    the URL was never admitted, because a power cut lost the page that it was found on: it
                stays as it is and is reported
     ELSEWHERE  the page is credited to another owner, who has stored it too: the record is removed
 
-A revisit whose original is not known has no content. It cannot become a result either, stays as it is
+A revisit whose original is unknown has no content. It cannot become a result either, stays as it is
 and is reported; its URL is still queued and will be fetched again.
 """
 
@@ -36,12 +36,12 @@ from gossamer.fetch.outcome import status_outcome
 from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
 from gossamer.runtime.worker import WorkerRules, read_answer
 
-WHY_UNKNOWN = "its URL is not known, the page that it was found on may be lost"
-WHY_NO_ORIGINAL = "the record that it refers to is not known"
+WHY_UNKNOWN = "its URL is unknown, the page that it was found on may be lost"
+WHY_NO_ORIGINAL = "the record that it refers to is unknown"
 
 
 class Found(Enum):
-    """What the ledger knows of the URL of a stored answer; see the head of this module."""
+    """What the ledger has on the URL of a stored answer; see the module docstring."""
 
     QUEUED = "queued"
     SETTLED = "settled"
@@ -50,30 +50,30 @@ class Found(Enum):
 
 
 class Placing(Protocol):
-    """Finds the place of a stored answer in the crawl."""
+    """Maps stored answers to the orders of the crawl."""
 
     def find(self, url: str) -> Found:
-        """Return what is known of a URL. Changes nothing."""
+        """Return what is known about a URL. Changes nothing."""
         ...
 
     def claim(self, url: str) -> Order | None:
-        """Return an order for a URL that was found QUEUED; None if its answer is of no use."""
+        """Return an order for a URL that was found QUEUED; None if its answer cannot be used."""
         ...
 
     def original(self, url: str) -> ArchiveSpan | None:
-        """Return where the page is stored to which a revisit refers."""
+        """Return where the page that a revisit refers to is stored."""
         ...
 
 
 class ReadingRules(Struct, frozen=True):
-    """How a stored answer is read: as the worker would have."""
+    """How a stored answer is read: as by a worker."""
 
     worker: WorkerRules
     max_bytes: int
 
 
 class StoredRecord(Struct, frozen=True):
-    """A whole record that became no result: where it stands, and why."""
+    """A complete record that did not become a result: its location, and why."""
 
     file: str
     offset: int
@@ -82,9 +82,9 @@ class StoredRecord(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True, order=True, gc=False):
-    """Where an order stands in its file."""
+    """The position of an order in its file."""
 
-    date: float  # the latest so far in the file: an answer that took long stands behind later ones
+    date: float  # the latest so far in the file: a slow answer is stored after faster ones
     number: int  # of the file
     start: int  # of the request, if there is one
     offset: int  # of the response
@@ -94,8 +94,8 @@ class _Place(Struct, frozen=True, order=True, gc=False):
 class StoredResults:
     """The results in the tails of archive files; iterate once, to the end.
 
-    Oldest first over all files, so that a page comes before those that were found on it; a file is read in its own
-    order. Positions in results are those after removals, which are carried out at the end of the iteration.
+    Oldest first over all files, so that a page precedes those that were found on it; a file is read in its own
+    order. Positions in results are those after removals, which are made at the end of the iteration.
     """
 
     def __init__(self, archive: Path, tails: Sequence[RecoveredTail], placing: Placing, rules: ReadingRules) -> None:
@@ -125,14 +125,14 @@ class StoredResults:
             self._remove(file, place, response)
             return None
         if found is Found.UNKNOWN:
-            self._leave(file, response, WHY_UNKNOWN)
+            self._record_unplaced(file, response, WHY_UNKNOWN)
             return None
         if found is Found.SETTLED:
             return None
         refers_to = response.fields.get("warc-refers-to-target-uri", "")
         original = self._read_original(refers_to) if refers_to else None
         if refers_to and original is None:
-            self._leave(file, response, f"{WHY_NO_ORIGINAL}: {refers_to}")
+            self._record_unplaced(file, response, f"{WHY_NO_ORIGINAL}: {refers_to}")
             return None
         order = self._placing.claim(response.target)
         if order is None:
@@ -144,7 +144,7 @@ class StoredResults:
         result.archive_end = offset + response.length
         return result
 
-    def _leave(self, file: str, response: ArchivedRecord, why: str) -> None:
+    def _record_unplaced(self, file: str, response: ArchivedRecord, why: str) -> None:
         offset = self._excisions[file].final(response.offset)
         self.unplaced.append(StoredRecord(file, offset, response.target, why))
 
@@ -183,7 +183,7 @@ def _result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
 
 
 def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
-    """Yield the robots.txt files that a dead process had read but not committed: their delays bind its successor."""
+    """Yield the robots.txt files that a dead process had read but not committed: their delays apply to the next."""
     for request, response in tail.orders():
         if not response.target.endswith("/robots.txt"):
             continue

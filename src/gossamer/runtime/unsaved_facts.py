@@ -1,11 +1,10 @@
 """Which facts of a killed run are in its events but perhaps not in the ledger?
 
-The ledger is committed about once a second. Two kinds of facts must not be lost with the last
-window, so their events are written to the file at once (`telemetry.event_log`) and read back
-here: refusals with Retry-After, and the targets of robots.txt redirects. Read are the files of
-the run that committed last and of all runs since: a run that is killed while it recovers has
-committed nothing. As a rule that is one file; only lines that matter are decoded, the others
-cost 0.3 µs each.
+The ledger is committed about once per second. Two kinds of facts must not be lost with the last
+window, so their events are written to the file immediately (`telemetry.event_log`) and read back
+here: refusals with Retry-After, and the targets of robots.txt redirects. The files of the run that
+committed last and of all later runs are read: a run that is killed while it recovers has committed
+nothing. Usually that is one file; only relevant lines are decoded, the others cost 0.3 µs each.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class UnsavedFacts(Struct):
-    """What was recorded in events, whether it was committed or not."""
+    """Facts recorded in events, committed or not."""
 
     robots_targets: set[str] = set()  # URLs that a robots.txt redirected to
-    quiet_until: dict[str, float] = {}  # by host: no request before this time
+    parked_until: dict[str, float] = {}  # per host: no request before this time
 
 
 def read_unsaved_facts(folder: Path, saved_at: float) -> UnsavedFacts:
@@ -50,9 +49,9 @@ def _read_line(line: bytes, facts: UnsavedFacts) -> None:
     try:
         event = _decode(line)
     except msgspec.DecodeError:
-        return  # torn by the kill
+        return  # truncated by the kill
     if event.kind == "robots" and event.target:
         facts.robots_targets.add(event.target)
     if event.retry_after_s and event.status in (429, 503):
         until = event.ts + event.retry_after_s
-        facts.quiet_until[event.host] = max(until, facts.quiet_until.get(event.host, 0.0))
+        facts.parked_until[event.host] = max(until, facts.parked_until.get(event.host, 0.0))

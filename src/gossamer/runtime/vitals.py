@@ -1,4 +1,4 @@
-"""How is the process itself? CPU, private memory, how long the event loop was held or waited for a core."""
+"""Measures of the process: CPU, private memory, how long the event loop stalled or waited for a core."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from msgspec import Struct
 
 PROBE_S = 0.05
 _STEP_S = 0.005
-_CROWDED_S = 0.002  # waited for a core since the last probe, from which on every step is looked at
-_GRAIN_S = 0.0005  # uvloop's timers and its clock go by milliseconds
+_CONTENDED_S = 0.002  # wait for a core since the last probe from which samples are taken every step
+_TIMER_GRAIN_S = 0.0005  # uvloop's timers and its clock have a resolution of milliseconds
 _M_MMAP_THRESHOLD = -3  # malloc.h
-_KEPT = 20_000
+_MAX_SAMPLES = 20_000
 
 
 def cpu_seconds() -> float:
@@ -28,12 +28,12 @@ def cpu_seconds() -> float:
 
 
 def peak_rss_bytes() -> int:
-    """Return the most memory that this process had resident, mapped files included."""
+    """Return the peak resident memory of this process, including mapped files."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def private_bytes(pid: int | None = None) -> int:
-    """Return the memory that is a process's own, without mapped files: this one's, or 0 of one that is gone. 15 µs."""
+    """Return the private memory of a process, by default this one, without mapped files; 0 if it is gone. 15 µs."""
     try:
         with open(f"/proc/{pid or 'self'}/status", "rb", buffering=0) as file:
             status = file.read(8192)
@@ -48,13 +48,13 @@ def _kib(status: bytes, name: bytes) -> int:
 
 
 def machine_bytes() -> int:
-    """Return the memory of this machine, or of the container that this process is in, where that is less."""
+    """Return the memory of this machine, or of the container that this process is in, if that is less."""
     bytes_here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([bytes_here, *_container_limits()])
 
 
 def _container_limits(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """Yield the memory limits of the control groups that this process is in, the outer ones too."""
+    """Yield the memory limits of the control groups that this process is in, including the outer ones."""
     try:
         lines = proc.read_text("ascii").splitlines()
     except OSError:
@@ -77,13 +77,13 @@ def _container_limits(proc: Path = Path("/proc/self/cgroup"), root: Path = Path(
 
 
 class CoreWait:
-    """How long a thread has stood in the queue for a core since it began. 1.4 µs a look."""
+    """How long a thread has waited for a core since it started. 1.4 µs per reading."""
 
     def __init__(self) -> None:
         self._file: int | None = None
 
     def open(self) -> None:
-        """Begin with the thread that calls. Where the kernel does not tell, no wait is ever seen."""
+        """Start with the calling thread. If the kernel does not report waits, they are always 0."""
         try:
             self._file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -93,85 +93,85 @@ class CoreWait:
         """Return the wait so far."""
         if self._file is None:
             return 0.0
-        return int(os.pread(self._file, 64, 0).split()[1]) / 1e9  # ns on a core, ns waited for one, turns
+        return int(os.pread(self._file, 64, 0).split()[1]) / 1e9  # ns on a core, ns waited for one, time slices
 
     def close(self) -> None:
-        """Look no more."""
+        """Release the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
 class MemoryWatch(Struct, frozen=True):
-    """Who wants to know, 20 times per second, how much private memory this process and its workers use."""
+    """Receives the private memory of this process and its workers, 20 times per second."""
 
     worker_pids: Callable[[], Sequence[int]]
     on_memory: Callable[[int], None]
 
 
 class StallProbe:
-    """Measures how late a timer of 50 ms comes, and why: the loop was held by the program, or waited for a core.
+    """Measures how late a timer of 50 ms fires, and why: the program blocked the loop, or the loop waited for a core.
 
-    The kernel tells how long the loop's thread has waited for a core so far. What it waited since the last look is
-    taken off the delay; the rest is the program's: its own work, a system call, another thread that has the
-    interpreter's lock. A wait earlier in the 50 ms made nothing late; so while cores are scarce there is a look every
-    5 ms, and a stall is told too short by no more than the wait between the last look and the time the timer was due.
-    With cores to spare these looks are left out: to wake a process that sleeps costs more than all the rest.
+    The kernel reports how long the loop's thread has waited for a core so far. The wait since the last sample is
+    subtracted from the delay; the rest is caused by the program: its own work, a system call, another thread that holds
+    the interpreter's lock. A wait earlier in the 50 ms delays nothing; so while cores are scarce a sample is taken
+    every 5 ms, and a stall is underestimated by at most the wait between the last sample and the timer's due time.
+    If cores are free these samples are skipped: waking a sleeping process costs more than everything else here.
     """
 
     def __init__(self, core_wait: CoreWait | None = None, *, memory: MemoryWatch | None = None) -> None:
         self._core_wait = core_wait or CoreWait()
         self._memory = memory
-        self._held_s: list[float] = []  # sorted, as the next
+        self._stalls_s: list[float] = []  # sorted, like the next
         self._waited_s: list[float] = []
         self._handle: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self._wait_at_look_s = 0.0
+        self._wait_at_sample_s = 0.0
         self._wait_at_probe_s = 0.0
-        self._is_crowded = False
+        self._is_contended = False
         self.private_bytes = 0  # of this process and its workers, when it was last measured
         self.peak_private = 0
         self._worker_bytes: dict[int, int] = {}
         self._turn = 0
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Begin measuring on the running loop, in its thread."""
+        """Start measuring on the running loop, in its thread."""
         loop = loop or asyncio.get_running_loop()
         self._core_wait.open()
-        self._wait_at_look_s = self._wait_at_probe_s = self._core_wait.seconds()
+        self._wait_at_sample_s = self._wait_at_probe_s = self._core_wait.seconds()
         self._due = loop.time() + PROBE_S
-        self._handle = loop.call_at(self._due, self._look, loop)
+        self._handle = loop.call_at(self._due, self._sample, loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _sample(self, loop: asyncio.AbstractEventLoop) -> None:
         late_s = loop.time() - self._due
         wait_s = self._core_wait.seconds()
-        if late_s > -_GRAIN_S:
-            self._record(max(0.0, late_s), wait_s - self._wait_at_look_s)
-            self._is_crowded = wait_s - self._wait_at_probe_s > _CROWDED_S
+        if late_s > -_TIMER_GRAIN_S:
+            self._record(max(0.0, late_s), wait_s - self._wait_at_sample_s)
+            self._is_contended = wait_s - self._wait_at_probe_s > _CONTENDED_S
             self._wait_at_probe_s = wait_s
             if self._memory is not None:
-                self.note_memory()
+                self.measure_memory()
             self._due = loop.time() + PROBE_S
-        self._wait_at_look_s = wait_s
-        next_s = min(self._due, loop.time() + _STEP_S) if self._is_crowded else self._due
-        self._handle = loop.call_at(next_s, self._look, loop)
+        self._wait_at_sample_s = wait_s
+        next_s = min(self._due, loop.time() + _STEP_S) if self._is_contended else self._due
+        self._handle = loop.call_at(next_s, self._sample, loop)
 
     def _record(self, late_s: float, waited_s: float) -> None:
         waited_s = min(late_s, waited_s)
-        if len(self._held_s) < _KEPT:
-            insort(self._held_s, late_s - waited_s)
+        if len(self._stalls_s) < _MAX_SAMPLES:
+            insort(self._stalls_s, late_s - waited_s)
             insort(self._waited_s, waited_s)
 
-    def note_memory(self) -> None:
-        """Take note of the memory in use now, with what the workers had when they were last looked at."""
-        in_use = private_bytes() + self._of_workers()
+    def measure_memory(self) -> None:
+        """Record the memory in use now; that of the workers is from their last measurement."""
+        in_use = private_bytes() + self._measure_workers()
         self.private_bytes = in_use
         self.peak_private = max(self.peak_private, in_use)
         if self._memory is not None:
             self._memory.on_memory(in_use)
 
-    def _of_workers(self) -> int:
-        """Look at one worker, each in its turn, so that many cost no more than one."""
+    def _measure_workers(self) -> int:
+        """Measure one worker per call, in turn, so that many cost no more than one."""
         pids = self._memory.worker_pids() if self._memory is not None else ()
         if not pids:
             return 0
@@ -183,8 +183,8 @@ class StallProbe:
         return sum(self._worker_bytes.values())
 
     def stall_p99_ms(self) -> float:
-        """Return the 99th percentile of the time that the program held the loop."""
-        return _p99_ms(self._held_s)
+        """Return the 99th percentile of the time that the program blocked the loop."""
+        return _p99_ms(self._stalls_s)
 
     def core_wait_p99_ms(self) -> float:
         """Return the 99th percentile of the time that the loop waited for a core."""
@@ -202,16 +202,16 @@ def _p99_ms(sorted_s: Sequence[float]) -> float:
 
 
 def trim_memory() -> None:
-    """Give freed memory back to the system: glibc keeps what the tree of a large page took (70 MB, 2 ms)."""
+    """Return freed memory to the system: glibc retains what the tree of a large page took (70 MB, 2 ms)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
-def keep_large_blocks_apart() -> None:
-    """Have blocks from 256 KiB mapped one by one, so that freeing a body gives its memory back at once.
+def map_large_blocks() -> None:
+    """Map blocks from 256 KiB individually, so that freeing a body returns its memory immediately.
 
-    By itself glibc raises that size with the first large block that is freed, and then keeps the others.
+    By default glibc raises that threshold when the first large block is freed, and then retains the others.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -1,9 +1,9 @@
-"""What becomes of an order: fetch, parse, archive, and one small result.
+"""Carries out orders: fetch, parse, archive, and one small result each.
 
-A worker knows nothing of frontier or ledger. Orders go in by `start`; each comes back as
-exactly one `Result`, whatever the server does. The records of an order are in the archive
-before its result is handed over. Bodies over `BIG_BYTES` are parsed in a thread, so that
-the event loop is not held up.
+A worker is independent of frontier and ledger. Each order passed to `start` produces exactly
+one `Result`, whatever the server does. The records of an order are in the archive before its
+result is reported. Bodies over `BIG_BYTES` are parsed in a thread, so that the event loop is
+not blocked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gossamer.runtime import vitals
 
 BIG_BYTES = 400_000
 TRIM_BYTES = 2_000_000
-MAX_HREFS = 20_000  # looked at on one page, for the 1,000 new ones that it may bring
+MAX_HREFS = 20_000  # examined per page, of which 1,000 new ones may be queued
 SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
 MAX_SITEMAP_BYTES = 50_000_000
@@ -69,30 +69,30 @@ _NOT_WHOLE = frozenset(
 
 
 class Listener(Protocol):
-    """Who is told what becomes of orders. Called from the event loop."""
+    """Receives what becomes of orders. Called from the event loop."""
 
     def on_result(self, result: Result) -> None:
         """An order has ended."""
         ...
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
-        """A request that asked for it is on the wire."""
+        """A request with `report_sent` was sent."""
         ...
 
     def on_failure(self, error: GossamerError) -> None:
-        """The worker cannot go on: its archive takes no more."""
+        """The worker cannot continue: its archive cannot be written."""
         ...
 
 
 class WorkerRules(Struct, frozen=True):
-    """What a worker needs to know of the settings."""
+    """The settings that a worker needs."""
 
     number: int = 0
     parses_pdf: bool = True
     accepts: tuple[str, ...] = ()
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
-    max_hrefs: int = MEMO_HREFS  # in the memo of links
+    max_hrefs: int = MEMO_HREFS  # in the cache of links
 
 
 class Worker:
@@ -114,15 +114,15 @@ class Worker:
         more = {PDF} if rules.parses_pdf else set()
         self._wanted = KEPT_TYPES | more | frozenset(rules.accepts)
         self._threads: set[asyncio.Task[None]] = set()
-        # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that uses its memory again.
+        # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that reuses its memory.
         self._big = ThreadPoolExecutor(1, "big")
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
         self._memo = HrefMemo(rules.max_hrefs)
-        vitals.keep_large_blocks_apart()
+        vitals.map_large_blocks()
 
     def start(self, order: Order) -> None:
-        """Begin an order; its result comes by `on_result`."""
+        """Start an order; its result is passed to `on_result`."""
         request = FetchRequest(
             url=order.url,
             addresses=order.addresses,
@@ -131,14 +131,14 @@ class Worker:
             max_bytes=_max_bytes(order.kind),
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
-        self._fetcher.start(request, lambda exchange: self._arrived(order, exchange), on_sent)
+        self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), on_sent)
 
     def mark_links_final(self, order_id: int) -> None:
-        """Leave out the links of a page where its neighbours repeat them: the hub has decided them for good."""
+        """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""
         self._memo.note_offered(order_id)
 
     async def sync(self) -> None:
-        """Make what is archived durable; finish files that are full."""
+        """Make what is archived durable; finish full files."""
         await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
@@ -146,7 +146,7 @@ class Worker:
             sink.sync()
 
     async def close(self) -> None:
-        """Wait for what is being parsed, and finish the archive files."""
+        """Wait for the parser, and finish the archive files."""
         while self._arrivals:
             self._process(*self._arrivals.popleft())
         if self._threads:
@@ -155,15 +155,15 @@ class Worker:
         for sink in self._sinks:
             await asyncio.to_thread(sink.close)
 
-    def _arrived(self, order: Order, exchange: Exchange) -> None:
-        """Keep an answer until its turn: many arrive at once, and all together they would hold the loop for long."""
+    def _enqueue(self, order: Order, exchange: Exchange) -> None:
+        """Queue an answer: many arrive at once, and processing all of them would block the loop for long."""
         self._arrivals.append((order, exchange))
         if not self._is_draining:
             self._is_draining = True
             asyncio.get_running_loop().call_soon(self._drain)
 
     def _drain(self) -> None:
-        """Work on arrivals for a slice of time, then let the loop look after its sockets and timers."""
+        """Process queued answers for a slice of time, then return to the loop."""
         loop = asyncio.get_running_loop()
         until = monotonic() + SLICE_S
         while self._arrivals:
@@ -189,13 +189,13 @@ class Worker:
         self._finish(page, result)
 
     def _read(self, page: FetchedPage) -> Result:
-        """Return what an answer says. Sinks come first: the archive's digest of the body is the content's too."""
+        """Return the result of an answer. Sinks come first: the archive's digest of the body is the content's too."""
         for sink in self._sinks:
             sink.prepare(page)
         return read_answer(page.order, page.exchange, self._rules, self._memo)
 
     def _read_big(self, page: FetchedPage) -> Result:
-        """Read an answer whose parts take much memory, and give that back."""
+        """Read an answer that needs much memory, and return that to the system."""
         try:
             return self._read(page)
         finally:
@@ -222,7 +222,7 @@ class Worker:
 
 
 def _is_stored(exchange: Exchange, result: Result) -> bool:
-    """Return whether an answer is stored: if it is whole; PDF files only if they were asked for."""
+    """Return whether an answer is stored: if it is complete; PDF files only if requested."""
     if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
         return False
     return result.outcome is not Outcome.LINKS_ONLY
@@ -239,7 +239,7 @@ def _max_bytes(kind: OrderKind) -> int:
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
-    """Return what an answer says, without links that the memo says are decided. CPU only: may run in any thread."""
+    """Return the result of an answer, without links that are decided according to the memo. CPU only: thread-safe."""
     result = Result(
         order.id,
         exchange.outcome,
@@ -270,7 +270,7 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
 
 def _read_redirect(exchange: Exchange, result: Result) -> None:
     location = exchange.header("location")
-    # Bytes beyond ASCII are what the server would want back: UTF-8 where they are, else escaped one by one.
+    # Bytes beyond ASCII must be sent back as they are: as UTF-8 if valid, otherwise percent-encoded one by one.
     try:
         location = location.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -303,7 +303,7 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
     result.charset, result.language, result.title = document.charset, document.language, document.title
-    _read_wishes(document, exchange, result)
+    _read_directives(document, exchange, result)
     _read_validators(exchange, result)
     if not exchange.is_decoded:
         result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
@@ -325,8 +325,8 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
         result.preview = " ".join(document.text.split(None, 20)[:20])
 
 
-def _read_wishes(document: Document, exchange: Exchange, result: Result) -> None:
-    """Record what a page asks of those who use it, whether it binds a crawler or not."""
+def _read_directives(document: Document, exchange: Exchange, result: Result) -> None:
+    """Record the page's directives for its users, whether they apply to a crawler or not."""
     if document.is_noindex or document.is_nofollow or document.is_noarchive:
         marks = (
             "noindex" * document.is_noindex,
@@ -350,7 +350,7 @@ def _base_of(document: Document, url: str) -> str:
 
 
 def _valid_etag(etag: str) -> str:
-    """Return an entity tag that may be echoed: short, quoted, without control characters."""
+    """Return an entity tag that may be sent back: short, quoted, without control characters."""
     bare = etag.removeprefix("W/")
     is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"' and '"' not in bare[1:-1]
     return etag if is_quoted and len(etag) <= MAX_ETAG_CHARS and etag.isprintable() and etag.isascii() else ""

@@ -1,7 +1,7 @@
-"""How a worker is put together, in the hub's process or in one of its own: the same way.
+"""How a worker is built, in the hub's process or in its own.
 
-`WorkerConfig` crosses the process border as one message; `open_worker` builds the worker
-from it on either side.
+`WorkerConfig` is sent to a worker process as one message; `open_worker` builds the worker
+from it in either case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FirstCopy = Callable[[bytes], ContentRecord | None]
 
 
 class WorkerConfig(Struct, frozen=True):
-    """Everything that a worker is made from."""
+    """Everything that a worker is built from."""
 
     rules: WorkerRules
     limits: FetchLimits
@@ -34,12 +34,12 @@ class WorkerConfig(Struct, frozen=True):
     time_line: TimeLine
     sinks: SinkConfig
     kept_connections: int
-    copies: int  # of contents that a worker process remembers
+    copies: int  # contents in the cache of a worker process
 
 
 @asynccontextmanager
 async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Listener) -> AsyncIterator[Worker]:
-    """Build a worker; on leaving its requests end and its archive files are finished."""
+    """Build a worker; on exit its requests are ended and its archive files finished."""
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
     files = raise_file_limit()
     fetcher = Fetcher(

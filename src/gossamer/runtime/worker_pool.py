@@ -1,9 +1,9 @@
 """Which worker has which order?
 
-The pool opens workers by their numbers, gives each order to one of them and knows the orders
-that are out. A number is used once: a worker that replaces a dead one has a new number, so
-that no two workers ever share an archive file. A host keeps its worker, unless that one has
-much more to do than another.
+The pool opens workers by number, assigns each order to one of them and tracks outstanding
+orders. A number is used once: a worker that replaces a dead one has a new number, so that no
+two workers ever share an archive file. A host stays with its worker, unless that one has a
+much higher load than another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer.records import Order, Result
 from gossamer.runtime import messages
 from gossamer.runtime.channel import Channel, HubListener
 
-SMALL_LOAD = 16  # orders that are too few to be moved to another worker
+SMALL_LOAD = 16  # orders; below this, no order moves to another worker
 
 
 class WorkerSource(Protocol):
@@ -39,17 +39,17 @@ class WorkerPool:
         self._channels: dict[int, Channel] = {}
         self._numbers: list[int] = []  # of the channels, sorted
         self._worker_of: dict[int, int] = {}  # order id -> worker number
-        self._load: dict[int, int] = {}  # worker number -> orders out
+        self._load: dict[int, int] = {}  # worker number -> outstanding orders
         self._next_number = 0
 
     @property
     def is_empty(self) -> bool:
-        """True if there is no worker."""
+        """Whether there is no worker."""
         return not self._channels
 
     @property
-    def has_orders_out(self) -> bool:
-        """True if an order is out whose result has not arrived."""
+    def has_outstanding(self) -> bool:
+        """Whether any order is outstanding."""
         return bool(self._worker_of)
 
     async def add(self, listener: HubListener) -> None:
@@ -63,7 +63,7 @@ class WorkerPool:
         self._numbers = sorted(self._channels)
 
     def start(self, orders: Sequence[Order]) -> None:
-        """Give each order to a worker."""
+        """Assign each order to a worker."""
         batches: dict[int, list[Order]] = {}
         for order in orders:
             number = self._worker_for(order)
@@ -74,7 +74,7 @@ class WorkerPool:
             self._channels[number].start(batch)
 
     def _worker_for(self, order: Order) -> int:
-        """Return a host's usual worker, whose connections are warm, unless it has much more to do than another."""
+        """Return a host's usual worker, which has open connections, unless its load is much higher than another's."""
         numbers = self._numbers
         if len(numbers) == 1:
             return numbers[0]
@@ -86,14 +86,14 @@ class WorkerPool:
         return usual if load[usual] <= 2 * load[idlest] + SMALL_LOAD else idlest
 
     def end(self, order_id: int) -> int | None:
-        """Record that an order has ended; return its worker's number, or None if the order is not out."""
+        """Record that an order has ended; return its worker's number, or None if the order is not outstanding."""
         number = self._worker_of.pop(order_id, None)
         if number is not None:
             self._load[number] -= 1
         return number
 
     def mark_links_final(self, number: int, order_id: int) -> None:
-        """Tell a worker that none of a page's links need be sent again."""
+        """Inform a worker that none of a page's links need to be sent again."""
         channel = self._channels.get(number)
         if channel is not None:
             channel.mark_links_final(order_id)
@@ -112,12 +112,12 @@ class WorkerPool:
         return withdrawn
 
     async def sync(self) -> None:
-        """Return when all that the workers have archived so far is durable."""
+        """Return when everything that the workers have archived so far is durable."""
         for channel in list(self._channels.values()):
             await channel.sync()
 
     async def close(self) -> tuple[list[messages.Report], list[GossamerError]]:
-        """End all workers; return their reports, and what went wrong with those whose files could not be finished."""
+        """Close all workers; return their reports, and the errors of those whose files could not be finished."""
         reports, failures = [], []
         for channel in self._channels.values():
             try:

@@ -1,8 +1,8 @@
-"""A worker in a process of its own: `python -m gossamer.runtime.worker_process FD`.
+"""A worker in its own process: `python -m gossamer.runtime.worker_process FD`.
 
-Reads orders from the socket that the hub left open for it, and answers with results in
-batches: a frame costs the hub as much as two pages do. A result waits up to `FLUSH_S` for
-others, unless nothing else is under way. The process ends when the hub closes the channel or is gone.
+Reads orders from the socket inherited from the hub, and sends results in batches: a frame
+costs the hub as much as two pages do. A result waits up to `FLUSH_S` for others, unless no
+other order is in progress. The process ends when the hub closes the channel or is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.ports import Contents
@@ -33,24 +33,24 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class CopyFinder:
-    """The first copy of a content: one that this worker stored lately, else what is committed."""
+    """The first copy of a content: one that this worker stored recently, otherwise the committed one."""
 
     def __init__(self, ledger: Contents, max_recent: int) -> None:
         self._ledger = ledger
         self._max_recent = max_recent
         self._recent: dict[bytes, ContentRecord] = {}
-        self._urls: dict[int, str] = {}  # of the orders under way
+        self._urls: dict[int, str] = {}  # of the orders in progress
 
     def __call__(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page known to have this content."""
         return self._recent.get(content_hash) or self._ledger.first_with_content(content_hash)
 
     def expect(self, order: Order) -> None:
-        """Remember the URL of an order until its result is recorded."""
+        """Store the URL of an order until its result is recorded."""
         self._urls[order.id] = order.url
 
     def record(self, result: Result) -> None:
-        """Remember what was just stored."""
+        """Record a page that was just stored."""
         url = self._urls.pop(result.order_id, "")
         if not result.content_hash or not result.payload_digest or result.content_hash in self._recent:
             return
@@ -88,10 +88,10 @@ class WorkerEnd:
                     break
                 await self._handle(message, worker)
             else:
-                # The hub is gone: whoever owns the folder next finishes the archive as it is.
+                # The hub is gone: the next owner of the folder recovers the archive.
                 os._exit(1)
         self._flush()
-        probe.note_memory()
+        probe.measure_memory()
         stalls_ms = probe.stall_p99_ms(), probe.core_wait_p99_ms()
         self._send(messages.Report(vitals.cpu_seconds(), *stalls_ms))
         await self._writer.drain()
@@ -121,7 +121,7 @@ class WorkerEnd:
                 yield message
 
     def on_result(self, result: Result) -> None:
-        """Send a result with others, after a moment at the latest."""
+        """Send a result together with others, within `FLUSH_S`."""
         if self._finder is not None:
             self._finder.record(result)
         self._results.append(result)
@@ -132,11 +132,11 @@ class WorkerEnd:
             self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     def on_sent(self, order_id: int, sent_at: float) -> None:
-        """Report a request on the wire at once."""
+        """Report a sent request immediately."""
         self._send(messages.Sent(order_id, sent_at))
 
     def on_failure(self, error: GossamerError) -> None:
-        """Report that the archive accepts no more."""
+        """Report that the archive cannot be written."""
         self._send(messages.Failed(type(error).__name__, str(error)))
 
     def _flush(self) -> None:
@@ -154,19 +154,19 @@ class WorkerEnd:
 
 
 def _die_with_hub() -> None:
-    """Ask the kernel to kill this process when the hub ends, however it ends: no orphan writes to the archive."""
+    """Have the kernel kill this process when the hub ends, however it ends: no orphan writes to the archive."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:
-    """Run the worker at the socket whose number is the only argument."""
+    """Run the worker on the socket whose file descriptor is the only argument."""
     import uvloop
 
     _die_with_hub()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
-    leave_old_objects_alone()
+    make_full_collections_rare()
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
     uvloop.run(WorkerEnd(sock).run())

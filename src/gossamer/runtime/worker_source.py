@@ -1,7 +1,7 @@
 """The workers of a crawl on this machine: how one is opened, and what a dead one left.
 
-With one worker it shares the hub's process and event loop; with more, each is a process of its
-own. A worker is told the addresses that the seeds opened when it is opened, not before: they
+A single worker shares the hub's process and event loop; with more, each has its own process.
+The addresses that the seeds allow are passed to a worker when it is opened, not before: they
 are known once the crawl folder has been read.
 """
 
@@ -21,7 +21,7 @@ from gossamer.runtime.worker_factory import FirstCopy, WorkerConfig
 
 
 class WorkerLedger(Struct, frozen=True):
-    """Where workers look up whether a content is stored already: by a call, or by a ledger of their own."""
+    """Where workers look up whether a content is stored already: by a call, or in a ledger that they open."""
 
     first_copy: FirstCopy
     folder: Path
@@ -56,5 +56,5 @@ class LocalWorkers:
         return self._recovery.rescue(number)
 
     def pids(self) -> list[int]:
-        """Return the ids of the worker processes, also of those that are gone."""
+        """Return the ids of the worker processes, including those that have ended."""
         return [channel.pid for channel in self._processes if channel.pid]

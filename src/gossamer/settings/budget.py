@@ -199,8 +199,8 @@ def check_ceiling(memory: int, workers: int, max_bytes: int) -> None:
     """Refuse a ceiling that is too low for a crawl."""
     min_ceiling = min_bytes(workers, max_bytes)
     if memory < min_ceiling:
-        worker_factory = "1 worker" if workers == 1 else f"{workers} workers"
+        who = "1 worker" if workers == 1 else f"{workers} workers"
         raise UsageError(
-            f"memory = {shown(memory)}: too little for {worker_factory} and answers of up to {max_bytes} bytes; "
+            f"memory = {shown(memory)}: too little for {who} and answers of up to {max_bytes} bytes; "
             f"expected {shown(min_ceiling)} or more"
         )

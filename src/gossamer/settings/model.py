@@ -21,7 +21,7 @@ from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
 
 
 class SitemapUse(StrEnum):
-    """What is done with the sitemaps that robots.txt lists."""
+    """How the sitemaps listed in robots.txt are used."""
 
     MIXED = "mixed"
     FIRST = "first"
@@ -29,7 +29,7 @@ class SitemapUse(StrEnum):
 
 
 class RobotsUnreachable(StrEnum):
-    """What robots.txt that cannot be reached means."""
+    """What an unreachable robots.txt means."""
 
     DENY = "deny"
     ALLOW = "allow"
@@ -43,14 +43,14 @@ class AfterTarget(StrEnum):
 
 
 class Group(StrEnum):
-    """Under which heading an option is listed, in this order."""
+    """The headings of the options, in this order."""
 
     WHAT = "what to crawl"
     LIMITS = "limits"
-    PACE = "pace and manners"
+    PACE = "pace and politeness"
     FETCHING = "fetching"
     STORING = "storing"
-    LOOKING_ON = "looking on"
+    OUTPUT = "output"
 
 
 class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         None
     )
     max_hosts_per_domain: Annotated[
-        _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain: wildcards in the DNS")
+        _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain, against wildcard DNS")
     ] = 1000
     target_unique_domains: Annotated[
         _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_fixed=True)
@@ -96,7 +96,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = AfterTarget.STOP
     scope: Annotated[Reach | None, _field(Group.WHAT, "how far from the seeds (domain)", is_fixed=True)] = None
     order: Annotated[QueueOrder, _field(Group.WHAT, "frontier order", is_fixed=True)] = QueueOrder.BREADTH
-    random_seed: Annotated[_Natural, _field(Group.WHAT, "decides --order random", is_fixed=True)] = 0
+    random_seed: Annotated[_Natural, _field(Group.WHAT, "seed of --order random", is_fixed=True)] = 0
     include_pattern: Annotated[
         tuple[str, ...], _field(Group.WHAT, "include URLs that match, even if excluded", is_fixed=True, metavar="RE")
     ] = ()
@@ -129,20 +129,20 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     address_connections: Annotated[
         _Natural, _field(Group.PACE, "requests in flight to one IP address, 0 = no limit")
     ] = 20
-    connections: Annotated[
-        _Count, _field(Group.FETCHING, "requests in flight in total, per worker process", flags=("-c",))
-    ] = 256
+    connections: Annotated[_Count, _field(Group.FETCHING, "requests in flight per worker process", flags=("-c",))] = 256
     workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto = one per core", metavar="N|auto")] = 1
     timeout: Annotated[
         Annotated[float, Meta(gt=0)],
         _field(
-            Group.FETCHING, "for connect, TLS, first byte and silence each; a whole answer 3 times that", metavar="S"
+            Group.FETCHING,
+            "for connect, TLS, first byte and silence each; 3 times that for a whole answer",
+            metavar="S",
         ),
     ] = 10.0
-    max_bytes: Annotated[_Count, _field(Group.LIMITS, "of a body, decoded and on the wire")] = 5_000_000
+    max_bytes: Annotated[_Count, _field(Group.LIMITS, "maximum size of a body, decoded and on the wire")] = 5_000_000
     memory: Annotated[
         _Count | None,
-        _field(Group.LIMITS, "ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
+        _field(Group.LIMITS, "memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
     ] = None
     max_wait: Annotated[
         _Seconds, _field(Group.LIMITS, "the crawl is over when everything left is parked for longer", metavar="S")
@@ -174,9 +174,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     save_interval: Annotated[_Count, _field(Group.STORING, "pages per WARC file")] = 1000
     dns: Annotated[str, _field(Group.FETCHING, "use this DNS server and no other", metavar="HOST:PORT")] = ""
-    traps: Annotated[bool, _field(Group.WHAT, "hold back URL patterns that bring nothing new, probe for soft 404")] = (
-        True
-    )
+    traps: Annotated[bool, _field(Group.WHAT, "quarantine URL patterns without new content, probe for soft 404")] = True
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
     ] = ()

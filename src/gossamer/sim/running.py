@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.collector import leave_old_objects_alone
+from gossamer.collector import make_full_collections_rare
 from gossamer.sim.dns import NameFault, NameServer, Zone
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.server import WebServer
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import uvloop
 
     args = _parse(argv)
-    leave_old_objects_alone()  # a request that is read late looks like one that was sent late
+    make_full_collections_rare()  # a request that is read late looks like one that was sent late
     plan = msgspec.json.decode(args.plan, type=WebPlan) if args.plan else preset(args.preset)
     faults = msgspec.json.decode(args.faults, type=dict[str, NameFault])
     uvloop.run(
