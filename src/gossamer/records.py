@@ -235,6 +235,7 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
+    exact_text: TextHash = b""  # hash of the text to the letter; only if there is no MinHash signature
     text_hash: TextHash = b""  # of the page's text, see parse.fingerprint; empty if it has none
     directives: str = ""  # noindex, nofollow, noarchive, as in the page
     usage: str = ""  # preferences for the use of the content, verbatim
