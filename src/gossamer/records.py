@@ -235,9 +235,9 @@ class Result(Struct, array_like=True):
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, for the debug mode
-    exact_text: TextHash = b""  # of what the page says, to the letter; only if it has no MinHash signature
-    text_hash: TextHash = b""  # of what the page says, see parse.fingerprint; empty where it says nothing
-    directives: str = ""  # noindex, nofollow, noarchive, as far as the page says so
+    exact_text: TextHash = b""  # of the exact text; only if the page has no MinHash signature
+    text_hash: TextHash = b""  # of the page's text, see parse.fingerprint; empty if there is too little
+    directives: str = ""  # noindex, nofollow, noarchive, if the page has them
     usage: str = ""  # preferences for the use of the content, as written
     lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, as written
     nofollow_links: int = 0  # anchors with rel=nofollow

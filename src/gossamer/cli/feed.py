@@ -44,12 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit {arguments.limit}: at least 1")
-    kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
-    after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
+    cursor_file = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
+    after = cursor_file.load() if cursor_file is not None else cursor_from(arguments.after, "--after")
     with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
-        out = FeedOutput(kept, after)
+        out = FeedOutput(cursor_file, after)
         try:
             entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
             for entry in islice(entries, arguments.limit):
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
 class FeedOutput:
     """Lines on stdout, and the cursor after those that were flushed."""
 
-    def __init__(self, kept: CursorFile | None, cursor: int) -> None:
-        self._kept = kept
+    def __init__(self, cursor_file: CursorFile | None, cursor: int) -> None:
+        self._cursor_file = cursor_file
         self._cursor = self._saved = cursor
         self._lines = 0
 
@@ -82,8 +82,8 @@ class FeedOutput:
     def flush(self) -> None:
         """Flush what was written; only then the cursor moves."""
         sys.stdout.buffer.flush()
-        if self._kept is not None and self._cursor != self._saved:
-            self._kept.save(self._cursor)
+        if self._cursor_file is not None and self._cursor != self._saved:
+            self._cursor_file.save(self._cursor)
             self._saved = self._cursor
 
     def wait(self) -> None:
