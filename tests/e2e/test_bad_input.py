@@ -80,7 +80,7 @@ def test_a_seed_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine", "utf-8")
-    refused(run("crawl", SEED, "--out", str(tmp_path)), str(tmp_path), "something else")
+    refused(run("crawl", SEED, "--out", str(tmp_path)), str(tmp_path), "something other than a crawl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious.txt"]
 
 
