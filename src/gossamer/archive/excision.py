@@ -1,8 +1,8 @@
-"""Removes single records from an archive file that nobody writes any more.
+"""Removes single records from an archive file that is no longer written.
 
-Removals are collected first and carried out together, by one copy of the file that replaces it:
-the file is there with or without all of them. In between, positions can be translated: `final`
-is where a record will stand, `present` where one that will stand there stands now.
+Removals are collected first and applied together, by one copy of the file that replaces it: the
+file exists with or without all of them. In between, positions can be translated: `final` is the
+later position of a record, `present` the current position of one with a given later position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gossamer.archive.writer import sync_folder
 
-SUFFIX = ".rewritten"  # not *.warc.gz*: no reader takes an unfinished copy for an archive file
+SUFFIX = ".rewritten"  # not *.warc.gz*: no reader mistakes an unfinished copy for an archive file
 _CHUNK_BYTES = 1 << 20
 
 
@@ -32,15 +32,15 @@ class Excision:
         self._gaps: list[_Gap] = []
 
     def remove(self, start: int, end: int) -> None:
-        """Remove the bytes from `start` to `end`, behind all that were removed before."""
+        """Remove the bytes from `start` to `end`, after all that were removed before."""
         self._gaps.append(_Gap(start, end))
 
     def final(self, position: int) -> int:
-        """Return where the record at a present position will stand."""
+        """Return the later position of the record at a current position."""
         return position - sum(gap.end - gap.start for gap in self._gaps if gap.end <= position)
 
     def present(self, position: int) -> int:
-        """Return where the record stands now that will stand at a position."""
+        """Return the current position of the record with a given later position."""
         for gap in self._gaps:
             if gap.start > position:
                 break

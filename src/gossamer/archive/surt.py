@@ -92,17 +92,17 @@ def _canonical_path(path: bytes) -> bytes:
 
 def _without_dots(path: bytes) -> bytes:
     """Resolve dot segments and drop empty ones; `..` at the root is left as it is."""
-    kept: list[bytes] = []
+    segments: list[bytes] = []
     for segment in path.split(b"/")[1:]:
         if segment == b".":
             continue
-        if segment == b".." and kept:
-            kept.pop()
+        if segment == b".." and segments:
+            segments.pop()
         else:
-            kept.append(segment)
-    if not kept:
+            segments.append(segment)
+    if not segments:
         return b"/"
-    return b"/" + b"".join(segment + b"/" for segment in kept[:-1] if segment) + kept[-1]
+    return b"/" + b"".join(segment + b"/" for segment in segments[:-1] if segment) + segments[-1]
 
 
 def _canonical_query(query: bytes) -> bytes:

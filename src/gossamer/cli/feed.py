@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
-        out = FeedOutput(kept, after)
+        out = FeedOutput(cursor_file, after)
         try:
             entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
             for entry in islice(entries, arguments.limit):
@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 class FeedOutput:
     """Lines on stdout, and the cursor of the last one that was flushed."""
 
-    def __init__(self, kept: CursorFile | None, cursor: int) -> None:
-        self._kept = kept
+    def __init__(self, cursor_file: CursorFile | None, cursor: int) -> None:
+        self._cursor_file = cursor_file
         self._cursor = self._saved = cursor
         self._lines = 0
 
@@ -85,8 +85,8 @@ class FeedOutput:
     def flush(self) -> None:
         """Flush what was written; only then move the cursor."""
         sys.stdout.buffer.flush()
-        if self._kept is not None and self._cursor != self._saved:
-            self._kept.save(self._cursor)
+        if self._cursor_file is not None and self._cursor != self._saved:
+            self._cursor_file.save(self._cursor)
             self._saved = self._cursor
 
     def wait(self) -> None:

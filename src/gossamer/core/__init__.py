@@ -1,1 +1,1 @@
-"""What decides: pure objects, told facts and asked for decisions. No I/O, no clock."""
+"""The decisions: pure objects that accept facts and return decisions. No I/O, no clock."""

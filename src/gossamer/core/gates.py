@@ -5,7 +5,7 @@ gate closed wait in its line (`blocked`), in state BLOCKED, and are in no heap.
 
 **Why a line, and who wakes it.** Ten thousand hosts may share one address. If each end of a request woke all
 of them, a request would cost O(hosts). So a host in line is woken only by the gate, and each wake-up must be
-followed by another until the line is empty, or a host would wait for ever:
+followed by another until the line is empty, or a host would wait forever:
 
 - A gate that only counts requests wakes hosts when one of its requests ends (`vacate`). One is enough for the
   request that ended, but a host that is woken may have nothing to request, or use another address. So more
@@ -85,7 +85,7 @@ class Gates:
             return None
         address = self._addresses.get(addresses[0])
         if address is None:
-            # No slot for an address that is open: if the host sends nothing, nobody would remove it.
+            # No slot for an address that is open: if the host sends nothing, it would never be removed.
             if not limits.address_delay_s or self.begun_at + limits.address_delay_s <= now:
                 return None
             address = self._slot(addresses[0])

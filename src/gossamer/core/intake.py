@@ -77,7 +77,7 @@ class IntakeRules(Struct, frozen=True):
     """Numbers and switches of the intake."""
 
     max_links_per_page: int = 1000
-    remembers: bool = True  # URLs decided lately; not if a URL may be queued again
+    remembers: bool = True  # URLs decided recently; not if a URL may be queued again
     memo_urls: int = MEMO_URLS
     max_patterns: int = MAX_PATTERNS
 

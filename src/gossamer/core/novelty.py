@@ -5,13 +5,13 @@ neither numbers nor ever new combinations of parameters escape. Of each pattern 
 one that brought nothing new puts the pattern into quarantine: its URLs are held, not forgotten, and the operator may
 release it.
 
-**What is new?** What a reader would call so. Two measures of a page, neither of which is enough:
+**What is new?** What a reader would call new. Two measures of a page, neither of which is sufficient:
 
 - Its *words*: a hash of the text without digits and without the echo of its own URL. Pages that differ only in digits
   have equal words: a calendar, a page with the time of day, but also a table of measurements, or numbered records.
-- Its *shingles*: 16 lanes of the page's MinHash. A lane is the least of all shingles (five words, digits included) in
-  one permutation, so it names a random shingle of the page. A lane value that no earlier page of the pattern had is
-  new text; one that nearly all pages have is boilerplate and says nothing. If products are shown in ever new
+- Its *shingles*: 16 lanes of the page's MinHash. A lane is the minimum of all shingles (five words, with digits) in
+  one permutation, so it is a random shingle of the page. A lane value that no earlier page of the pattern had is
+  new text; one that nearly all pages have is boilerplate and ignored. If products are shown in ever new
   combinations the words differ each time, but the shingles come from a closed set, and so the lanes repeat soon.
 
 A window is new if one of these holds:
@@ -170,7 +170,7 @@ class _Window:
         self.wholly_new += not mark.lanes or (rest > 0 and new >= _WHOLLY_NEW * rest)
 
     def is_new(self) -> bool:
-        """Return whether the window's pages brought something new: see the head of this module."""
+        """Return whether the window's pages brought something new: see the module docstring."""
         fresh = self.fetched - self.repeated
         min_pages = MIN_NEW_SHARE * self.fetched
         if self.wholly_new >= min_pages:
@@ -256,7 +256,7 @@ class Novelty:
         return window
 
     def _judge(self, host: str, pattern: str, window: _Window, now: float) -> Quarantine | None:
-        """Close a full window: begin a quarantine, or go on with the next one."""
+        """Close a full window: begin a quarantine, or the next window."""
         if window.is_new():
             window.restart()
             return None

@@ -78,7 +78,7 @@ class OrderMaker:
             self._table.commands.append(Resolve(host.name))
 
     def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
-        """Defer a URL whose origin's robots.txt cannot be reached; other origins of the host go on."""
+        """Defer a URL whose origin's robots.txt cannot be reached; other origins of the host continue."""
         host.defer(replace(url, not_before=until))
         if len(host.deferred) > 2 * self._table.head_size():
             host.record.parked_until = max(host.record.parked_until, until)

@@ -50,7 +50,7 @@ def framing_of(head: Head) -> Framing:
     if has_codings:
         names = {name.lower() for name in head.distinct("transfer-encoding")} - {"", "identity"}
         if names - {"chunked"}:
-            return Framing(TO_THE_END, error=f"Transfer-Encoding nobody asked for: {', '.join(sorted(names))[:100]}")
+            return Framing(TO_THE_END, error=f"unexpected Transfer-Encoding: {', '.join(sorted(names))[:100]}")
         if names:
             return Framing(IN_CHUNKS, keeps_alive)
     return _by_length(head, lengths, keeps_alive) if lengths else Framing(TO_THE_END)

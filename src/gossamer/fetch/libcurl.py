@@ -1,7 +1,7 @@
 """Imports libcurl.
 
 pycurl's stub hides its names behind a star import that mypy finds empty. So this is
-the one place that imports it, and gives it a type that says how little is known.
+the only module that imports it; its types are unknown.
 """
 
 from typing import Any, TypeAlias

@@ -1132,7 +1132,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"scan", scan, METH_VARARGS, "scan(content, wants_text) -> what stands in the markup of a page"},
+    {"scan", scan, METH_VARARGS, "scan(content, wants_text) -> the contents of a page's markup"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_scan", NULL, -1, methods, NULL, NULL, NULL, NULL};

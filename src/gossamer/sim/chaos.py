@@ -63,7 +63,7 @@ class ChaosReport(Struct):
 
     def render(self) -> str:
         """Return the report for people."""
-        verdict = "nothing lost, nothing doubled, politeness kept" if not self.problems else "PROBLEMS"
+        verdict = "nothing lost, nothing doubled, always polite" if not self.problems else "PROBLEMS"
         lines = [
             f"{self.deaths} deaths over {self.crawls} crawls of {self.pages} pages in all: {verdict}",
             f"fetched again: {self.refetched} pages in all, at most {self.max_refetched} in one crawl",

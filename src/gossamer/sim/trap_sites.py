@@ -1,7 +1,7 @@
-"""Sites without end, and honest sites that look like them: what does each page of them say?
+"""Infinite sites, and honest sites that resemble them: the path and text of each page.
 
-A site gives the path and the text of its page number `n`. Traps go on for ever and bring nothing new; honest sites have
-new content on every page, if only in its numbers. Texts are made of invented words, the same at every run.
+A site has a path and a text for its page number `n`. Traps are infinite and bring nothing new; honest sites have
+new content on every page, if only in its numbers. Texts consist of invented words, the same in every run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHORT_MENU, _LONG_MENU = prose(40, "short menu"), prose(300, "long menu")
 
 
 class Site(Struct, frozen=True):
-    """A site: the path of a page, and what the page says."""
+    """A site: the path of a page, and its text."""
 
     path: Callable[[int], str]
     text: Callable[[int], str]

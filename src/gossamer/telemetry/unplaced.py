@@ -1,7 +1,7 @@
-"""Which whole records of the archive could recovery not place?
+"""Which complete records of the archive could recovery not place?
 
-They stand in the archive and in its index, and no row of the catalog names them: after a power
-cut nobody knows on which page their URLs were found, or what a revisit repeats. The events are
+They are in the archive and in its index, but no row of the catalog refers to them: after a power
+cut it is unknown on which page their URLs were found, or what a revisit repeats. The events are
 the only record of them. One pass over the event files; only lines that matter are decoded.
 """
 
@@ -18,14 +18,14 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class UnplacedRecord(Struct, frozen=True):
-    """Where such a record stands."""
+    """The position of such a record."""
 
     file: str
     offset: int
 
 
 def unplaced_records(folder: Path) -> set[UnplacedRecord]:
-    """Return the records that recovery reported as left where they are, over all runs."""
+    """Return the records that recovery reported as not placed, over all runs."""
     found = set()
     for path in folder.glob("*.jsonl"):
         with path.open("rb") as lines:

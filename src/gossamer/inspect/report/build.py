@@ -115,5 +115,5 @@ def _warnings(events: EventFigures, figures: Figures) -> list[str]:
     if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
         found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
     if events.workers_lost:
-        found.append(f"{events.workers_lost} orders were given back by workers that died or by a stop")
+        found.append(f"{events.workers_lost} orders were returned to the queue: a worker died, or a stop")
     return found

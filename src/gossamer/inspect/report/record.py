@@ -13,7 +13,7 @@ from gossamer.telemetry.summary import Summary
 
 
 class Point(Struct, frozen=True):
-    """The crawl up to a moment of crawl time (pauses between runs are left out)."""
+    """The crawl up to a point in crawl time (pauses between runs do not count)."""
 
     t_s: float
     pages: int
