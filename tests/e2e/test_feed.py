@@ -126,5 +126,5 @@ def test_a_crawl_without_an_archive_says_so(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     refused = run("export", str(out), "--format", "jsonl")
     assert refused.returncode == 2
-    assert "keeps no WARC archive" in refused.stderr
+    assert "has no WARC archive" in refused.stderr
     assert is_one_line(refused.stderr)
