@@ -36,7 +36,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.http:Fetcher._sweep",
         "fetch.plain_engine:PlainEngine._begin_all",
         "fetch.plain_engine:PlainEngine._on_ready",
-        "fetch.dns:Resolver._query",
+        "fetch.dns:Resolver._ask",
         "fetch.dns:Resolver._flush",
         "fetch.dns:Resolver._on_ready",
         "fetch.dns:Resolver._tick",
