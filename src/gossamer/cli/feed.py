@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit {arguments.limit}: expected at least 1")
-    kept = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
-    after = kept.load() if kept is not None else cursor_from(arguments.after, "--after")
+    cursor_file = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
+    after = cursor_file.load() if cursor_file is not None else cursor_from(arguments.after, "--after")
     with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
