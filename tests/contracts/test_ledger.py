@@ -462,7 +462,7 @@ def test_swapped_out_hosts_of_a_released_shard_are_not_due_until_it_is_taken_aga
     ledger.release_shard(shard_of(H))
     assert ledger.swapped_out() == (1, 20.0)
     assert ledger.swap_in_due(15.0, 5) == []
-    ledger.claim_shard(shard_of(H))
+    ledger.take_shard(shard_of(H))
     assert ledger.swapped_out() == (2, 10.0)
     assert ledger.swap_in_due(30.0, 5) == ["h.test", "i.test"]
 

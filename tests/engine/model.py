@@ -303,7 +303,7 @@ class CrawlModel(RuleBasedStateMachine):
             del self.out[order.id]
             self.unsent.discard(order.id)
         self.crawl.release(shard, self.now)
-        self.crawl.claim(shard, self.now)
+        self.crawl.take(shard, self.now)
 
     @rule(was_clean=st.booleans())
     def restart(self, was_clean: bool) -> None:

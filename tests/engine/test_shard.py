@@ -63,7 +63,7 @@ def test_a_shard_that_was_away_is_crawled_to_its_end(ledger: Ledger, away_s: flo
     before = len(asked(driver, "h3.test"))
     driver.run(until=driver.now + away_s)
     assert len(asked(driver, "h3.test")) == before, "it has another owner"
-    crawl.claim(SHARD, driver.now)
+    crawl.take(SHARD, driver.now)
     assert driver.run() == "exhausted"
     assert crawl.frontier.counts.queued == 0
     check_whole_and_polite(driver, ledger)
@@ -75,7 +75,7 @@ def test_links_to_a_released_shard_wait_until_it_is_taken(ledger: Ledger) -> Non
     assert driver.run() == "exhausted"
     assert not asked(driver, "h3.test")
     assert not asked(driver, "h4.test"), "h3 leads to it"
-    crawl.claim(SHARD, driver.now)
+    crawl.take(SHARD, driver.now)
     assert driver.run() == "exhausted"
     check_whole_and_polite(driver, ledger)
 
@@ -87,7 +87,7 @@ def test_swapped_out_hosts_of_a_released_shard_stay_out(ledger: Ledger) -> None:
     crawl.release(SHARD, driver.now)
     driver.run(until=START + 30.0)
     assert not asked(driver, "h3.test")
-    crawl.claim(SHARD, driver.now)
+    crawl.take(SHARD, driver.now)
     assert driver.run() == "exhausted"
     check_whole_and_polite(driver, ledger)
 
@@ -101,7 +101,7 @@ def test_an_answer_that_comes_after_its_shard_was_released_is_dropped() -> None:
     bench.end(lost)
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
     assert bench.state_of("http://a.test/")[0] is UrlState.QUEUED
-    bench.crawl.claim(shard, bench.now)
+    bench.crawl.take(shard, bench.now)
     assert [order.host for order in bench.orders(after_s=0.9)] == []
     (again,) = bench.orders(after_s=0.2)
     assert (again.url, again.kind) == ("http://a.test/", OrderKind.PAGE)

@@ -32,7 +32,7 @@ class Counts:
         record.queued += count
 
     def load(self, record: HostRecord) -> None:
-        """Count what is queued at a host of a shard that was claimed."""
+        """Count what is queued at a host of a shard that was taken."""
         self.queued += record.queued
 
     def unload(self, record: HostRecord) -> None:

@@ -9,7 +9,7 @@ real time, the simulator in virtual time. What the driver calls:
 
 Everything that follows from a result is in the ledger's pending changes before `complete` returns, except what
 `save_state` adds before a commit; so every commit is consistent. What follows is in a module per kind:
-`robots_results`, `page_results`, `removal`, `first_pass`; `shard` claims and releases shards.
+`robots_results`, `page_results`, `removal`, `first_pass`; `shard` takes and releases shards.
 """
 
 from __future__ import annotations
@@ -140,11 +140,11 @@ class Crawl:
         self.frontier.counts.pages = totals.pages
         self._scope.restore()
         self._near.restore()
-        self._shards.claim(None, self.state, now)
+        self._shards.take(None, self.state, now)
 
-    def claim(self, shard: int, now: float) -> None:
+    def take(self, shard: int, now: float) -> None:
         """Become the owner of a shard."""
-        self._shards.claim(shard, self.state, now)
+        self._shards.take(shard, self.state, now)
 
     def release(self, shard: int, now: float) -> None:
         """Give up a shard: its orders go back to the queue. The caller commits what is pending."""

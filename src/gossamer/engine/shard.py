@@ -1,10 +1,10 @@
-"""Claiming and releasing shards: what an owner loads when it begins, and forgets when it ends.
+"""Taking and releasing shards: what an owner loads when it begins, and forgets when it ends.
 
-On one machine all shards are claimed at the start (`claim(None)`), and none is released. `claim` reads the
+On one machine all shards are taken at the start (`take(None)`), and none is released. `take` reads the
 shard's rows: hosts with work are loaded into memory or swapped out, and what decisions depend on (quarantines,
 calendar counts, suspicions, reserves of the first pass, the number of the next arrival) is restored.
 `release` is the reverse; the shard's orders must have been given back, and its rows are committed by the
-caller. Links to a shard that is not owned wait in the outbox and are offered again when it is claimed.
+caller. Links to a shard that is not owned wait in the outbox and are offered again when it is taken.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Shards:
         self._evidence = evidence
         self._first_pass = first_pass
 
-    def claim(self, shard: int | None, state: CrawlState, now: float) -> None:
+    def take(self, shard: int | None, state: CrawlState, now: float) -> None:
         """Become the owner of a shard, or of all of them (None)."""
         if shard is not None:
-            self._ledger.claim_shard(shard)
+            self._ledger.take_shard(shard)
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         self._evidence.load(shard)
         self._first_pass.load(shard)

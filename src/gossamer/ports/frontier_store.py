@@ -150,7 +150,7 @@ class StateStore(Protocol):
 class FrontierStore(QueueStore, HostStore, RecordStore, StateStore, Protocol):
     """All that the engine needs of a ledger, except contents and signatures."""
 
-    def claim_shard(self, shard: int) -> None:
+    def take_shard(self, shard: int) -> None:
         """Become the owner of a shard: its swapped-out hosts are due again. All shards are owned at first."""
         ...
 

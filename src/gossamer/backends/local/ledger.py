@@ -308,9 +308,9 @@ class LocalLedger:
         """Return how many hosts are swapped out, and when the first is due."""
         return self._swapped_out.waiting()
 
-    def claim_shard(self, shard: int) -> None:
+    def take_shard(self, shard: int) -> None:
         """Become the owner of a shard."""
-        self._swapped_out.claim_shard(shard)
+        self._swapped_out.take_shard(shard)
 
     def release_shard(self, shard: int) -> None:
         """Give up a shard."""

@@ -71,7 +71,7 @@ class SwappedOut:
             del self._first[shard]
         return name.decode()
 
-    def claim_shard(self, shard: int) -> None:
+    def take_shard(self, shard: int) -> None:
         """Count a shard's hosts again."""
         entries = self._store.first(TABLE, shard_prefix(shard), b"", _ALL)
         if entries and shard not in self._first:

@@ -193,7 +193,7 @@ class MemoryLedger:
             self._remove("swapped_out", key)
         return names
 
-    def claim_shard(self, shard: int) -> None:
+    def take_shard(self, shard: int) -> None:
         """Become the owner of a shard."""
         known = set(self._due)
         for key in self._tables["swapped_out"]:
