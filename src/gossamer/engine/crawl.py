@@ -130,7 +130,7 @@ class Crawl:
         return not stored.is_running
 
     def restore(self, now: float, *, was_clean: bool) -> None:
-        """Continue the crawl that is in the ledger: claim all shards."""
+        """Continue the crawl that is in the ledger: take all shards."""
         if self._is_begun is None:
             self.load_state()
         totals = self.totals
