@@ -99,7 +99,7 @@ def test_numbered_pages_with_new_content_are_never_held() -> None:
 def test_a_pattern_that_dries_up_is_held_then() -> None:
     novelty = Novelty()
     assert told(novelty, 1000, "page {number}") == []
-    assert told(novelty, 300, "the end", start=1000)
+    assert told(novelty, 9 * WINDOW, "the end", start=1000)
 
 
 def test_few_new_pages_among_many_are_enough() -> None:

