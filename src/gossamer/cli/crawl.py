@@ -117,7 +117,7 @@ def program() -> str:
 
 
 def _is_empty(summary: Summary) -> bool:
-    """Tell whether a crawl ended without a single page because of the hosts."""
+    """Return whether a crawl ended without a single page because of the hosts."""
     return (
         summary.finished in ("exhausted", "parked") and not summary.pages and bool(summary.dead or summary.urls_parked)
     )

@@ -78,7 +78,7 @@ def _check_packages() -> tuple[bool, str]:
 
 
 def _check_compiled() -> tuple[bool, str]:
-    """Tell which compiled parts are there. Everything works without them, but slower, so this is not a failure."""
+    """Return which compiled parts are built. Everything works without them, but slower, so this is not a failure."""
     from gossamer.archive import digests
     from gossamer.kernel import kernel
     from gossamer.parse import scan

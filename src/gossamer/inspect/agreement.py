@@ -24,7 +24,7 @@ from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import canonical, path_of, url_id
-from gossamer.inspect.agreement_books import check_books
+from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, UrlRecord
@@ -55,7 +55,7 @@ class Agreement(Struct, kw_only=True):
     problems: list[Disagreement] = []
     notes: list[str] = []
 
-    def blame(self, where: str, what: str) -> None:
+    def add_problem(self, where: str, what: str) -> None:
         """Record a problem."""
         self.is_fine = False
         self.problem_count += 1
@@ -106,26 +106,28 @@ class _Check:
 
     def run(self) -> None:
         """Check everything."""
-        self._index.read(self.found.blame)
+        self._index.read(self.found.add_problem)
         paths = sorted(self._folder.archive.glob("*.warc.gz*"))
         for path in paths:
             self._check_file(path)
         self._check_missing_files({final_name(path) for path in paths})
-        self._index.blame_strangers(self.found.blame)
-        self._blame_strays()
+        self._index.report_unknown_files(self.found.add_problem)
+        self._report_strays()
         if self._captures.unplaced:
             self.found.notes.append(
                 f"{self._captures.unplaced} captures that recovery could not place are in archive and index only"
             )
-        books = check_books(self._ledger, self.found.blame, is_running=self._is_running)
-        self.found.rows, self.found.queued, self.found.hosts = books.rows, books.queued, books.hosts
+        counts = check_catalog(self._ledger, self.found.add_problem, is_running=self._is_running)
+        self.found.rows, self.found.queued, self.found.hosts = counts.rows, counts.queued, counts.hosts
         if self._is_running:
             self.found.notes.append("the crawl is running: what still changes was not compared")
             return
-        if books.archived_rows != self._captures.own:
+        if counts.archived_rows != self._captures.own:
             self._name_rows_without_capture()
-        if self._captures.extra > books.revisits:
-            self.found.blame("archive", f"{self._captures.extra - books.revisits} pages are stored twice in one visit")
+        if self._captures.extra > counts.revisits:
+            self.found.add_problem(
+                "archive", f"{self._captures.extra - counts.revisits} pages are stored twice in one visit"
+            )
 
     # -- a file -----------------------------------------------------------------------------------
 
@@ -134,7 +136,7 @@ class _Check:
         size = path.stat().st_size
         self.found.files += 1
         if size < end:
-            self.found.blame(path.name, f"{size} bytes, but {end} were committed")
+            self.found.add_problem(path.name, f"{size} bytes, but {end} were committed")
         reader = ArchiveReader(path)
         ids: set[str] = set()
         lines = total = unfinished = 0
@@ -150,25 +152,25 @@ class _Check:
                 self._check_capture(path.name, name, record)
             else:
                 unfinished += 1
-        self._blame_end(path, reader, end)
+        self._check_end(path, reader, end)
         if unfinished:
             self.found.notes.append(f"{path.name}: {unfinished} captures are not in the catalog yet; resume adds them")
         if path.suffix != ".open":
-            self._index.compare(name, lines, total, self.found.blame)
+            self._index.compare(name, lines, total, self.found.add_problem)
 
-    def _blame_end(self, path: Path, reader: ArchiveReader, end: int) -> None:
+    def _check_end(self, path: Path, reader: ArchiveReader, end: int) -> None:
         if reader.problem and not (self._is_running and reader.end >= end):
             cure = "; --mend or resume cuts it off" if reader.end >= end else ""
-            self.found.blame(path.name, f"at {reader.end}: {reader.problem}{cure}")
+            self.found.add_problem(path.name, f"at {reader.end}: {reader.problem}{cure}")
 
     def _check_record(self, file: str, record: ArchivedRecord, ids: set[str]) -> None:
         self.found.records += 1
         for what in record_problems(record):
-            self.found.blame(file, f"at {record.offset}: {what}")
+            self.found.add_problem(file, f"at {record.offset}: {what}")
         if record.offset == 0 and record.type != "warcinfo":
-            self.found.blame(file, "the first record is not a warcinfo")
+            self.found.add_problem(file, "the first record is not a warcinfo")
         if record.id in ids:
-            self.found.blame(file, f"at {record.offset}: record id {record.id} is used twice")
+            self.found.add_problem(file, f"at {record.offset}: record id {record.id} is used twice")
         ids.add(record.id)
 
     # -- a capture --------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ class _Check:
         where = f"{file} at {record.offset}"
         url = canonical(record.target)
         if url is None:
-            self.found.blame(where, f"target {record.target[:200]!r} is not a URL")
+            self.found.add_problem(where, f"target {record.target[:200]!r} is not a URL")
             return
         status, headers = parse_http_head(record.http_parts()[0])
         location = next((value for key, value in headers if key == "location"), "") if 300 <= status < 400 else ""
@@ -186,7 +188,7 @@ class _Check:
         if row is not None and row.archived == ArchiveSpan(name, record.offset, record.length):
             self._captures.own += 1
             if target_uri(row.url) != record.target:
-                self.found.blame(where, f"contains {record.target}, but the catalog has {row.url}")
+                self.found.add_problem(where, f"contains {record.target}, but the catalog has {row.url}")
         elif UnplacedRecord(name, record.offset) in self._unplaced:
             self._captures.unplaced += 1
             return  # a revisit among them refers to what is lost
@@ -215,13 +217,13 @@ class _Check:
         target = canonical(record.fields.get("warc-refers-to-target-uri", ""))
         row = self._ledger.look_up(url_id(target)) if target is not None else None
         if row is None or row.archived is None:
-            self.found.blame(where, f"refers to {target}, which is not stored")
+            self.found.add_problem(where, f"refers to {target}, which is not stored")
             return
         if row.visits > 1:
             return  # it may refer to an earlier visit, which is no longer in the catalog
         original = self._read(row.archived)
         if original is None or original.payload_digest != record.payload_digest:
-            self.found.blame(where, f"refers to {target}, whose payload is different")
+            self.found.add_problem(where, f"refers to {target}, whose payload is different")
 
     def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
         for path in (self._folder.archive / span.file, self._folder.archive / f"{span.file}.open"):
@@ -231,7 +233,7 @@ class _Check:
 
     # -- afterwards -------------------------------------------------------------------------------
 
-    def _blame_strays(self) -> None:
+    def _report_strays(self) -> None:
         """Report the captures that neither the catalog nor a redirect of robots.txt explains."""
         targets, strays = self._captures.robots_targets, self._captures.strays
         is_growing = True
@@ -243,23 +245,25 @@ class _Check:
             is_growing = len(targets) > before
         for stray in strays:
             if stray.url not in targets:
-                self._blame_stray(stray)
+                self._report_stray(stray)
         if self._captures.stray_count > len(strays):
-            self.found.blame(
+            self.found.add_problem(
                 "archive", f"{self._captures.stray_count - len(strays)} more captures that no row explains"
             )
 
-    def _blame_stray(self, stray: _Stray) -> None:
+    def _report_stray(self, stray: _Stray) -> None:
         row = self._ledger.look_up(url_id(stray.url))
         if row is None:
-            self.found.blame(stray.where, f"{stray.url} is not in the catalog")
+            self.found.add_problem(stray.where, f"{stray.url} is not in the catalog")
         elif not self._is_running:
-            self.found.blame(stray.where, f"{stray.url} is stored twice in one visit, or the catalog points elsewhere")
+            self.found.add_problem(
+                stray.where, f"{stray.url} is stored twice in one visit, or the catalog points elsewhere"
+            )
 
     def _check_missing_files(self, present: set[str]) -> None:
         for name, end in sorted(self._ends.items()):
             if end and name not in present:
-                self.found.blame(name, f"is missing, but {end} bytes of it were committed")
+                self.found.add_problem(name, f"is missing, but {end} bytes of it were committed")
 
     def _name_rows_without_capture(self) -> None:
         """Name the rows whose record is not at their position."""
@@ -270,9 +274,9 @@ class _Check:
             if record is None or record.length != row.archived.length or record.target != target_uri(row.url):
                 named = True
                 span = row.archived
-                self.found.blame("catalog", f"{row.url}: no record of it in {span.file} at {span.offset}")
+                self.found.add_problem("catalog", f"{row.url}: no record of it in {span.file} at {span.offset}")
         if not named:
-            self.found.blame("catalog", "rows and captures do not match: one record belongs to several rows")
+            self.found.add_problem("catalog", "rows and captures do not match: one record belongs to several rows")
 
     def _archived_rows(self) -> Iterator[UrlRecord]:
         return (row for _, row in self._ledger.urls() if row.archived is not None)

@@ -24,7 +24,7 @@ from gossamer.archive.verify import index_fingerprints
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.ports import Ledger
 
-Blame = Callable[[str, str], None]
+ReportProblem = Callable[[str, str], None]
 
 
 class IndexFiles:
@@ -34,7 +34,7 @@ class IndexFiles:
         self._folder = folder
         self._found: list[tuple[str, dict[str, tuple[int, int]]]] = []
 
-    def read(self, blame: Blame) -> None:
+    def read(self, report: ReportProblem) -> None:
         """Read every index file once."""
         whole = self._folder / INDEX_NAME
         parts = sorted((self._folder / PARTS_FOLDER).glob("*.cdxj"))
@@ -42,22 +42,22 @@ class IndexFiles:
             fingerprints, is_sorted = index_fingerprints(path)
             self._found.append((path.name, fingerprints))
             if not is_sorted:
-                blame(path.name, "is not sorted; --mend rebuilds it")
+                report(path.name, "is not sorted; --mend rebuilds it")
 
-    def compare(self, warc_name: str, lines: int, total: int, blame: Blame) -> None:
+    def compare(self, warc_name: str, lines: int, total: int, report: ReportProblem) -> None:
         """Compare the captures of a WARC file with its lines in the index."""
         listed = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
         if not listed:
-            blame(warc_name, f"its {lines} captures are in no index; --mend rebuilds it")
+            report(warc_name, f"its {lines} captures are in no index; --mend rebuilds it")
         for index, (count, found_total) in listed:
             if (count, found_total) != (lines, total):
-                blame(index, f"{count} captures of {warc_name}, which contains {lines}, or others; --mend rebuilds it")
+                report(index, f"{count} captures of {warc_name}, which contains {lines}, or others; --mend rebuilds it")
 
-    def blame_strangers(self, blame: Blame) -> None:
+    def report_unknown_files(self, report: ReportProblem) -> None:
         """Report lines of files that were not compared."""
         for index, prints in self._found:
             for warc_name, (count, _) in prints.items():
-                blame(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
+                report(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
 
 
 def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:

@@ -26,7 +26,7 @@ from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
 from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.requests_made import Asked, Fact, OptOut, RunBegun, facts_in_order
+from gossamer.inspect.requests_made import Fact, OptOut, RunStarted, SentRequest, facts_in_order
 from gossamer.inspect.robots_captures import RobotsCaptures
 from gossamer.records import Outcome
 from gossamer.settings.promises import promises_of
@@ -104,7 +104,7 @@ class _Host:
     last_url: str = ""
     open_until: list[float] = field(default_factory=list)
     refused_at: float = 0.0
-    quiet_until: float = 0.0
+    parked_until: float = 0.0
     origins: dict[str, _Robots] = field(default_factory=dict)
 
     @property
@@ -119,7 +119,7 @@ def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
     events = crawl.folder.events
     captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
     auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
-    report = auditor.judge(facts_in_order(events))
+    report = auditor.check(facts_in_order(events))
     if crawl.owner is not None:
         report.notes.append("the crawl is running: what happened in the last seconds is not in it")
     return report
@@ -141,21 +141,21 @@ class Auditor:
         self._now = 0.0
         self._report = AuditReport()
 
-    def judge(self, facts: Iterable[Fact]) -> AuditReport:
+    def check(self, facts: Iterable[Fact]) -> AuditReport:
         """Check all requests; return the report."""
         for fact in facts:
             match fact:
-                case RunBegun():
-                    self._begin_run(fact)
+                case RunStarted():
+                    self._start_run(fact)
                 case OptOut():
                     self._record_opt_out(fact)
                 case _:
-                    self._judge_request(fact)
+                    self._check_request(fact)
         self._report.hosts = len(self._hosts)
         self._report.breaches = dict(self._breaches)
         return self._report
 
-    def _begin_run(self, run: RunBegun) -> None:
+    def _start_run(self, run: RunStarted) -> None:
         self._report.runs += 1
         self._opted_out.clear()  # each run records its own
         if run.promises is not None:
@@ -164,7 +164,7 @@ class Auditor:
         if run.at < self._now:
             self._report.notes.append(f"the clock was set back by {self._now - run.at:.0f} s before run {run.at:.0f}")
             for host in self._hosts.values():
-                host.last_sent_at, host.quiet_until = 0.0, 0.0
+                host.last_sent_at, host.parked_until = 0.0, 0.0
                 host.open_until.clear()
             self._address_ends.clear()
         self._now = run.at
@@ -177,95 +177,105 @@ class Auditor:
 
     # -- one request ------------------------------------------------------------------------------
 
-    def _judge_request(self, asked: Asked) -> None:
-        host = self._hosts.setdefault(asked.host, _Host())
-        self._now = max(self._now, asked.sent_at)
-        self._report.requests += asked.requests
-        self._judge_opt_out(asked)
-        if not asked.is_robots:
-            self._judge_robots(host, asked)
-        self._judge_pace(host, asked)
-        self._judge_crowd(host, asked)
-        self._judge_address_crowd(asked)
-        self._judge_neighbours(asked)
-        if asked.is_robots:
+    def _check_request(self, request: SentRequest) -> None:
+        host = self._hosts.setdefault(request.host, _Host())
+        self._now = max(self._now, request.sent_at)
+        self._report.requests += request.requests
+        self._check_opt_out(request)
+        if not request.is_robots:
+            self._check_robots(host, request)
+        self._check_pace(host, request)
+        self._check_crowd(host, request)
+        self._check_address_crowd(request)
+        self._check_neighbours(request)
+        if request.is_robots:
             self._report.robots_requests += 1
-            self._learn_robots(asked)
-        if asked.retry_after_s > 0 and asked.outcome in _REFUSALS:
-            host.refused_at = asked.ended_at
-            host.quiet_until = asked.ended_at + min(asked.retry_after_s, MAX_RETRY_AFTER_S)
+            self._learn_robots(request)
+        if request.retry_after_s > 0 and request.outcome in _REFUSALS:
+            host.refused_at = request.ended_at
+            host.parked_until = request.ended_at + min(request.retry_after_s, MAX_RETRY_AFTER_S)
 
-    def _blame(self, breach: Breach, asked: Asked, detail: str) -> None:
+    def _add_violation(self, breach: Breach, request: SentRequest, detail: str) -> None:
         self._breaches[breach.value] += 1
         if len(self._report.violations) < MAX_SHOWN:
-            self._report.violations.append(Violation(breach, asked.sent_at, asked.host, asked.url, detail))
+            self._report.violations.append(Violation(breach, request.sent_at, request.host, request.url, detail))
 
-    def _judge_opt_out(self, asked: Asked) -> None:
+    def _check_opt_out(self, request: SentRequest) -> None:
         if not self._opted_out:
             return
-        for name in (asked.host, registrable_domain(asked.host)):
+        for name in (request.host, registrable_domain(request.host)):
             since = self._opted_out.get(name)
-            if since is not None and asked.ordered_at > since:
-                self._blame(Breach.OPTED_OUT, asked, f"{name} had opted out {asked.ordered_at - since:.1f} s before")
+            if since is not None and request.ordered_at > since:
+                self._add_violation(
+                    Breach.OPTED_OUT, request, f"{name} had opted out {request.ordered_at - since:.1f} s before"
+                )
                 return
 
     # -- robots.txt -------------------------------------------------------------------------------
 
-    def _judge_robots(self, host: _Host, asked: Asked) -> None:
-        robots = host.origins.get(asked.origin)
-        if robots is not None and asked.ordered_at < robots.asked_at:
+    def _check_robots(self, host: _Host, request: SentRequest) -> None:
+        robots = host.origins.get(request.origin)
+        if robots is not None and request.ordered_at < robots.asked_at:
             robots = robots.before
-        if robots is None or robots.expires_at < asked.ordered_at:
-            robots = self._unrecorded(host, asked) or robots
+        if robots is None or robots.expires_at < request.ordered_at:
+            robots = self._unrecorded(host, request) or robots
         if robots is None:
-            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not requested before")
-        elif asked.sent_at < robots.known_at:
-            self._blame(Breach.ROBOTS_NOT_FETCHED, asked, f"robots.txt of {asked.origin} was not answered yet")
-        elif robots.is_unreachable and asked.ordered_at > robots.good_until:
-            self._blame(Breach.ROBOTS_UNREACHABLE, asked, f"robots.txt of {asked.origin} could not be reached")
-        elif robots.expires_at + SLACK_S < asked.ordered_at:
-            age_s = asked.ordered_at - robots.known_at
-            self._blame(Breach.ROBOTS_EXPIRED, asked, f"robots.txt was {age_s / 3600:.1f} h old")
+            self._add_violation(
+                Breach.ROBOTS_NOT_FETCHED, request, f"robots.txt of {request.origin} was not requested before"
+            )
+        elif request.sent_at < robots.known_at:
+            self._add_violation(
+                Breach.ROBOTS_NOT_FETCHED, request, f"robots.txt of {request.origin} was not answered yet"
+            )
+        elif robots.is_unreachable and request.ordered_at > robots.good_until:
+            self._add_violation(
+                Breach.ROBOTS_UNREACHABLE, request, f"robots.txt of {request.origin} could not be reached"
+            )
+        elif robots.expires_at + SLACK_S < request.ordered_at:
+            age_s = request.ordered_at - robots.known_at
+            self._add_violation(Breach.ROBOTS_EXPIRED, request, f"robots.txt was {age_s / 3600:.1f} h old")
         elif robots.rules is None:
-            self._blame(Breach.ROBOTS_NOT_SHOWN, asked, f"robots.txt of {asked.origin} is not in the archive")
+            self._add_violation(
+                Breach.ROBOTS_NOT_SHOWN, request, f"robots.txt of {request.origin} is not in the archive"
+            )
         else:
-            self._judge_rules(robots.rules, asked)
+            self._check_rules(robots.rules, request)
 
-    def _judge_rules(self, rules: RobotsRules, asked: Asked) -> None:
-        path = path_of(asked.url)
+    def _check_rules(self, rules: RobotsRules, request: SentRequest) -> None:
+        path = path_of(request.url)
         if self._masks_queries:
             path = path.partition("?")[0]  # the values are not recorded: only the path can be checked
         decision = rules.decide(path)
         if not decision.is_allowed:
-            self._blame(Breach.ROBOTS_DISALLOWED, asked, f"line {decision.line_number}: {decision.line}")
+            self._add_violation(Breach.ROBOTS_DISALLOWED, request, f"line {decision.line_number}: {decision.line}")
 
-    def _unrecorded(self, host: _Host, asked: Asked) -> _Robots | None:
+    def _unrecorded(self, host: _Host, request: SentRequest) -> _Robots | None:
         """Return a robots.txt that a killed run had archived, but not recorded in an event."""
-        found = self._captures.unrecorded(asked.origin, asked.sent_at)
+        found = self._captures.unrecorded(request.origin, request.sent_at)
         if found is None:
             return None
         date, rules = found
         robots = _Robots(date, date, date + ROBOTS_TTL_S, rules, good_until=date + LAST_GOOD_S)
-        host.origins[asked.origin] = robots
+        host.origins[request.origin] = robots
         host.last_sent_at = max(host.last_sent_at, date)
         return robots
 
-    def _learn_robots(self, asked: Asked) -> None:
+    def _learn_robots(self, request: SentRequest) -> None:
         """Record the rules in an answer for its origin; a redirect has none yet."""
-        owner = self._hosts.setdefault(host_of(asked.origin + "/"), _Host())
-        before = owner.origins.get(asked.origin)
-        now, asked_at, hops = asked.ended_at, asked.sent_at, 0
+        owner = self._hosts.setdefault(host_of(request.origin + "/"), _Host())
+        before = owner.origins.get(request.origin)
+        now, asked_at, hops = request.ended_at, request.sent_at, 0
         if before is not None and before.hops:
             asked_at, hops, before = before.asked_at, before.hops, before.before
         robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, before=before)
-        if asked.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
+        if request.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
             robots.known_at, robots.hops = float("inf"), hops + 1
-        elif asked.outcome == Outcome.OK.value:
-            robots.rules = self._captures.rules(asked)
+        elif request.outcome == Outcome.OK.value:
+            robots.rules = self._captures.rules(request)
             robots.good_until = now + LAST_GOOD_S
-        elif asked.outcome == Outcome.NOT_MODIFIED.value and before is not None:
+        elif request.outcome == Outcome.NOT_MODIFIED.value and before is not None:
             robots.rules, robots.good_until = before.rules, now + LAST_GOOD_S
-        elif is_absent(asked.outcome):
+        elif is_absent(request.outcome):
             robots.rules = ALLOW_ALL
         elif self._promises.allows_unreachable_robots:
             robots.rules, robots.expires_at = ALLOW_ALL, now + UNREACHABLE_TTL_S
@@ -275,66 +285,70 @@ class Auditor:
                 robots.rules, robots.good_until = before.rules, before.good_until
         if before is not None:
             before.before = None
-        owner.origins[asked.origin] = robots
+        owner.origins[request.origin] = robots
 
     # -- pace -------------------------------------------------------------------------------------
 
-    def _judge_pace(self, host: _Host, asked: Asked) -> None:
-        floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
+    def _check_pace(self, host: _Host, request: SentRequest) -> None:
+        floor_s, crawl_delay_s = self._pace.floor_s(request.host, None), host.crawl_delay_s
         if host.last_sent_at:
-            gap_s = asked.sent_at - host.last_sent_at
+            gap_s = request.sent_at - host.last_sent_at
             shortest_s = self._report.min_gap_s
             self._report.min_gap_s = gap_s if shortest_s is None else min(shortest_s, gap_s)
-            self._judge_gap(host, asked, gap_s)
-        if asked.requests > 1 and max(floor_s, crawl_delay_s) > 0:
-            self._blame(Breach.REPEATED, asked, f"sent {asked.requests} times in a row")
-        if asked.ordered_at >= host.refused_at and asked.sent_at < host.quiet_until - SLACK_S:
-            early_s = host.quiet_until - asked.sent_at
-            self._blame(Breach.RETRY_AFTER, asked, f"{early_s:.1f} s before the end of Retry-After")
-        host.last_sent_at, host.last_url = max(host.last_sent_at, asked.sent_at), asked.url
+            self._check_gap(host, request, gap_s)
+        if request.requests > 1 and max(floor_s, crawl_delay_s) > 0:
+            self._add_violation(Breach.REPEATED, request, f"sent {request.requests} times in a row")
+        if request.ordered_at >= host.refused_at and request.sent_at < host.parked_until - SLACK_S:
+            early_s = host.parked_until - request.sent_at
+            self._add_violation(Breach.RETRY_AFTER, request, f"{early_s:.1f} s before the end of Retry-After")
+        host.last_sent_at, host.last_url = max(host.last_sent_at, request.sent_at), request.url
 
-    def _judge_gap(self, host: _Host, asked: Asked, gap_s: float) -> None:
-        floor_s, crawl_delay_s = self._pace.floor_s(asked.host, None), host.crawl_delay_s
+    def _check_gap(self, host: _Host, request: SentRequest, gap_s: float) -> None:
+        floor_s, crawl_delay_s = self._pace.floor_s(request.host, None), host.crawl_delay_s
         after = f"{gap_s * 1000:.1f} ms after {host.last_url}"
         if gap_s < floor_s - SLACK_S:
-            self._blame(Breach.TOO_SOON, asked, f"{after}; {floor_s * 1000:.0f} ms promised")
+            self._add_violation(Breach.TOO_SOON, request, f"{after}; {floor_s * 1000:.0f} ms promised")
         elif gap_s < crawl_delay_s - SLACK_S:
-            self._blame(Breach.CRAWL_DELAY, asked, f"{after}; Crawl-delay is {crawl_delay_s:g} s")
+            self._add_violation(Breach.CRAWL_DELAY, request, f"{after}; Crawl-delay is {crawl_delay_s:g} s")
 
-    def _judge_crowd(self, host: _Host, asked: Asked) -> None:
-        host.open_until = [end for end in host.open_until if end > asked.ordered_at + SLACK_S]
-        host.open_until.append(asked.ended_at)
-        limit = self._pace.connections(asked.host)
+    def _check_crowd(self, host: _Host, request: SentRequest) -> None:
+        host.open_until = [end for end in host.open_until if end > request.ordered_at + SLACK_S]
+        host.open_until.append(request.ended_at)
+        limit = self._pace.connections(request.host)
         if len(host.open_until) > limit:
-            self._blame(Breach.TOO_MANY_AT_ONCE, asked, f"{len(host.open_until)} concurrent; {limit} promised")
+            self._add_violation(
+                Breach.TOO_MANY_AT_ONCE, request, f"{len(host.open_until)} concurrent; {limit} promised"
+            )
 
-    def _judge_address_crowd(self, asked: Asked) -> None:
+    def _check_address_crowd(self, request: SentRequest) -> None:
         """Check the number of concurrent requests to one IP address, over all hosts."""
         limit = self._promises.address_connections
-        if not limit or not asked.address:
+        if not limit or not request.address:
             return
-        ends = self._address_ends.setdefault(asked.address, [])
+        ends = self._address_ends.setdefault(request.address, [])
         # Any two of the remaining ones overlap, so all of them were in flight at the same time.
-        while ends and ends[0] <= asked.ordered_at + SLACK_S:
+        while ends and ends[0] <= request.ordered_at + SLACK_S:
             heappop(ends)
-        heappush(ends, asked.ended_at)
+        heappush(ends, request.ended_at)
         if len(ends) > limit:
-            detail = f"{len(ends)} concurrent at address {asked.address}; {limit} promised"
-            self._blame(Breach.ADDRESS_CROWD, asked, detail)
+            detail = f"{len(ends)} concurrent at address {request.address}; {limit} promised"
+            self._add_violation(Breach.ADDRESS_CROWD, request, detail)
 
-    def _judge_neighbours(self, asked: Asked) -> None:
+    def _check_neighbours(self, request: SentRequest) -> None:
         """Check the pace of the host's domain and address, if the run promised one."""
         promised = self._promises
         for breach, name, delay_s in (
-            (Breach.DOMAIN_PACE, f"domain {registrable_domain(asked.host)}", promised.domain_delay_s),
-            (Breach.ADDRESS_PACE, f"address {asked.address}", promised.address_delay_s),
+            (Breach.DOMAIN_PACE, f"domain {registrable_domain(request.host)}", promised.domain_delay_s),
+            (Breach.ADDRESS_PACE, f"address {request.address}", promised.address_delay_s),
         ):
             if not delay_s:
                 continue
-            gap_s = asked.sent_at - self._last_at.get(name, 0.0)
+            gap_s = request.sent_at - self._last_at.get(name, 0.0)
             if gap_s < delay_s - SLACK_S:
-                self._blame(breach, asked, f"{gap_s * 1000:.1f} ms after another at {name}; {delay_s:g} s promised")
-            self._last_at[name] = max(asked.sent_at, self._last_at.get(name, 0.0))
+                self._add_violation(
+                    breach, request, f"{gap_s * 1000:.1f} ms after another at {name}; {delay_s:g} s promised"
+                )
+            self._last_at[name] = max(request.sent_at, self._last_at.get(name, 0.0))
 
 
 def _pace_of(promises: Promises) -> Pace:

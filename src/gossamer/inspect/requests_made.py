@@ -23,7 +23,7 @@ from gossamer.inspect.runs import read_runs
 SPARE_S = 10.0  # from the end of a request to its event
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class SentRequest(Struct, frozen=True, kw_only=True):
     """One request, as the crawl recorded it."""
 
     url: str
@@ -39,7 +39,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     address: str
 
 
-class RunBegun(Struct, frozen=True):
+class RunStarted(Struct, frozen=True):
     """A run started. `promises` is None for a run that did not record them."""
 
     at: float
@@ -54,7 +54,7 @@ class OptOut(Struct, frozen=True):
     is_over: bool
 
 
-Fact: TypeAlias = Asked | RunBegun | OptOut
+Fact: TypeAlias = SentRequest | RunStarted | OptOut
 
 _STEERING = frozenset({EventName.STARTED, EventName.OPTED_OUT, EventName.OPT_OUT_ENDED})
 
@@ -63,41 +63,41 @@ def facts_in_order(folder: Path) -> Iterator[Fact]:
     """Yield the facts of all runs in order of time, each order once."""
     pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
-    number, run, began_at = 0, -1, 0.0
+    number, run, started_at = 0, -1, 0.0
     for event_run, event in read_runs(folder):
         if event_run != run:
-            run, began_at = event_run, event.ts
-        fact = _fact_of(event, began_at)
+            run, started_at = event_run, event.ts
+        fact = _fact_of(event, started_at)
         if fact is None:
             continue
-        if isinstance(fact, RunBegun) and fact.promises is not None:
+        if isinstance(fact, RunStarted) and fact.promises is not None:
             span_s = max(span_s, fact.promises.longest_request_s + SPARE_S)
         number += 1
-        at = fact.sent_at if isinstance(fact, Asked) else fact.at
+        at = fact.sent_at if isinstance(fact, SentRequest) else fact.at
         heappush(pending, (at, number, fact))
         # Requests recovered from the previous run come first, so only a run's own requests end that run's facts.
-        if isinstance(fact, Asked) and fact.sent_at >= began_at:
+        if isinstance(fact, SentRequest) and fact.sent_at >= started_at:
             while pending[0][0] < event.ts - span_s:
                 yield heappop(pending)[2]
     while pending:
         yield heappop(pending)[2]
 
 
-def _fact_of(event: Event, began_at: float) -> Fact | None:
+def _fact_of(event: Event, started_at: float) -> Fact | None:
     if event.event in REQUEST_EVENTS:
-        return _asked(event, began_at) if event.sent_at else None
+        return _sent_request(event, started_at) if event.sent_at else None
     if event.event not in _STEERING:
         return None
     if event.event is EventName.STARTED:
-        return RunBegun(event.ts, event.promises)
+        return RunStarted(event.ts, event.promises)
     return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED)
 
 
-def _asked(event: Event, began_at: float) -> Asked:
+def _sent_request(event: Event, started_at: float) -> SentRequest:
     # A page recovered from the archive has only the time of sending.
-    is_recovered = event.sent_at < began_at
+    is_recovered = event.sent_at < started_at
     ended_at = event.sent_at if is_recovered else event.ts
-    return Asked(
+    return SentRequest(
         url=event.url,
         host=event.host,
         origin=event.origin or origin_of(event.url),

@@ -24,7 +24,7 @@ from gossamer.core.robots_state import rules_from
 from gossamer.core.url import host_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.inspect.requests_made import Asked
+from gossamer.inspect.requests_made import SentRequest
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result
 
@@ -97,14 +97,14 @@ class RobotsCaptures:
         path = path if path.exists() else path.with_name(file + ".open")
         return read_record(path, offset) if path.exists() else None
 
-    def rules(self, asked: Asked) -> RobotsRules | None:
+    def rules(self, request: SentRequest) -> RobotsRules | None:
         """Return the rules in an answer, or None if its text cannot be found."""
-        for position in self._positions.get(asked.url, ()):
-            if abs(position.date - asked.sent_at) < SAME_MOMENT_S:
+        for position in self._positions.get(request.url, ()):
+            if abs(position.date - request.sent_at) < SAME_MOMENT_S:
                 return self._rules_at(position)
-        known = self._ledger.robots(host_id(host_of(asked.origin + "/")))
-        last = next((record for record in known if record.origin == asked.origin), None)
-        is_same = last is not None and abs(last.fetched_at - asked.ended_at) < SAME_MOMENT_S
+        known = self._ledger.robots(host_id(host_of(request.origin + "/")))
+        last = next((record for record in known if record.origin == request.origin), None)
+        is_same = last is not None and abs(last.fetched_at - request.ended_at) < SAME_MOMENT_S
         return parse_robots(last.body, self._token) if last is not None and is_same else None
 
     def unrecorded(self, origin: str, before: float) -> tuple[float, RobotsRules] | None:

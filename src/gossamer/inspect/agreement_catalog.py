@@ -13,7 +13,7 @@ from itertools import groupby
 
 from gossamer.core.url import host_of
 from gossamer.errors import CorruptFolderError
-from gossamer.inspect.agreement_index import Blame
+from gossamer.inspect.agreement_index import ReportProblem
 from gossamer.ports import Ledger
 from gossamer.records import HostId, OrderKind, Outcome, UrlRecord, UrlState
 
@@ -22,7 +22,7 @@ _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
 @dataclass(slots=True)
-class Books:
+class CatalogCounts:
     """What the pass over the catalog has counted."""
 
     rows: int = 0
@@ -41,55 +41,55 @@ class _HostCount:
     is_revisited: bool = False
 
 
-def check_books(ledger: Ledger, blame: Blame, *, is_running: bool) -> Books:
+def check_catalog(ledger: Ledger, report: ReportProblem, *, is_running: bool) -> CatalogCounts:
     """Count the catalog, and report what does not agree. While a crawl runs: count only."""
-    books = Books()
+    counts = CatalogCounts()
     for host_id, group in groupby(ledger.urls(), key=lambda entry: entry[0][:8]):
-        first_url, count = _count_rows((row for _, row in group), books)
+        first_url, count = _count_rows((row for _, row in group), counts)
         if not is_running:
-            _check_host(ledger, host_id, host_of(first_url), count, blame)
+            _check_host(ledger, host_id, host_of(first_url), count, report)
     if not is_running:
-        _check_totals(ledger, books, blame)
-    return books
+        _check_totals(ledger, counts, report)
+    return counts
 
 
-def _count_rows(rows: Iterable[UrlRecord], books: Books) -> tuple[str, _HostCount]:
+def _count_rows(rows: Iterable[UrlRecord], counts: CatalogCounts) -> tuple[str, _HostCount]:
     count, first_url = _HostCount(), ""
     for row in rows:
         first_url = first_url or row.url
         count.rows += 1
         if row.archived is not None:
-            books.archived_rows += 1
+            counts.archived_rows += 1
         if row.state is UrlState.QUEUED:
             count.queued += 1
         elif row.kind is OrderKind.PAGE and row.outcome in _PAGES:
             count.pages += 1
         if row.visits > 1:
-            books.revisits += row.visits - 1
+            counts.revisits += row.visits - 1
             count.is_revisited = True
-    books.rows += count.rows
-    books.queued += count.queued
-    books.pages += count.pages
-    books.hosts += 1
+    counts.rows += count.rows
+    counts.queued += count.queued
+    counts.pages += count.pages
+    counts.hosts += 1
     return first_url, count
 
 
-def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, blame: Blame) -> None:
+def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, report: ReportProblem) -> None:
     host = ledger.host(name)
     if host is None:
-        blame(name, f"{count.rows} URLs in the catalog, but the host is not known")
+        report(name, f"{count.rows} URLs in the catalog, but the host is unknown")
         return
     if host.queued != count.queued:
-        blame(name, f"{count.queued} URLs are queued, but the host counts {host.queued}")
+        report(name, f"{count.queued} URLs are queued, but the host counts {host.queued}")
     # The row of a page that failed on a later visit is no longer a page row: then the host may count more pages.
     if host.pages < count.pages or (host.pages != count.pages and not count.is_revisited):
-        blame(name, f"{count.pages} pages in the catalog, but the host counts {host.pages}")
-    entries = _check_queue(ledger, host_id, name, blame)
+        report(name, f"{count.pages} pages in the catalog, but the host counts {host.pages}")
+    entries = _check_queue(ledger, host_id, name, report)
     if entries != count.queued:
-        blame(name, f"{count.queued} URLs are queued according to the catalog, {entries} according to the queue")
+        report(name, f"{count.queued} URLs are queued according to the catalog, {entries} according to the queue")
 
 
-def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> int:
+def _check_queue(ledger: Ledger, host_id: HostId, name: str, report: ReportProblem) -> int:
     """Return how many entries a host's queue has; report those whose URL is not queued."""
     entries, after = 0, None
     try:
@@ -98,24 +98,24 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, blame: Blame) -> in
                 entries += 1
                 row = ledger.look_up(url.id)
                 if row is None or row.state is not UrlState.QUEUED:
-                    blame(name, f"{url.url} is in the queue, but not queued according to the catalog")
+                    report(name, f"{url.url} is in the queue, but not queued according to the catalog")
             last = batch[-1].position
             if len(batch) < _BATCH or last == after:
                 break
             after = last
     except CorruptFolderError as error:
-        blame(name, str(error))
+        report(name, str(error))
     return entries
 
 
-def _check_totals(ledger: Ledger, books: Books, blame: Blame) -> None:
+def _check_totals(ledger: Ledger, counts: CatalogCounts, report: ReportProblem) -> None:
     """Compare the hosts with domains and catalog; a host without rows must have no counts."""
     queued = pages = 0
     for host in ledger.hosts():
         queued += host.queued
         pages += host.pages
-    if queued != books.queued:
-        blame("hosts", f"count {queued} queued URLs, the catalog {books.queued}")
+    if queued != counts.queued:
+        report("hosts", f"count {queued} queued URLs, the catalog {counts.queued}")
     domain_pages = sum(domain.pages for domain in ledger.domains())
     if domain_pages != pages:
-        blame("domains", f"count {domain_pages} pages, the hosts {pages}")
+        report("domains", f"count {domain_pages} pages, the hosts {pages}")
