@@ -9,7 +9,7 @@ release it.
 
 - Its *words*: a hash of the text without digits and without the echo of its own URL. Pages that differ only in digits
   have equal words: a calendar, a page with the time of day, but also a table of measurements, or numbered records.
-- Its *shingles*: 16 lanes of the page's MinHash. A lane is the minimum of all shingles (five words, with digits) in
+- Its *shingles*: 8 lanes of the page's MinHash. A lane is the minimum of all shingles (five words, with digits) in
   one permutation, so it is a random shingle of the page. A lane value that no earlier page of the pattern had is
   new text; one that nearly all pages have is boilerplate and ignored. If products are shown in ever new
   combinations the words differ each time, but the shingles come from a closed set, and so the lanes repeat soon.
@@ -24,7 +24,7 @@ A window is new if one of these holds:
 Measured on generated sites (`benchmarks/traps.py`). Without lanes (no MinHash) only a text that is repeated exactly
 counts as nothing new.
 
-Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 15 kB each; 10 µs per
+Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 13 kB each; 7 µs per
 page in a window, 4 in between, 0.05 µs per link of a host without quarantine.
 """
 
@@ -52,11 +52,11 @@ KNOWN = 48
 SAMPLES = 5
 WATCHED_WINDOWS = 4
 MAX_SKIPPED_WINDOWS = 7  # a pattern that proves new again and again is looked at ever less: every eighth window
-LANES = 16
+LANES = 8
 _WHOLLY_NEW = 0.8  # of a page's lanes
 _BOILERPLATE = 0.8  # of the pages have the lane's value
 _FORGETTING = 0.25  # what another value takes from a lane's most frequent one
-_SEEN_BITS = 1 << 15
+_SEEN_BITS = 1 << 14
 _SEEN_MASK = _SEEN_BITS - 1
 _SEEN_WINDOWS = 4  # in one bitmap; then it is the older one of two
 _MIX = 0x9E3779B1
