@@ -85,7 +85,8 @@ def record_latency(record: HostRecord, latency_s: float) -> None:
     best_s = record.best_latency_s
     record.best_latency_s = smooth_s if not best_s or smooth_s < best_s else best_s + 0.0005 * (smooth_s - best_s)
     record.answers += 1
-    if record.answers < ANSWERS_PER_STEP:
+    is_quick = not record.slow_steps and smooth_s < 2 * LATENCY_NOTICED_S  # no step: spares the logarithm
+    if is_quick or record.answers < ANSWERS_PER_STEP:
         return
     wanted = int(math.log2(max(1.0, smooth_s / max(record.best_latency_s, LATENCY_NOTICED_S))))
     if wanted != record.slow_steps:

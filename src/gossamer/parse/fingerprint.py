@@ -48,7 +48,8 @@ def _echoes(url: str) -> list[bytes]:
     bare, _, query = path.partition("?")
     values = [part.partition("=")[2] for part in query.split("&")] if query else []
     # Of the folders of a path only those that look like an id are echoed alone.
-    values += _ID.findall(bare)
+    if bare.count("/") > 1:
+        values += _ID.findall(bare)
     parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= MIN_ECHO_CHARS}
     longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
     return [part.encode("utf-8", "replace") for part in longest]
