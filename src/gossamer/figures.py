@@ -19,6 +19,7 @@ RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
 # 3xx answers that lead nowhere: their URL failed, but there was an answer.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
+_OK = Outcome.OK
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
 
@@ -29,6 +30,8 @@ def is_error(outcome: str, *, is_robots: bool) -> bool:
     ended. It is an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a missing
     robots.txt (4xx except 429) allows everything, so it is an ordinary answer.
     """
+    if outcome is _OK:  # most are: an enum's member is hashed by a call
+        return False
     return outcome not in _NO_ERRORS and not (is_robots and outcome == Outcome.CLIENT_ERROR)
 
 

@@ -41,16 +41,15 @@ class Counts:
 
     def begin_page(self, host: HostSlot) -> None:
         """Count an order for a page that goes out."""
-        self._change_in_flight(host, 1)
+        self.pages_in_flight += 1
+        host.pages_in_flight += 1
+        host.domain.pages_in_flight += 1
 
     def end_page(self, host: HostSlot) -> None:
         """Count an order for a page that ended, whatever the outcome."""
-        self._change_in_flight(host, -1)
-
-    def _change_in_flight(self, host: HostSlot, step: int) -> None:
-        self.pages_in_flight += step
-        host.pages_in_flight += step
-        host.domain.pages_in_flight += step
+        self.pages_in_flight -= 1
+        host.pages_in_flight -= 1
+        host.domain.pages_in_flight -= 1
 
     def add_page(self, host: HostSlot) -> None:
         """Count a page that was fetched successfully."""

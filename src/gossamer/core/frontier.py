@@ -212,15 +212,14 @@ class Frontier:
         if host.unsent == order_id:
             host.unsent = 0
         arrived = max(out.order.ordered_at, sent_at) + MAX_TRANSIT_S
-        self._delay_gates(out, arrived)
+        if self._limits.has_gate_delay:
+            self._delay_gates(out, arrived)
         out.next_at_before = host.record.next_at
         host.start_delay(arrived)
         out.next_at_held = host.record.next_at
         self._reschedule(host, now)
 
     def _delay_gates(self, out: OutstandingOrder, arrived: float) -> None:
-        if not self._limits.has_gate_delay:
-            return
         is_first_report, out.is_sent = not out.is_sent, True
         self._bench.gates.record_arrival(out.host, out.order.addresses[0], arrived, is_first_report=is_first_report)
 
@@ -232,7 +231,8 @@ class Frontier:
         # It is unknown what a worker that died sent last: the request counts as sent now.
         is_lost = result.outcome is _WORKER_LOST
         asked_at = now if is_lost else max(order.ordered_at, arrived_at(result, record.best_latency_s))
-        self._delay_gates(out, asked_at)
+        if self._limits.has_gate_delay:
+            self._delay_gates(out, asked_at)
         freed = self._bench.vacate(host, order.addresses[0])
         if host.unsent == order.id:
             host.unsent = 0
@@ -260,7 +260,8 @@ class Frontier:
         """Return the request to make now, or None. Call `take_commands` before, and again after None."""
         for host in self._bench.due(now):
             self._reschedule(host, now)
-        while self.in_flight < self._limits.connections and not self.counts.is_page_limit_reached(self._limits):
+        outstanding, limits = self._outstanding, self._limits
+        while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
             ready = self._bench.pop_ready(now)
             if ready is None:
                 return None

@@ -27,16 +27,13 @@ class Outstanding:
         self._orders: dict[int, OutstandingOrder] = {}
         self._lookups: set[str] = set()
         self.next_id = 1
-
-    @property
-    def count(self) -> int:
-        """Requests out and names being looked up."""
-        return len(self._orders) + len(self._lookups)
+        self.count = 0  # requests out and names being looked up; read several times per page
 
     def add(self, out: OutstandingOrder) -> None:
         """Record an order that goes out; its id is `next_id`."""
         self._orders[out.order.id] = out
         self.next_id += 1
+        self.count += 1
 
     def get(self, order_id: int) -> OutstandingOrder | None:
         """Return an order that is out."""
@@ -44,12 +41,18 @@ class Outstanding:
 
     def remove(self, order_id: int) -> OutstandingOrder:
         """Remove and return an order that has ended."""
-        return self._orders.pop(order_id)
+        out = self._orders.pop(order_id)
+        self.count -= 1
+        return out
 
     def begin_lookup(self, host: str) -> None:
         """Record a name that is being looked up."""
-        self._lookups.add(host)
+        if host not in self._lookups:
+            self._lookups.add(host)
+            self.count += 1
 
     def end_lookup(self, host: str) -> None:
         """Record that a look-up has ended; its host may have been released since."""
-        self._lookups.discard(host)
+        if host in self._lookups:
+            self._lookups.remove(host)
+            self.count -= 1

@@ -38,7 +38,7 @@ class PageEnd:
             self._table.reopen(host.domain, now)
             return
         self._counts.enqueue(host.record, -1)
-        effects.state = _DONE if result.outcome in ANSWERED else UrlState.DEAD
+        effects.state = _DONE if result.outcome is _OK or result.outcome in ANSWERED else UrlState.DEAD
         effects.is_page = result.outcome in (_OK, _NOT_MODIFIED) and url.kind is _PAGE
         if effects.is_page:
             self._counts.add_page(host)
@@ -51,7 +51,7 @@ class PageEnd:
 
     def _retry(self, host: HostSlot, url: QueuedUrl, result: Result, now: float) -> QueuedUrl | None:
         """Put a URL back into its host's queue if it is tried again; return it as it is queued now."""
-        if result.outcome in ANSWERED:
+        if result.outcome is _OK or result.outcome in ANSWERED:  # an enum's member is hashed by a call
             return None
         if result.outcome is _WORKER_LOST:
             if host.is_within(url):
