@@ -36,16 +36,18 @@ from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, HubObserver
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
+from gossamer.runtime.warning_log import WarningLog
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
@@ -191,7 +193,8 @@ def build_session(
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes)
     now = basis.time_line.now
-    recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, rules=rules, now=now)
+    warnings = WarningLog(storage.emitter, CrashFile(folder.events), now, basis.observer.on_warning)
+    recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now)
     policy = AddressPolicy(settings.allow_network)
     ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
@@ -203,7 +206,7 @@ def build_session(
         workers=workers or local_workers,
         addresses=AddressFinder(resolver, policy),
         now=now,
-        on_result=basis.observer.on_page,
+        observer=HubObserver(basis.observer.on_page, warnings.warn, warnings.crash),
     )
     probe = _build_probe(basis, storage, crawl, hub, local_workers)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
@@ -277,6 +280,7 @@ def _hub_limits(basis: _Basis) -> HubLimits:
         connections=basis.budget.connections,
         max_time_s=basis.settings.max_time,
         max_wait_s=basis.settings.max_wait,
+        order_limit_s=max(HubLimits().order_limit_s, 20 * basis.settings.timeout),
     )
 
 

@@ -1,8 +1,8 @@
-"""Named places where a test can kill the process or make a write fail.
+"""Named places where a test can kill the process, make a write fail, or make our own code raise.
 
 `GOSSAMER_FAILPOINT=after_archive_write:kill:17` kills the process with SIGKILL the 17th time
-the place is reached; `:full:` raises "no space left" there instead. Without the variable
-a place costs one comparison.
+the place is reached; `:full:` raises "no space left" there instead, `:raise:` an error that
+nobody expects. Without the variable a place costs one comparison.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ POINTS = (
     "in_close",  # the crawl is over, index and report are not written
 )
 
+# Places in our own code where only `raise` makes sense: nothing is stored there.
+STAGES = (
+    "in_decode",  # of an answer with a content coding
+    "in_parse",  # of a page
+)
+
 _name, _action, _countdown = "", "", 0
 
 
@@ -31,7 +37,7 @@ def arm(text: str) -> None:
     _name, _action, _countdown = "", "", 0
     if text:
         name, action, count = text.split(":")
-        if name not in POINTS or action not in ("kill", "full"):
+        if name not in POINTS + STAGES or action not in ("kill", "full", "raise"):
             raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
         _name, _action, _countdown = name, action, int(count)
 
@@ -45,6 +51,8 @@ def reach(name: str) -> None:
     if _countdown == 0:
         if _action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if _action == "raise":
+            raise RuntimeError(f"failpoint {name}")
         raise OSError(errno.ENOSPC, "No space left on device")
 
 

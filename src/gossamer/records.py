@@ -67,6 +67,7 @@ class Outcome(StrEnum):
     EVICTED = "evicted"
     OPTED_OUT = "opted_out"  # its host opted out
     WORKER_LOST = "worker_lost"  # the process that had the order died
+    INTERNAL_ERROR = "internal_error"  # our own code failed on it: the details are in events/crash.txt
     QUARANTINED = "quarantined"  # of a pattern without new content: see `gossamer traps`
 
 

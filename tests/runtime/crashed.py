@@ -14,8 +14,10 @@ from gossamer.core.url import link_to
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import Event
 from gossamer.records import Exchange, Outcome, UrlRecord
+from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.stored_results import ReadingRules
+from gossamer.runtime.warning_log import WarningLog
 from gossamer.runtime.worker import WorkerRules
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
@@ -74,7 +76,10 @@ class CrashedFolder:
         """Return the recovery of this folder."""
         emitter = EventEmitter(self.events.append, START)
         rules = ReadingRules(WorkerRules(), 1 << 20)
-        return Recovery(self.folder, self.ledger, self.crawl, emitter, rules=rules, now=lambda: START + 100)
+        warnings = WarningLog(emitter, CrashFile(self.folder.events), lambda: START + 100)
+        return Recovery(
+            self.folder, self.ledger, self.crawl, emitter, warnings=warnings, rules=rules, now=lambda: START + 100
+        )
 
     def row(self, url: str) -> UrlRecord:
         """Return the catalog's row of a URL."""

@@ -16,7 +16,7 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.records import Order, Result
 from gossamer.runtime.addresses import AddressAnswer, OnAnswer
 from gossamer.runtime.channel import HubListener
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, OnResult
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, HubObserver, OnResult
 from gossamer.runtime.messages import Report
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
@@ -65,6 +65,11 @@ class ImaginedChannel:
         """Archive answers, but report no more."""
         self._is_stuck = True
 
+    def lose_all(self) -> None:
+        """Forget what was ordered so far, without a trace; later orders are carried out."""
+        for timer in self._timers:
+            timer.cancel()
+
     def fail(self, error: GossamerError) -> None:
         """Report that the archive takes no more."""
         self._listener.on_failure(error)
@@ -73,7 +78,12 @@ class ImaginedChannel:
         """End as a killed process does: what is archived stays, nothing is reported."""
         for timer in self._timers:
             timer.cancel()
-        self._listener.on_lost(self.number)
+        self._listener.on_lost(self.number, "was killed by SIGKILL")
+
+    def kill(self, cause: str) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._loop.call_soon(self._listener.on_lost, self.number, cause)
 
     def mark_links_final(self, order_id: int) -> None:
         self.final.append(order_id)
@@ -194,6 +204,7 @@ class HubRun:
     ) -> None:
         self.journal: list[str] = []
         self.events: list[Event] = []
+        self.warnings: list[str] = []
         self.ledger = LocalLedger(folder / "state")
         (folder / "state").mkdir(parents=True)
         self.ledger.open()
@@ -207,7 +218,7 @@ class HubRun:
             workers=self.workers,
             addresses=ImaginedNames(web),
             now=self.now,
-            on_result=on_result,
+            observer=HubObserver(on_result, lambda rule, text: self.warnings.append(f"{rule}: {text}")),
         )
 
     @staticmethod

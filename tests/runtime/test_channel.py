@@ -24,6 +24,7 @@ from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime import messages
 from gossamer.runtime.channel import Channel, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.crash import Crash
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
@@ -39,6 +40,8 @@ class Hub:
         self.sent: list[int] = []
         self.failures: list[GossamerError] = []
         self.lost: list[int] = []
+        self.causes: list[str] = []
+        self.crashes: list[Crash] = []
         self.changed = asyncio.Event()
 
     def on_result(self, result: Result) -> None:
@@ -51,8 +54,12 @@ class Hub:
     def on_failure(self, error: GossamerError) -> None:
         self.failures.append(error)
 
-    def on_lost(self, number: int) -> None:
+    def on_crash(self, crash: Crash) -> None:
+        self.crashes.append(crash)
+
+    def on_lost(self, number: int, cause: str) -> None:
         self.lost.append(number)
+        self.causes.append(cause)
         self.changed.set()
 
     async def until(self, is_so: Callable[[], object]) -> None:
@@ -228,6 +235,27 @@ def test_a_process_that_dies_is_reported_once_and_nobody_waits_for_it(tmp_path: 
         await channel.sync()
         assert await channel.close() is None
         assert hub.lost == [3]
+        assert hub.causes == ["was killed by SIGKILL"]
+
+    run(main)
+
+
+def test_a_stopped_process_is_killed_and_no_commit_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.runtime.channel.SYNC_LIMIT_S", 0.2)
+
+    async def main(hub: Hub) -> None:
+        channel = process(tmp_path, hub)
+        await channel.open()
+        await hub.until(lambda: channel.pid)
+        os.kill(channel.pid, signal.SIGSTOP)
+        async with asyncio.timeout(WITHIN_S):
+            await channel.sync()
+        assert hub.lost == [3], "before the commit goes on: what the process left is finished first"
+        assert hub.causes == ["did not answer for 0.2 s"]
+        with pytest.raises(ProcessLookupError):
+            os.kill(channel.pid, 0)
 
     run(main)
 
@@ -238,6 +266,8 @@ def test_a_process_that_cannot_start_is_reported_as_lost(tmp_path: Path) -> None
         await channel.open()
         await hub.until(lambda: hub.lost)
         assert hub.lost == [3]
+        assert hub.causes == ["ended with status 1"]
+        assert "ledger" in hub.crashes[0].details
         assert await channel.close() is None
 
     run(main)

@@ -277,6 +277,35 @@ def test_workers_that_die_again_and_again_end_the_crawl(tmp_path: Path) -> None:
         crawled(run, *steps)
 
 
+def test_the_death_of_a_worker_is_a_warning_with_its_cause(tmp_path: Path) -> None:
+    run = prepared(tmp_path, traits={"latency_s": 0.5})
+    crawled(run, (3.2, lambda: run.kill(0)))
+    assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; {HOSTS} of its orders return to the queue"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_orders_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path: Path, workers: int) -> None:
+    hub_limits = HubLimits(workers=workers, order_limit_s=20.0)
+    run = prepared(tmp_path, hub_limits=hub_limits, traits={"latency_s": 0.5})
+    lost: list[int] = []
+
+    def lose() -> None:
+        worker = run.workers.channels[0]
+        lost.extend(order_id for order_id in run.hub._pool.outstanding_up_to(1 << 30))
+        lost[:] = [order_id for order_id in lost if run.hub._pool.worker_of(order_id) == 0]
+        worker.lose_all()
+
+    assert crawled(run, (3.05, lose)) == "exhausted"
+    assert lost
+    assert rows(run)[UrlState.DEAD] == len(lost)
+    assert rows(run)[UrlState.QUEUED] == 0
+    ended = [event for event in run.events if event.reason.startswith("internal_error: no result within 20 s")]
+    assert sorted(event.order for event in ended) == sorted(lost)
+    assert run.hub.stats.worker_deaths == 1
+    assert len(run.workers.channels) == workers + 1
+    assert any(line.startswith("order_lost: worker 0: no result within 20 s for ") for line in run.warnings)
+
+
 def test_a_worker_whose_archive_is_full_stops_the_crawl(tmp_path: Path) -> None:
     run = prepared(tmp_path, workers=2)
     with pytest.raises(DiskFullError, match="no room"):

@@ -99,7 +99,8 @@ def start(
 
     make_full_collections_rare()
     gc.enable()
-    observer = Observer(print_page if arguments.debug else None, _EventPrinter(arguments.verbose))
+    printer = _EventPrinter(arguments.verbose)
+    observer = Observer(print_page if arguments.debug else None, printer, printer.warn)
     session = build_session(settings, folder, seeds, retries=retries, observer=observer)
     session.open()
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
@@ -181,12 +182,18 @@ class _EventPrinter:
         """Print an event if the level includes it; return whether more events are needed."""
         if self._level == 0:
             return self._print_first_failure(event)
+        if event.event is EventName.WARNING and event.rule:
+            return True  # printed by `warn`
         if self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
             line = f"{event.event}{status} {what} {printable(event.reason)}".rstrip()
             print(self._clear + line, file=sys.stderr)
         return True
+
+    def warn(self, text: str) -> None:
+        """Print a warning, at every level."""
+        print(f"{self._clear}warning: {printable(text, 500)}", file=sys.stderr, flush=True)
 
     def _print_first_failure(self, event: Event) -> bool:
         """Print why nothing happens if the very first host is parked; return whether more events are needed."""

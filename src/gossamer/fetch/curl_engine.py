@@ -22,6 +22,7 @@ from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome
 
 OnEnd = Callable[[Transfer, Outcome, str], None]
+OnFault = Callable[[Transfer, Exception], None]
 
 _LENGTH_REFUSED: Final = "Content-Length"
 _MAX_LENGTHLESS: Final = 10_000
@@ -38,7 +39,7 @@ def ca_file() -> str:
 
 
 class CurlEngine:
-    """Runs transfers with libcurl; each ends in one call of `on_end`, from the loop."""
+    """Runs transfers with libcurl; each ends in one call of `on_end`, or of `on_fault` if our code raised."""
 
     def __init__(
         self,
@@ -46,10 +47,12 @@ class CurlEngine:
         new_transfer: Callable[[Callable[[int], None]], CurlTransfer],
         on_end: OnEnd,
         *,
+        on_fault: OnFault,
         kept_connections: int,
     ) -> None:
         self._new_transfer = new_transfer
         self._on_end = on_end
+        self._on_fault = on_fault
         self._active: dict[Curl, CurlTransfer] = {}
         self._idle: list[CurlTransfer] = []
         self._lengthless: set[str] = set()  # origins whose Content-Length libcurl refuses
@@ -71,8 +74,8 @@ class CurlEngine:
 
     def drop(self, transfer: CurlTransfer) -> None:
         """Abandon a request and close its connection; `on_end` is not called. Not from within libcurl."""
-        del self._active[transfer.curl]
-        self._multi.remove_handle(transfer.curl)
+        if self._active.pop(transfer.curl, None) is not None:
+            self._multi.remove_handle(transfer.curl)
 
     def put_back(self, transfer: CurlTransfer) -> None:
         """Return a finished transfer for reuse."""
@@ -99,7 +102,13 @@ class CurlEngine:
     def _finish(self, transfer: CurlTransfer, code: int, message: str) -> None:
         """Libcurl has finished a transfer."""
         self.drop(transfer)
-        outcome, error = outcome_of(transfer, code, message)
+        try:
+            outcome, error = outcome_of(transfer, code, message)
+        except Exception as fault:  # the other transfers of this batch must still be delivered
+            transfer.fault = fault
+        if transfer.fault is not None:
+            self._on_fault(transfer, transfer.fault)
+            return
         if code == pycurl.E_FTP_WEIRD_SERVER_REPLY and _LENGTH_REFUSED in message:
             # Browsers read to the end of the connection. So do we, at the next request.
             if len(self._lengthless) >= _MAX_LENGTHLESS:

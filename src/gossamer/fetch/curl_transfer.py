@@ -5,6 +5,7 @@ that never change are set once.
 
 Invariants
 - libcurl would repeat a request by itself if a keep-alive connection is dead; PREREQFUNCTION refuses that.
+- a callback that raises sets `fault` and ends the transfer: libcurl would only print the error.
 - CONNECT_TO sets the one address to connect to. The peer's address is checked again before a byte is written.
 - header lines are collected without a Python call for each (0.6 µs), and checked when the head is complete or
   the transfer ends. libcurl itself stops at 300 KiB of heads, 100 KiB per line and 5000 headers, with trailers.
@@ -121,6 +122,13 @@ class CurlTransfer(Transfer):
 
     def _on_request(self, address: str, _local: str, _port: int, _local_port: int) -> int:
         """libcurl is about to write the request: connection and TLS are established."""
+        try:
+            return self._allow_request(address)
+        except Exception as fault:
+            self.fault = fault
+            return int(pycurl.PREREQFUNC_ABORT)
+
+    def _allow_request(self, address: str) -> int:
         refusal = self._policy.refusal(address)
         if refusal is not None:
             self.stop(Outcome.BLOCKED_ADDRESS, refusal)
@@ -133,10 +141,21 @@ class CurlTransfer(Transfer):
         return int(pycurl.PREREQFUNC_OK)
 
     def _on_body(self, chunk: bytes) -> int | None:
-        return None if self.add_chunk(chunk) else _ABORT
+        try:
+            return None if self.add_chunk(chunk) else _ABORT
+        except Exception as fault:
+            self.fault = fault
+            return _ABORT
 
     def _on_socket(self, fd: int, _purpose: int) -> int:
         """libcurl has a new socket, and is about to connect it to the selected address."""
+        try:
+            return self._allow_socket(fd)
+        except Exception as fault:
+            self.fault = fault
+            return int(pycurl.SOCKOPT_ERROR)
+
+    def _allow_socket(self, fd: int) -> int:
         # A socket made by us (OPENSOCKETFUNCTION) would show its address too, but pycurl
         # duplicates it: 10 µs and four system calls per connection.
         refusal = self._policy.refusal(self.address)

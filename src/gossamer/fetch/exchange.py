@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from gossamer import failpoints
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.fetch.transfer import Transfer
@@ -75,6 +76,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
 
 
 def _decode_content(exchange: Exchange, codings: str, limit: int) -> None:
+    failpoints.reach("in_decode")
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content
     exchange.is_decoded = decoded.is_decoded

@@ -33,6 +33,7 @@ __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
 _SWEEP_S: Final = 0.25
 _STOPPED: Final = "stopped by the crawler"
+OnCrash = Callable[[str, Exception], None]  # the URL of a request on which our own code raised, and the error
 _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT))
 
 
@@ -71,6 +72,7 @@ class Fetcher:
         *,
         kept_connections: int = 1024,
         ca_file: str = "",
+        on_crash: OnCrash | None = None,
     ) -> None:
         self._limits = limits
         self._identity = identity
@@ -78,6 +80,7 @@ class Fetcher:
         self._clock = clock
         self._kept_connections = kept_connections
         self._ca_file = ca_file
+        self._on_crash = on_crash
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
         self._active: dict[Transfer, Engine[Any]] = {}  # and the engine that runs each
         self._cancelled: list[FetchTicket] = []
@@ -90,13 +93,20 @@ class Fetcher:
             self._loop,
             lambda: PlainTransfer(self._limits, self._policy, self._clock),
             self._end,
+            on_fault=self._crash,
             policy=self._policy,
             clock=self._clock,
             head_tail=head_tail(self._identity),
             kept_connections=self._kept_connections,
         )
         self._ca_file = self._ca_file or curl_engine.ca_file()
-        self._curl = CurlEngine(self._loop, self._new_curl_transfer, self._end, kept_connections=self._kept_connections)
+        self._curl = CurlEngine(
+            self._loop,
+            self._new_curl_transfer,
+            self._end,
+            on_fault=self._crash,
+            kept_connections=self._kept_connections,
+        )
         self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl}
         self._is_open = True
         return self
@@ -203,7 +213,12 @@ class Fetcher:
 
     def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
         on_done = transfer.on_done
-        exchange = None if on_done is None else exchange_of(transfer, outcome, error)
+        exchange = None
+        if on_done is not None:
+            try:
+                exchange = exchange_of(transfer, outcome, error)
+            except Exception as fault:  # whatever happens, the request has one end
+                exchange = self._crashed(transfer, fault)
         transfer.release()
         engine.put_back(transfer)
         if on_done is not None and exchange is not None:
@@ -212,6 +227,39 @@ class Fetcher:
             except Exception as fault:  # the other transfers of this batch must still be delivered
                 self._loop.call_exception_handler({"message": f"on_done of {exchange.url}", "exception": fault})
 
+    def _crash(self, transfer: Transfer, fault: Exception) -> None:
+        """Our code raised while it handled a transfer: end that transfer, and no other."""
+        engine = self._active.pop(transfer, None)
+        if engine is None:
+            self._report_crash(transfer.request.url, fault)  # it had been delivered
+            return
+        engine.drop(transfer)
+        on_done, exchange = transfer.on_done, self._crashed(transfer, fault)
+        transfer.release()
+        engine.put_back(transfer)
+        if on_done is not None:
+            on_done(exchange)
+
+    def _crashed(self, transfer: Transfer, fault: Exception) -> Exchange:
+        """Make the record of a transfer on which our code raised, of what is certain about it."""
+        self._report_crash(transfer.request.url, fault)
+        return Exchange(
+            url=transfer.request.url,
+            outcome=Outcome.INTERNAL_ERROR,
+            error=f"{type(fault).__name__}: {fault}",
+            address=transfer.address,
+            sent_at=transfer.sent_at,
+            requests_sent=transfer.requests_sent,
+            finished_at=transfer.now(),
+            wire_bytes=transfer.size,
+        )
+
+    def _report_crash(self, url: str, fault: Exception) -> None:
+        if self._on_crash is not None:
+            self._on_crash(url, fault)
+        else:
+            self._loop.call_exception_handler({"message": f"request for {url}", "exception": fault})
+
     def _sweep(self) -> None:
         """End the transfers that exceed a time limit."""
         if self._loop.time() - self._sweep_at > self._sweep_s:
@@ -219,13 +267,15 @@ class Fetcher:
             self._plan_sweep()
             return
         now = self._clock()
-        overdue = [(transfer, reason) for transfer in self._active if (reason := transfer.overdue(now))]
-        for transfer, reason in overdue:
-            engine = self._active.get(transfer)
-            if engine is None:
+        for transfer, engine in list(self._active.items()):
+            try:
+                reason = transfer.overdue(now)
+            except Exception as fault:  # the limits of the other transfers are enforced nevertheless
+                self._crash(transfer, fault)
                 continue
-            engine.drop(transfer)
-            self._end(transfer, Outcome.TIMEOUT if transfer.requests_sent else Outcome.CONNECT_TIMEOUT, reason)
+            if reason and transfer in self._active:
+                engine.drop(transfer)
+                self._end(transfer, Outcome.TIMEOUT if transfer.requests_sent else Outcome.CONNECT_TIMEOUT, reason)
         self._sweeping = None
         if self._plain.close_stale(now) or self._active:
             self._plan_sweep()

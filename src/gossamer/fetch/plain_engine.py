@@ -59,7 +59,7 @@ class Connection:
 
 
 class PlainEngine:
-    """Runs transfers over plain HTTP; each ends in one call of `on_end`, from the loop."""
+    """Runs transfers over plain HTTP; each ends in one call of `on_end`, or of `on_fault` if our code raised."""
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class PlainEngine:
         new_transfer: Callable[[], PlainTransfer],
         on_end: Callable[[Transfer, Outcome, str], None],
         *,
+        on_fault: Callable[[Transfer, Exception], None],
         policy: AddressPolicy,
         clock: Clock,
         head_tail: bytes,
@@ -75,6 +76,7 @@ class PlainEngine:
         self._loop = loop
         self._new_transfer = new_transfer
         self._on_end = on_end
+        self._on_fault = on_fault
         self._policy = policy
         self._clock = clock
         self._head_tail = head_tail
@@ -136,7 +138,10 @@ class PlainEngine:
             self._on_ready()  # an idle connection may have been closed by now
         transfers, self._beginning = self._beginning, {}
         for transfer in transfers:
-            self._begin(transfer)
+            try:
+                self._begin(transfer)
+            except Exception as fault:  # the others must still begin
+                self._on_fault(transfer, fault)
 
     def _begin(self, transfer: PlainTransfer) -> None:
         if transfer.on_done is None:
@@ -227,13 +232,17 @@ class PlainEngine:
             transfer = connection.transfer
             if transfer is None:
                 self._close(connection)  # closed by the server, or it sent unrequested data
-            elif transfer.requests_sent and events & ~_OUT:
-                self._read(connection, transfer)
-            elif events & _BROKEN:
-                error = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                self._lose(connection, transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(error)}")
-            else:
-                self._write(connection, transfer)
+                continue
+            try:
+                if transfer.requests_sent and events & ~_OUT:
+                    self._read(connection, transfer)
+                elif events & _BROKEN:
+                    error = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    self._lose(connection, transfer, Outcome.CONNECT_FAILED, f"connect: {os.strerror(error)}")
+                else:
+                    self._write(connection, transfer)
+            except Exception as fault:  # the other connections of this batch must still be served
+                self._on_fault(transfer, fault)
 
     def _read(self, connection: Connection, transfer: PlainTransfer) -> None:
         try:

@@ -92,6 +92,7 @@ class Transfer(ABC):
         "chunks",
         "cut",
         "error",
+        "fault",
         "head",
         "limit",
         "lines",
@@ -135,6 +136,7 @@ class Transfer(ABC):
         self.verdict: Outcome | None = None
         self.cut = _NONE
         self.error = ""
+        self.fault: Exception | None = None  # raised by our own code in a callback of libcurl
         self.attempt_at = self._silent_since = self._clock()
         self.address = self.attempts_left.pop()
 

@@ -2,17 +2,19 @@
 
 Both channels have one interface. If a worker dies, its channel calls `on_lost` once; the hub
 returns its outstanding orders to the queue. A worker that does not end within
-`CLOSE_LIMIT_S` when it is closed is killed.
+`CLOSE_LIMIT_S` when it is closed is killed, and so is one that does not confirm within
+`SYNC_LIMIT_S` that its archive is durable: it is stopped or hangs, and commits wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 from gossamer.errors import DiskFullError, GossamerError
@@ -22,13 +24,16 @@ from gossamer.runtime.worker import Listener, Worker
 from gossamer.runtime.worker_factory import FirstCopy, WorkerConfig, open_worker
 
 CLOSE_LIMIT_S = 60.0
+SYNC_LIMIT_S = 30.0
+SYNC_LOOKS = 6  # within the limit: if it was this process that stood still, the answer is here, not yet read
+END_LIMIT_S = 5.0  # for a process whose channel is closed
 
 
 class HubListener(Listener, Protocol):
     """Receives what a channel reports."""
 
-    def on_lost(self, number: int) -> None:
-        """The worker died unexpectedly."""
+    def on_lost(self, number: int, cause: str) -> None:
+        """The worker died unexpectedly; the cause is for people."""
         ...
 
 
@@ -51,6 +56,10 @@ class Channel(Protocol):
 
     async def sync(self) -> None:
         """Return when everything archived so far is durable."""
+        ...
+
+    def kill(self, cause: str) -> None:
+        """End a worker that does not do its work; `on_lost` follows. No effect on one in the hub's own process."""
         ...
 
     async def close(self) -> messages.Report | None:
@@ -91,6 +100,9 @@ class LocalChannel:
         assert self._worker is not None
         await self._worker.sync()
 
+    def kill(self, cause: str) -> None:
+        """Do nothing: this process is the hub's too."""
+
     async def close(self) -> messages.Report | None:
         """Finish the worker's files."""
         await self._stack.aclose()
@@ -114,6 +126,8 @@ class ProcessChannel(asyncio.Protocol):
         self._report: messages.Report | None = None
         self._decided: list[int] = []  # orders whose links need not be sent again; passed on with the next orders
         self._is_closing = False
+        self._killed_because = ""
+        self._ending: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] | None = None
 
     @property
@@ -154,16 +168,40 @@ class ProcessChannel(asyncio.Protocol):
             self._handle(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wake everything that waits for the process, which is gone; report it unless it was being closed."""
+        """Wake everything that waits for the process, which is gone; report it first unless it was being closed."""
+        if self._is_closing:
+            self._wake()
+        else:
+            self._is_closing = True
+            self._ending = asyncio.get_running_loop().create_task(self._report_loss())
+
+    async def _report_loss(self) -> None:
+        """Report the loss once the process has ended: what it left is read back, and must not change any more."""
+        try:
+            self._listener.on_lost(self.number, await self._cause_of_death())
+        finally:
+            self._wake()
+
+    async def _cause_of_death(self) -> str:
+        assert self._process is not None
+        try:
+            status = await asyncio.wait_for(self._process.wait(), END_LIMIT_S)
+        except TimeoutError:
+            self._process.kill()
+            status = await self._process.wait()
+        if self._killed_because:
+            return self._killed_because
+        if status < 0:
+            return f"was killed by {_signal_name(-status)}"
+        return f"ended with status {status}"
+
+    def _wake(self) -> None:
         for waiting in self._syncs.values():
             if not waiting.done():
                 waiting.set_result(None)
         self._syncs.clear()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
-        if not self._is_closing:
-            self._is_closing = True
-            self._listener.on_lost(self.number)
 
     def _handle(self, message: messages.Message) -> None:
         match message:
@@ -178,6 +216,8 @@ class ProcessChannel(asyncio.Protocol):
                     waiting.set_result(None)
             case messages.Failed(error, text):
                 self._listener.on_failure(DiskFullError(text) if error == "DiskFullError" else GossamerError(text))
+            case messages.Crashed(crash):
+                self._listener.on_crash(crash)
             case messages.Report():
                 self._report = message
             case _:
@@ -204,10 +244,24 @@ class ProcessChannel(asyncio.Protocol):
         waiting = asyncio.get_running_loop().create_future()
         self._syncs[self._sync_number] = waiting
         self._send(messages.Sync(self._sync_number))
+        for _ in range(SYNC_LOOKS):
+            await asyncio.wait((waiting,), timeout=SYNC_LIMIT_S / SYNC_LOOKS)
+            if waiting.done():
+                return
+        self.kill(f"did not answer for {SYNC_LIMIT_S:g} s")
         await waiting
+
+    def kill(self, cause: str) -> None:
+        """Kill the process; `on_lost` follows when it is gone."""
+        if self._process is not None and not self._is_closing:
+            self._killed_because = cause
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     async def close(self) -> messages.Report | None:
         """Finish the worker's files and end it."""
+        if self._ending is not None:
+            await self._ending
         self._is_closing = True
         self._send(messages.Close())
         if self._gone is not None and self._process is not None:
@@ -220,3 +274,10 @@ class ProcessChannel(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
         return self._report
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,9 +1,12 @@
-"""What happens if our code raises where no caller can catch it?
+"""What happens if our own code raises?
 
-An exception in a callback, or in a task that is not awaited, reaches the event loop's exception
-handler. Then the crawl stops, the details are written to `events/crash.txt`, and nothing that is
-stored is lost. In another program's loop only exceptions that passed through this package are
-handled; all others go to the previous handler.
+If it raises while it handles one page (fetching, decoding, parsing, storing), that page ends with the
+outcome `internal_error` and the crawl goes on: a `Crash` says what happened, and reaches the hub from
+whichever process it happened in. An exception in a callback, or in a task that is not awaited, belongs to
+no page: it reaches the event loop's exception handler, and the crawl stops, since nobody knows what was
+left undone. In both cases the details are appended to `events/crash.txt`, and nothing that is stored is
+lost. In another program's loop only exceptions that passed through this package are handled; all others
+go to the previous handler.
 """
 
 from __future__ import annotations
@@ -15,25 +18,61 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from gossamer.errors import GossamerError
 
+MAX_FILE_BYTES = 1_000_000
 _PACKAGE = str(Path(__file__).parent.parent)
 OnFailure: TypeAlias = Callable[[GossamerError], None]
 
 
+class Crash(Struct, frozen=True):
+    """Our code raised while it handled a page."""
+
+    url: str
+    error: str  # type and message
+    place: str  # the innermost line of this package, as "parse/html.py:12"
+    details: str  # the traceback
+
+
+def crash_of(url: str, error: BaseException) -> Crash:
+    """Describe an exception that was raised while a page was handled."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(_PACKAGE)]
+    place = f"{Path(frames[-1].filename).relative_to(_PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
+    return Crash(url, describe(error), place, "".join(traceback.format_exception(error)))
+
+
+def describe(error: BaseException) -> str:
+    """Return the type and message of an exception, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+class CrashFile:
+    """Appends the details of internal errors to `crash.txt`, up to a limit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "crash.txt"
+
+    def add(self, message: str, details: str) -> None:
+        """Append an error. A file that cannot be written must not hide it: the caller reports it as well."""
+        with suppress(OSError):
+            if not self.path.exists() or self.path.stat().st_size < MAX_FILE_BYTES:
+                with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(f"{message}\n{details}\n")
+
+
 class CrashReporter:
-    """Writes the details of an internal error and stops the crawl."""
+    """Writes the details of an internal error that belongs to no page, and stops the crawl."""
 
     def __init__(self, folder: Path, on_failure: OnFailure) -> None:
-        self._path = folder / "crash.txt"
+        self._file = CrashFile(folder)
         self._on_failure = on_failure
 
     def report(self, error: BaseException | None, message: str) -> None:
         """Record an internal error."""
-        details = "".join(traceback.format_exception(error)) if error is not None else ""
-        with suppress(OSError):
-            self._path.write_text(f"{message}\n{details}", "utf-8")
-        self._on_failure(GossamerError(f"internal error: {error!r}; see {self._path}"))
+        self._file.add(message, "".join(traceback.format_exception(error)) if error is not None else "")
+        self._on_failure(GossamerError(f"internal error: {error!r}; see {self._file.path}"))
 
     @contextmanager
     def installed(self, *, is_guest: bool) -> Iterator[None]:

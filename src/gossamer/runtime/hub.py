@@ -8,6 +8,10 @@ that the event loop never waits for a disk. Only one commit runs at a time.
 A running crawl is controlled by commands (`runtime/control`). A turn of the hub (`_pump`)
 applies the commands in order, then makes orders. A stop (a signal, a limit) makes no new
 orders, waits at most 5 s for requests in flight, returns the rest to the queue, and commits.
+
+Every order has an end. If a worker dies, its orders return to the queue. If it lives and one of its
+orders has no result within `order_limit_s`, that order ends with the outcome `internal_error`, and the
+worker is replaced: whatever it lost, it may lose again.
 """
 
 from __future__ import annotations
@@ -25,9 +29,10 @@ from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.figures import RunState
 from gossamer.ports import CommitLog, EventSink
-from gossamer.records import Order, Result
+from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
+from gossamer.runtime.crash import Crash
 from gossamer.runtime.messages import Report
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
@@ -37,6 +42,9 @@ GRACE_S = 5.0
 ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20
+LOOKS_PER_LIMIT = 20  # for orders that exceed their limit
+
+OnResult = Callable[[Order, Result], None]
 
 
 class CommitTargets(Struct, frozen=True):
@@ -53,6 +61,15 @@ class HubLimits(Struct, frozen=True):
     connections: int = 256
     max_time_s: float | None = None
     max_wait_s: float = 300.0
+    order_limit_s: float = 600.0  # from order to result; a worker's own limits are far stricter
+
+
+class HubObserver(Struct, frozen=True):
+    """Receives what a hub reports while it runs."""
+
+    on_result: OnResult | None = None  # every result, after the engine has completed it
+    on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
+    on_crash: Callable[[Crash], None] | None = None
 
 
 @dataclass(slots=True)
@@ -74,9 +91,6 @@ class HubStats:
         self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
 
 
-OnResult = Callable[[Order, Result], None]
-
-
 class Hub:
     """Runs one crawl on this machine, once."""
 
@@ -89,7 +103,7 @@ class Hub:
         workers: WorkerSource,
         addresses: AddressSource,
         now: Callable[[], float],
-        on_result: OnResult | None = None,
+        observer: HubObserver | None = None,
     ) -> None:
         self._limits = limits
         self._crawl = crawl
@@ -97,7 +111,8 @@ class Hub:
         self._pool = WorkerPool(workers)
         self._addresses = addresses
         self._now = now
-        self._observe = on_result  # called with every result after the engine has completed it
+        self._observer = observer or HubObserver()
+        self._observe = self._observer.on_result
         self._memory_window = crawl.frontier.limits.connections
         self._commands: deque[control.Command] = deque()
         self._paused_by: set[str] = set()
@@ -134,12 +149,14 @@ class Hub:
         cpu_before_s = vitals.cpu_seconds()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._commit_regularly())
+            overdue = group.create_task(self._end_overdue_orders())
             self._plan_pump()
             await self._ended.wait()
             await self._wind_down()
             self.stats.crawl_cpu_s = vitals.cpu_seconds() - cpu_before_s
             self._is_closing = True
             self._wants_commit.set()
+            overdue.cancel()
         await self._close()
         if self._failure is not None:
             raise self._failure
@@ -317,12 +334,23 @@ class Hub:
             self._failure = error
         self._stop("failed")
 
-    def on_lost(self, number: int) -> None:
+    def on_crash(self, crash: Crash) -> None:
+        """A worker's code raised."""
+        if self._observer.on_crash is not None:
+            self._observer.on_crash(crash)
+
+    def _warn(self, rule: str, text: str) -> None:
+        if self._observer.on_warning is not None:
+            self._observer.on_warning(rule, text)
+
+    def on_lost(self, number: int, cause: str) -> None:
         """A worker died: finish what it had stored, return the rest to the queue, start another."""
         self.stats.worker_deaths += 1
         for result in self._pool.remove(number):
             self.on_result(result)
-        self._crawl.give_back(self._pool.withdraw(number), self._now())
+        returned = self._pool.withdraw(number)
+        self._crawl.give_back(returned, self._now())
+        self._warn("worker_died", f"worker {number} {cause}; {len(returned)} of its orders return to the queue")
         self._check_drained()
         if self.stats.worker_deaths > MAX_WORKER_DEATHS:
             self.on_failure(GossamerError(f"workers died {self.stats.worker_deaths} times; giving up"))
@@ -339,6 +367,26 @@ class Hub:
         except (GossamerError, OSError) as error:
             self.on_failure(as_our_error(error))
         self._plan_pump()
+
+    async def _end_overdue_orders(self) -> None:
+        """End orders without a result. Time is counted in looks: while this process stands still, none is made."""
+        looks: deque[int] = deque([0], LOOKS_PER_LIMIT + 1)  # the last order that was given out, at each look
+        while True:
+            await asyncio.sleep(self._limits.order_limit_s / LOOKS_PER_LIMIT)
+            if len(looks) > LOOKS_PER_LIMIT:
+                self._end_orders_up_to(looks[0])
+            looks.append(self._pool.last_order_id)
+
+    def _end_orders_up_to(self, order_id: int) -> None:
+        text = f"no result within {self._limits.order_limit_s:g} s"
+        overdue: dict[int, list[str]] = {}  # worker number -> URLs
+        for each in self._pool.outstanding_up_to(order_id):
+            order = self._crawl.order(each)
+            overdue.setdefault(self._pool.worker_of(each), []).append(order.url if order else str(each))
+            self.on_result(Result(each, Outcome.INTERNAL_ERROR, error=text, finished_at=self._now()))
+        for number, urls in overdue.items():
+            self._warn("order_lost", f"worker {number}: {text} for {len(urls)} orders, the first for {urls[0]}")
+            self._pool.kill(number, f"lost orders ({text})")
 
     # -- commit -----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.records import Order, Result
+from gossamer.runtime.crash import Crash
 from gossamer.runtime.worker_factory import WorkerConfig
 
 
@@ -66,6 +67,12 @@ class Failed(Struct, tag=True):
     message: str
 
 
+class Crashed(Struct, tag=True):
+    """The worker's code raised; if it was on a page, its result is sent as well."""
+
+    crash: Crash
+
+
 class Report(Struct, tag=True):
     """The last message of a worker."""
 
@@ -74,7 +81,7 @@ class Report(Struct, tag=True):
     core_wait_p99_ms: float
 
 
-Message: TypeAlias = Begin | Orders | Sync | Close | Results | Sent | Synced | Failed | Report
+Message: TypeAlias = Begin | Orders | Sync | Close | Results | Sent | Synced | Failed | Crashed | Report
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode

@@ -23,6 +23,7 @@ from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.unsaved_facts import read_unsaved_facts
+from gossamer.runtime.warning_log import WarningLog
 
 
 class Recovery:
@@ -35,6 +36,7 @@ class Recovery:
         crawl: Crawl,
         emitter: EventEmitter,
         *,
+        warnings: WarningLog,
         rules: ReadingRules,
         now: Callable[[], float],
     ) -> None:
@@ -42,6 +44,7 @@ class Recovery:
         self._ledger = ledger
         self._crawl = crawl
         self._emitter = emitter
+        self._warnings = warnings
         self._rules = rules
         self._now = now
         self._tails: list[RecoveredTail] = []
@@ -108,7 +111,9 @@ class Recovery:
         self._ledger.put_archive_end(path.name.removesuffix(".open"), length)
 
     def _report(self, stored: StoredResults, now: float) -> None:
-        """Emit an event for every record that did not become a result."""
+        """Emit an event for every record that did not become a result, and for errors of ours."""
+        for crash in stored.crashes:
+            self._warnings.crash(crash)
         for record in stored.unplaced:
             place = {"file": record.file, "offset": record.offset}
             reason = f"{record.file} at {record.offset}: a record that could not be placed stays there: {record.why}"

@@ -39,6 +39,7 @@ from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.signals import stop_on_signals
 from gossamer.runtime.vitals import StallProbe
+from gossamer.runtime.warning_log import OnWarning
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.event_log import EventLog
 from gossamer.telemetry.progress import Progress
@@ -50,6 +51,7 @@ class Observer(Struct, frozen=True):
 
     on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
     on_event: OnEvent | None = None
+    on_warning: OnWarning | None = None
 
 
 class RunPlan(Struct, frozen=True):

@@ -34,7 +34,8 @@ from gossamer.core.url import origin_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.crash import Crash, crash_of
+from gossamer.runtime.worker import WorkerRules, crashed_result, read_answer
 
 WHY_UNKNOWN = "its URL is unknown, the page that it was found on may be lost"
 WHY_NO_ORIGINAL = "the record that it refers to is unknown"
@@ -106,6 +107,7 @@ class StoredResults:
         self._excisions = {final_name(tail.path): Excision(tail.path) for tail in tails}
         self.unplaced: list[StoredRecord] = []
         self.removed: list[StoredRecord] = []
+        self.crashes: list[Crash] = []
 
     def __iter__(self) -> Iterator[Result]:
         for place in merge(*(_places(number, tail) for number, tail in enumerate(self._tails))):
@@ -137,7 +139,12 @@ class StoredResults:
         order = self._placing.claim(response.target)
         if order is None:
             return None
-        result = _result_of(order, exchange_of(response, None, original), self._rules)
+        exchange = exchange_of(response, None, original)
+        try:
+            result = _result_of(order, exchange, self._rules)
+        except Exception as error:  # as in a worker: the page ends, and the folder can be opened
+            self.crashes.append(crash_of(order.url, error))
+            result = crashed_result(order, exchange, error)
         offset = self._excisions[file].final(response.offset)
         result.payload_digest = response.payload_digest
         result.archived = ArchiveSpan(file, offset, response.length)

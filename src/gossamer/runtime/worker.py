@@ -1,7 +1,8 @@
 """Carries out orders: fetch, parse, archive, and one small result each.
 
 A worker is independent of frontier and ledger. Each order passed to `start` produces exactly
-one `Result`, whatever the server does. The records of an order are in the archive before its
+one `Result`, whatever the server does; if our own code raises on it, a result with the outcome
+`internal_error`, and a `Crash` with the details. The records of an order are in the archive before its
 result is reported. Bodies over `BIG_BYTES` are parsed in a thread, so that the event loop is
 not blocked.
 """
@@ -16,6 +17,7 @@ from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
 from gossamer import failpoints
@@ -23,7 +25,7 @@ from gossamer.archive.digests import sha1
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.url import canonical, links_from
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.parse.dispatch import parse_exchange
@@ -41,6 +43,7 @@ from gossamer.records import (
     Result,
 )
 from gossamer.runtime import vitals
+from gossamer.runtime.crash import Crash, crash_of, describe
 
 BIG_BYTES = 400_000
 TRIM_BYTES = 2_000_000
@@ -64,6 +67,7 @@ _NOT_WHOLE = frozenset(
         Outcome.DISCONNECTED,
         Outcome.PROTOCOL_ERROR,
         Outcome.HEADER_TOO_LARGE,
+        Outcome.INTERNAL_ERROR,
     }
 )
 
@@ -81,6 +85,10 @@ class Listener(Protocol):
 
     def on_failure(self, error: GossamerError) -> None:
         """The worker cannot continue: its archive cannot be written."""
+        ...
+
+    def on_crash(self, crash: Crash) -> None:
+        """Our code raised on a page; its result follows, or was passed before."""
         ...
 
 
@@ -131,7 +139,10 @@ class Worker:
             max_bytes=_max_bytes(order.kind),
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
-        self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), on_sent)
+        try:
+            self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), on_sent)
+        except Exception as error:
+            asyncio.get_running_loop().call_soon(self._crash, order, Exchange(order.url, Outcome.OK), error)
 
     def mark_links_final(self, order_id: int) -> None:
         """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""
@@ -181,12 +192,30 @@ class Worker:
             task.add_done_callback(self._threads.discard)
         else:
             page = FetchedPage(order, exchange)
-            self._finish(page, self._read(page))
+            try:
+                result = self._read(page)
+            except Exception as error:
+                self._crash(order, exchange, error)
+            else:
+                self._finish(page, result)
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
         page = FetchedPage(order, exchange)
-        result = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, page)
-        self._finish(page, result)
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, page)
+        except Exception as error:
+            self._crash(order, exchange, error)
+        else:
+            self._finish(page, result)
+
+    def _crash(self, order: Order, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
+        """End an order on which our code raised; the others go on."""
+        self._listener.on_crash(crash_of(order.url, error))
+        result = crashed_result(order, exchange, error)
+        if stored is not None:
+            result.archived, result.archive_end = stored.archived, stored.archive_end
+        result.worker = self._rules.number
+        self._listener.on_result(result)
 
     def _read(self, page: FetchedPage) -> Result:
         """Return the result of an answer. Sinks come first: the archive's digest of the body is the content's too."""
@@ -204,13 +233,15 @@ class Worker:
 
     def _finish(self, page: FetchedPage, result: Result) -> None:
         result.worker = self._rules.number
-        failpoints.reach("after_fetch")
         try:
+            failpoints.reach("after_fetch")
             self._store(page, result)
-        except GossamerError as error:
-            self._listener.on_failure(error)
-            return
-        self._listener.on_result(result)
+        except (GossamerError, OSError) as error:
+            self._listener.on_failure(as_our_error(error))
+        except Exception as error:
+            self._crash(page.order, page.exchange, error, result)
+        else:
+            self._listener.on_result(result)
 
     def _store(self, page: FetchedPage, result: Result) -> None:
         if not _is_stored(page.exchange, result):
@@ -268,6 +299,12 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
     return result
 
 
+def crashed_result(order: Order, exchange: Exchange, error: Exception) -> Result:
+    """Return the result of an answer on which our code raised: the request, and nothing of the answer's content."""
+    known = replace(exchange, outcome=Outcome.INTERNAL_ERROR, error=describe(error), status=0, headers=[])
+    return read_answer(order, known, WorkerRules())
+
+
 def _read_redirect(exchange: Exchange, result: Result) -> None:
     location = exchange.header("location")
     # Bytes beyond ASCII must be sent back as they are: as UTF-8 if valid, otherwise percent-encoded one by one.
@@ -298,6 +335,7 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 
 
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
+    failpoints.reach("in_parse")
     document = parse_exchange(exchange, want_text=True, want_pdf_links=rules.parses_pdf)
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:

@@ -17,6 +17,7 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.crash import crash_of
 from gossamer.runtime.sinks import SinkConfig, open_sinks
 from gossamer.runtime.worker import Listener, Worker, WorkerRules
 
@@ -48,6 +49,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         policy,
         config.time_line.now,
         kept_connections=max(1, min(config.kept_connections, files // 2)),
+        on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
     )
     async with fetcher:
         worker = Worker(config.rules, fetcher, open_sinks(config.sinks, config.rules.number), first_copy, listener)

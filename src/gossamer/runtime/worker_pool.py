@@ -8,7 +8,9 @@ much higher load than another.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from gossamer.errors import GossamerError, as_our_error
@@ -41,6 +43,7 @@ class WorkerPool:
         self._worker_of: dict[int, int] = {}  # order id -> worker number
         self._load: dict[int, int] = {}  # worker number -> outstanding orders
         self._next_number = 0
+        self.last_order_id = 0  # of those that were given out; ids only grow
 
     @property
     def is_empty(self) -> bool:
@@ -70,6 +73,8 @@ class WorkerPool:
             self._worker_of[order.id] = number
             self._load[number] += 1
             batches.setdefault(number, []).append(order)
+        if orders:
+            self.last_order_id = orders[-1].id
         for number, batch in batches.items():
             self._channels[number].start(batch)
 
@@ -104,6 +109,20 @@ class WorkerPool:
         self._numbers = sorted(self._channels)
         return self._source.rescue(number)
 
+    def outstanding_up_to(self, order_id: int) -> list[int]:
+        """Return the outstanding orders with this id or a smaller one. Costs what is returned."""
+        return list(takewhile(lambda each: each <= order_id, self._worker_of))  # in the order in which they began
+
+    def worker_of(self, order_id: int) -> int:
+        """Return the number of the worker that has an outstanding order."""
+        return self._worker_of[order_id]
+
+    def kill(self, number: int, cause: str) -> None:
+        """End a worker that does not do its work; the hub's `on_lost` follows."""
+        channel = self._channels.get(number)
+        if channel is not None:
+            channel.kill(cause)
+
     def withdraw(self, number: int | None = None) -> list[int]:
         """Forget the orders of a worker, or all of them if None; return their ids."""
         withdrawn = [order_id for order_id, worker in self._worker_of.items() if number is None or worker == number]
@@ -113,13 +132,12 @@ class WorkerPool:
 
     async def sync(self) -> None:
         """Return when everything that the workers have archived so far is durable."""
-        for channel in list(self._channels.values()):
-            await channel.sync()
+        await asyncio.gather(*(channel.sync() for channel in self._channels.values()))
 
     async def close(self) -> tuple[list[messages.Report], list[GossamerError]]:
         """Close all workers; return their reports, and the errors of those whose files could not be finished."""
         reports, failures = [], []
-        for channel in self._channels.values():
+        for channel in list(self._channels.values()):
             try:
                 report = await channel.close()
             except (GossamerError, OSError) as error:

@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
@@ -22,8 +23,9 @@ from gossamer.collector import make_full_collections_rare
 from gossamer.errors import GossamerError
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.ports import Contents
-from gossamer.records import ContentRecord, Order, Result
+from gossamer.records import ContentRecord, Order, Outcome, Result
 from gossamer.runtime import messages, vitals
+from gossamer.runtime.crash import Crash, crash_of, describe
 from gossamer.runtime.worker import Worker
 from gossamer.runtime.worker_factory import open_worker
 
@@ -74,6 +76,25 @@ class WorkerEnd:
     async def run(self) -> None:
         """Serve the hub until it closes the channel."""
         reader, self._writer = await asyncio.open_connection(sock=self._sock, limit=1 << 22)
+        asyncio.get_running_loop().set_exception_handler(self._on_exception)
+        try:
+            await self._serve(reader)
+        except Exception as error:  # the hub replaces this worker, and must know why
+            self.on_crash(crash_of("", error))
+            sys.exit(1)
+        finally:
+            await self._writer.drain()
+            self._writer.close()
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An exception that belongs to no page: orders that it leaves without a result are ended by the hub."""
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self.on_crash(crash_of("", error))
+        else:
+            loop.default_exception_handler(context)
+
+    async def _serve(self, reader: asyncio.StreamReader) -> None:
         inbox = self._messages(reader)
         begin = await anext(inbox)
         assert isinstance(begin, messages.Begin)
@@ -94,8 +115,6 @@ class WorkerEnd:
         probe.measure_memory()
         stalls_ms = probe.stall_p99_ms(), probe.core_wait_p99_ms()
         self._send(messages.Report(vitals.cpu_seconds(), *stalls_ms))
-        await self._writer.drain()
-        self._writer.close()
         ledger.close()
 
     async def _handle(self, message: messages.Message, worker: Worker) -> None:
@@ -139,6 +158,10 @@ class WorkerEnd:
         """Report that the archive cannot be written."""
         self._send(messages.Failed(type(error).__name__, str(error)))
 
+    def on_crash(self, crash: Crash) -> None:
+        """Report that our code raised."""
+        self._send(messages.Crashed(crash))
+
     def _flush(self) -> None:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
@@ -146,7 +169,21 @@ class WorkerEnd:
         if self._results:
             failpoints.reach("before_report")
             results, self._results = self._results, []
-            self._send(messages.Results(results))
+            try:
+                self._send(messages.Results(results))
+            except Exception:  # one of them cannot be encoded; the others must arrive
+                for result in results:
+                    self._send_alone(result)
+
+    def _send_alone(self, result: Result) -> None:
+        try:
+            self._send(messages.Results([result]))
+        except Exception as error:
+            self.on_crash(crash_of(f"order {result.order_id}", error))
+            crashed = Result(result.order_id, Outcome.INTERNAL_ERROR, error=describe(error), worker=result.worker)
+            crashed.sent_at, crashed.finished_at = result.sent_at, result.finished_at
+            crashed.archived, crashed.archive_end = result.archived, result.archive_end
+            self._send(messages.Results([crashed]))
 
     def _send(self, message: messages.Message) -> None:
         if self._writer is not None:

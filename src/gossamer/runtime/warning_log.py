@@ -1,0 +1,59 @@
+"""What must the operator know while a crawl runs? Each warning is an event and a line on stderr.
+
+A condition that lasts (many errors, a full disk) is reported when it begins, and again only after it has
+ended: `begin` and `end`. What happens once (the death of a worker) is reported by `warn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import EventName
+from gossamer.runtime.crash import Crash, CrashFile
+
+OnWarning: TypeAlias = Callable[[str], None]
+INTERNAL_ERROR = "internal_error"
+
+
+class WarningLog:
+    """The warnings of one run."""
+
+    def __init__(
+        self,
+        emitter: EventEmitter,
+        crashes: CrashFile,
+        now: Callable[[], float],
+        on_warning: OnWarning | None = None,
+    ) -> None:
+        self._emitter = emitter
+        self._crashes = crashes
+        self._now = now
+        self._on_warning = on_warning
+        self._lasting: set[str] = set()
+        self._crash_places: set[str] = set()
+
+    def warn(self, rule: str, text: str, *, url: str = "") -> None:
+        """Report something that happened once."""
+        self._emitter.emit(EventName.WARNING, self._now(), url=url, rule=rule, reason=text)
+        if self._on_warning is not None:
+            self._on_warning(text)
+
+    def begin(self, rule: str, text: str) -> None:
+        """Report a condition, unless it is known to last already."""
+        if rule not in self._lasting:
+            self._lasting.add(rule)
+            self.warn(rule, text)
+
+    def end(self, rule: str) -> None:
+        """Record that a condition is over: if it begins again, it is reported again."""
+        self._lasting.discard(rule)
+
+    def crash(self, crash: Crash) -> None:
+        """Report that our code raised on a page: each place in the code once, the details in any case."""
+        self._crashes.add(f"{crash.url}: {crash.error}", crash.details)
+        if crash.place not in self._crash_places:
+            self._crash_places.add(crash.place)
+            text = f"internal error at {crash.place}: {crash.error}; the page ends with it, see {self._crashes.path}"
+            self.warn(INTERNAL_ERROR, text, url=crash.url)
