@@ -161,13 +161,28 @@ class Exchange(Struct):
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
     body_sha1: bytes = b""  # of the body, if already computed
+    first_values: dict[str, str] | None = None  # of the headers; see `named`
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The first value of each header by its name in lower case. Headers must not change after the first call."""
+        first_values = self.first_values
+        if first_values is None:
+            first_values = self.first_values = dict(self.headers[::-1])
+        return first_values
 
     def header(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return ""
+        return self.named.get(name, "")
+
+    def all_values(self, name: str) -> list[str]:
+        """Return all values of a header (name in lower case)."""
+        named = self.named
+        if name not in named:
+            return []
+        if len(named) == len(self.headers):  # no header is repeated
+            return [named[name]]
+        return [value for key, value in self.headers if key == name]
 
 
 class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):

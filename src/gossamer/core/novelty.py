@@ -24,7 +24,7 @@ A window is new if one of these holds:
 Measured on generated sites (`benchmarks/traps.py`). Without lanes (no MinHash) only a text that is repeated exactly
 counts as nothing new.
 
-Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 13 kB each; 7 µs per
+Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 25 kB each; 7 µs per
 page in a window, 4 in between, 0.05 µs per link of a host without quarantine.
 """
 
@@ -47,7 +47,7 @@ MIN_NEW_LANES = 0.25
 MIN_LANES = 8  # of a window that are no boilerplate: fewer prove nothing
 MIN_NEW_SHINGLES = 7.5
 MIN_PAGES = 50
-MAX_PATTERNS = 10_000
+MAX_PATTERNS = 5_000
 KNOWN = 48
 SAMPLES = 5
 WATCHED_WINDOWS = 4
@@ -56,10 +56,11 @@ LANES = 8
 _WHOLLY_NEW = 0.8  # of a page's lanes
 _BOILERPLATE = 0.8  # of the pages have the lane's value
 _FORGETTING = 0.25  # what another value takes from a lane's most frequent one
-_SEEN_BITS = 1 << 14
-_SEEN_MASK = _SEEN_BITS - 1
-_SEEN_WINDOWS = 4  # in one bitmap; then it is the older one of two
-_MIX = 0x9E3779B1
+_SEEN_SLOTS = 1 << 14
+_SEEN_MASK = _SEEN_SLOTS - 1
+_SEEN_WINDOWS = 4  # in one generation of values
+_AFTER_THE_LAST = bytes(255) + b"\1"  # generation 255 is the one before generation 2; older values are forgotten
+_SALTS = tuple(lane * 0x9E3779B1 for lane in range(LANES))
 
 _NUMBER = re.compile(r"\d+")
 _TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
@@ -98,37 +99,44 @@ class _Lanes:
 
     pages: int = 0
     frequent: list[int] = field(default_factory=lambda: [0] * LANES)
+    # How often the most frequent value occurred, less `_FORGETTING` for every page with another value. So that such a
+    # page changes nothing here, the number is stored with `_FORGETTING` times the pages so far added to it.
     hits: list[float] = field(default_factory=lambda: [0.0] * LANES)
-    seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_BITS // 8))
-    older: bytearray = field(default_factory=lambda: bytearray(_SEEN_BITS // 8))
+    seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_SLOTS))  # the generation that last had the value
+    generation: int = 2  # values of this one and the one before are known
 
     def add(self, values: tuple[int, ...]) -> tuple[int, int]:
         """Record a page's lanes; return how many were new, and how many are no boilerplate."""
-        new = rest = 0
-        limit = _BOILERPLATE * self.pages
-        frequent, hits, seen, older = self.frequent, self.hits, self.seen, self.older
-        for lane, value in enumerate(values):
+        new = boilerplate = 0
+        forgotten = _FORGETTING * (self.pages + 1)
+        limit = _BOILERPLATE * self.pages + forgotten
+        frequent, hits, seen, generation = self.frequent, self.hits, self.seen, self.generation
+        lane = 0
+        for value, salt in zip(values, _SALTS, strict=True):
             if value == frequent[lane]:
-                hits[lane] += 1.0
+                hits[lane] += 1.0 + _FORGETTING
                 if hits[lane] >= limit:
-                    continue  # boilerplate, and seen
-            else:
-                hits[lane] -= _FORGETTING
-                if hits[lane] <= 0.0:
-                    frequent[lane], hits[lane] = value, 1.0
-            rest += 1
-            at = (value ^ lane * _MIX) & _SEEN_MASK
-            byte, bit = at >> 3, 1 << (at & 7)
-            if not seen[byte] & bit:
-                seen[byte] |= bit
-                if not older[byte] & bit:
+                    boilerplate += 1
+                    lane += 1
+                    continue
+            elif hits[lane] <= forgotten:
+                frequent[lane], hits[lane] = value, 1.0 + forgotten
+            lane += 1
+            at = (value ^ salt) & _SEEN_MASK
+            last = seen[at]
+            if last != generation:
+                seen[at] = generation
+                if last != generation - 1:
                     new += 1
         self.pages += 1
-        return new, rest
+        return new, lane - boilerplate
 
     def age(self) -> None:
         """Forget the older half of the values."""
-        self.older, self.seen = self.seen, bytearray(_SEEN_BITS // 8)
+        self.generation += 1
+        if self.generation > 255:
+            self.generation = 2
+            self.seen = self.seen.translate(_AFTER_THE_LAST)
 
 
 @dataclass(slots=True)

@@ -69,9 +69,8 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
     chunks = transfer.chunks
     if chunks:
         exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        codings = head.values("content-encoding")
-        if codings:
-            _decode_content(exchange, codings, transfer.limit)
+        if "content-encoding" in exchange.named:
+            _decode_content(exchange, ",".join(exchange.all_values("content-encoding")), transfer.limit)
     return exchange
 
 

@@ -139,6 +139,10 @@ def _parsed(line: bytes) -> Header | None:
     value = value.strip(" \t\r\n")
     name = name.lower()
     # RFC 9112 5.1 allows no space before the colon: "Content-Length : 0" is no Content-Length, for libcurl neither.
-    if not colon or not name.strip() or any(char in name or char in value for char in "\0\r\n"):
+    if not colon or not name.strip() or _has_control(name) or _has_control(value):
         return None
     return name, value
+
+
+def _has_control(text: str) -> bool:
+    return "\0" in text or "\r" in text or "\n" in text

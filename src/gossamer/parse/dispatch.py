@@ -35,7 +35,7 @@ def parse_exchange(exchange: Exchange, want_text: bool, want_pdf_links: bool) ->
 
 def declared_type(exchange: Exchange) -> MimeType:
     """Return the type that the headers declare."""
-    return combined_mime_type([value for name, value in exchange.headers if name == "content-type"])
+    return combined_mime_type(exchange.all_values("content-type"))
 
 
 def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_pdf_links: bool) -> Document:
@@ -62,12 +62,11 @@ def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_
 
 def _apply_headers(document: Document, exchange: Exchange) -> None:
     """Add the directives of X-Robots-Tag and the links of Link."""
-    robots_values = [value for name, value in exchange.headers if name == "x-robots-tag"]
-    link_values = [value for name, value in exchange.headers if name == "link"]
-    if link_values:
-        _apply_links(document, link_values)
-    if robots_values:
-        asked = directives_of(header_words(robots_values))
+    named = exchange.named
+    if "link" in named:
+        _apply_links(document, exchange.all_values("link"))
+    if "x-robots-tag" in named:
+        asked = directives_of(header_words(exchange.all_values("x-robots-tag")))
         document.is_noindex |= asked.is_noindex
         document.is_nofollow |= asked.is_nofollow
         document.is_noarchive |= asked.is_noarchive

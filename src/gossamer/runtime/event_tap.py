@@ -13,7 +13,7 @@ from gossamer.ports import EventSink
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import printable
 
-_TROUBLE = frozenset({EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR})
+_TROUBLE = (EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR)  # a set would hash by a call of Python code
 
 # Returns whether it wants more events: one that does not costs nothing from then on.
 OnEvent: TypeAlias = Callable[[Event], bool]
@@ -32,7 +32,8 @@ class EventTap:
         self._sink.emit(event)
         if self._first_trouble is None and event.event in _TROUBLE:
             self._first_trouble = event
-        if self._on_event is not None and not self._on_event(event):
+        on_event = self._on_event
+        if on_event is not None and not on_event(event):
             self._on_event = None
 
     def first_failure(self) -> str:

@@ -372,14 +372,15 @@ def _read_directives(document: Document, exchange: Exchange, result: Result) -> 
             "noarchive" * document.is_noarchive,
         )
         result.directives = ", ".join(filter(None, marks))
-    stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
-    if stated:
+    if not USAGE_HEADERS.isdisjoint(exchange.named):
+        stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
         result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
 
 
 def _read_validators(exchange: Exchange, result: Result) -> None:
-    result.etag = _valid_etag(exchange.header("etag"))
-    date = exchange.header("last-modified")
+    named = exchange.named
+    result.etag = _valid_etag(named["etag"]) if "etag" in named else ""
+    date = named.get("last-modified", "")
     result.last_modified = date if len(date) <= 64 and date.isascii() and date.isprintable() else ""
 
 
