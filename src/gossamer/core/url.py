@@ -24,6 +24,7 @@ MAX_URL_CHARS = 4096
 _DOT_SEGMENT = re.compile(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 # A URL parser leaves these in a query as they are, escaped or not; servers take both for the same.
+_TO_ESCAPE_IN_KEY = re.compile(r"[\[\]^|`{}\\]")
 _ESCAPED_IN_KEY = str.maketrans({char: f"%{ord(char):02X}" for char in "[]^|`{}\\"})
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "hsa_", "matomo_")
@@ -123,7 +124,10 @@ def key_of(url: str) -> str:
         url = _PATH_SESSION.sub("", url)
     query = url.find("?")
     if query >= 0:
-        kept = [part for part in url[query + 1 :].translate(_ESCAPED_IN_KEY).split("&") if not _is_noise(part)]
+        text = url[query + 1 :]
+        if _TO_ESCAPE_IN_KEY.search(text):  # 0.1 µs; translate takes 1 if there is nothing to escape
+            text = text.translate(_ESCAPED_IN_KEY)
+        kept = [part for part in text.split("&") if not _is_noise(part)]
         url = url[:query] + ("?" + "&".join(kept) if kept and kept != [""] else "")
     start = url.index("://") + 3
     end = url.index("/", start)

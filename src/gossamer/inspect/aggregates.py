@@ -65,9 +65,11 @@ class Spread:
             self._zeros += 1
             return
         self._total += number
-        self._max = max(self._max, number)
+        if number > self._max:
+            self._max = number
         place = floor(log2(number) * _CLASSES_PER_OCTAVE)
-        self._classes[place] = self._classes.get(place, 0) + 1
+        classes = self._classes
+        classes[place] = classes.get(place, 0) + 1
 
     def percentiles(self) -> Percentiles:
         """Return the distribution in a few numbers."""
@@ -117,9 +119,13 @@ class Frequent:
 
     def add(self, name: str, count: int = 1) -> None:
         """Count a name."""
-        self._counts[name] = self._counts.get(name, 0) + count
-        if len(self._counts) > self._max_names:
-            kept = heapq.nlargest(self._max_names // 2, self._counts.items(), key=lambda item: item[1])
+        counts = self._counts
+        if name in counts:
+            counts[name] += count
+            return
+        counts[name] = count
+        if len(counts) > self._max_names:
+            kept = heapq.nlargest(self._max_names // 2, counts.items(), key=lambda item: item[1])
             self._counts = dict(kept)
 
     def __getitem__(self, name: str) -> int:

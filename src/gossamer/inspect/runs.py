@@ -17,9 +17,8 @@ import msgspec
 
 from gossamer.events import Event, EventName
 
-_CONTENT_EVENTS = frozenset(
-    {EventName.DUPLICATE, EventName.NEAR_DUPLICATE}
-)  # follow the event of the request, with the same order
+# They follow the event of the request, with the same order. A tuple: hashing an enum member is a call of Python code.
+_CONTENT_EVENTS = (EventName.DUPLICATE, EventName.NEAR_DUPLICATE)
 _MAX_REMEMBERED = 20_000  # more than a commit window can contain
 _SAME_MOMENT_S = 0.001
 
@@ -35,11 +34,12 @@ class _Orders:
     def is_new(self, order: int) -> bool:
         """Return whether an order is seen for the first time."""
         byte, bit = order >> 3, 1 << (order & 7)
-        if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1 - len(self._bits) + (len(self._bits) >> 1)))
-        if self._bits[byte] & bit:
+        bits = self._bits
+        if byte >= len(bits):
+            bits.extend(bytes(byte + 1 - len(bits) + (len(bits) >> 1)))
+        if bits[byte] & bit:
             return False
-        self._bits[byte] |= bit
+        bits[byte] |= bit
         return True
 
 
@@ -68,7 +68,8 @@ def _once(path: Path, needle: bytes, recorded_before: dict[str, float]) -> Itera
                 event = _decode(line)
             except msgspec.DecodeError:
                 continue
-            began_at = began_at or event.ts
+            if not began_at:
+                began_at = event.ts
             if event.order:
                 seen = others if event.event in _CONTENT_EVENTS else requests
                 if not seen.is_new(event.order):

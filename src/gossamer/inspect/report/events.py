@@ -15,6 +15,9 @@ from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.inspect.runs import read_runs
 
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
+_FETCH_OK, _NOT_MODIFIED = EventName.FETCH_OK, EventName.NOT_MODIFIED
+
 
 class EventFigures:
     """The running figures of the one pass."""
@@ -35,7 +38,7 @@ class EventFigures:
         self._adders: dict[EventName, Callable[[Event], None]] = {
             **dict.fromkeys(REQUEST_EVENTS, self._add_fetch),
             EventName.HEARTBEAT: self._add_heartbeat,
-            EventName.EXCLUDED_BY_RULE: lambda event: self.excluded.add(event.reason),
+            EventName.EXCLUDED_BY_RULE: self._add_excluded,
             EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
             EventName.WORKER_LOST: self._add_lost,
             EventName.RECOVERED: self._add_recovered,
@@ -52,34 +55,38 @@ class EventFigures:
             self._run = run
             self.runs += 1
             self._run_began_s = self._now_s
-        self.started_at = self.started_at or event.ts
+        if not self.started_at:
+            self.started_at = event.ts
         self.last_at = event.ts
-        self._now_s = max(self._now_s, self._run_began_s + event.t_ms_from_start / 1000)
+        now_s = self._run_began_s + event.t_ms_from_start / 1000
+        if now_s > self._now_s:
+            self._now_s = now_s
         add = self._adders.get(event.event)
         if add is not None:
             add(event)
 
     def _add_fetch(self, event: Event) -> None:
-        outcome, name = outcome_of(event), event.event
+        outcome, name, kind, status = outcome_of(event), event.event, event.kind, event.status
         self.requests += event.requests
         self.outcomes.add(outcome)
-        if event.status:
-            self.statuses.add(str(event.status))
+        if status:
+            self.statuses.add(str(status))
             self.first_byte_ms.add(event.ttfb_ms)
-        if event.kind != LOOKUP:
+        if kind != LOOKUP:
             self.total_ms.add(event.total_ms)
         part = self.rates.bin_at(self._now_s)
         part.bytes += event.bytes
-        if event.status == 429:
+        if name is _FETCH_OK or name is _NOT_MODIFIED:
+            part.pages += not kind
+            return
+        if status == 429:
             self.rate_limited.add(event.host)
-        if event.kind == "robots":
+        if kind == "robots":
             self._add_robots(event)
-        if is_error(outcome, is_robots=event.kind == "robots"):
-            self.errors.add(f"{outcome} {event.status}" if event.status else outcome)
+        if is_error(outcome, is_robots=kind == "robots"):
+            self.errors.add(f"{outcome} {status}" if status else outcome)
             part.errors += 1
-        if name is EventName.FETCH_OK or name is EventName.NOT_MODIFIED:
-            part.pages += not event.kind
-        elif name is EventName.RETRY:
+        if name is EventName.RETRY:
             self.retries += 1
         elif name is EventName.REDIRECT:
             self.redirects += 1
@@ -95,6 +102,9 @@ class EventFigures:
         part = self.rates.bin_at(self._now_s)
         part.domains = event.unique_domains
         part.queued = event.frontier_size
+
+    def _add_excluded(self, event: Event) -> None:
+        self.excluded.add(event.reason)
 
     def _add_lost(self, _event: Event) -> None:
         self.workers_lost += 1
