@@ -65,8 +65,7 @@ class Spread:
             self._zeros += 1
             return
         self._total += number
-        if number > self._max:
-            self._max = number
+        self._max = max(self._max, number)
         place = floor(log2(number) * _CLASSES_PER_OCTAVE)
         classes = self._classes
         classes[place] = classes.get(place, 0) + 1

@@ -59,8 +59,7 @@ class EventFigures:
             self.started_at = event.ts
         self.last_at = event.ts
         now_s = self._run_began_s + event.t_ms_from_start / 1000
-        if now_s > self._now_s:
-            self._now_s = now_s
+        self._now_s = max(self._now_s, now_s)
         add = self._adders.get(event.event)
         if add is not None:
             add(event)
