@@ -88,10 +88,12 @@ async def other_schemes(call: Call) -> None:
     )  # fmt: skip
 
 
-@serves("h08", "h08b")
+@serves("h08", "h08b", "h08c")
 async def base_tricks(call: Call) -> None:
     if call.host == "h08.test":
-        await call.html('<base href="javascript:x"><base href="//evil.example/"><base href="/two/">' + links("page"))
+        await call.html('<base target=x><base href="//evil.example/"><base href="/two/">' + links("page"))
+    elif call.host == "h08c.test" and call.path == "/":
+        await call.html('<base href="javascript:x"><base href="//evil.example/">' + links("page"))
     elif call.path == "/":
         await call.html('<base href="/one/"><base href="/two/"><p>' + links("page") + '<base href="/three/">')
     else:

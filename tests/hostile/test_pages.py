@@ -60,6 +60,7 @@ def test_h08_the_first_base_that_can_be_one(after: Aftermath) -> None:
     assert found(after, "h08") == {"/"}  # evil.example is out of scope
     assert after.find("http://evil.example/page") is None
     assert found(after, "h08b") == {"/", "/one/page"}
+    assert found(after, "h08c") == {"/", "/page"}  # the first one counts, and says nothing
 
 
 def test_h09_credentials_are_dropped(after: Aftermath) -> None:

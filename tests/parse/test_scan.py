@@ -28,10 +28,24 @@ PIECES = st.sampled_from(
     <iframe|src=q> </iframe> <td> <p> </p> <br/> <![CDATA[ ]]> <? ?> <!doctype| <meta|name=a|content=b>
     <link|rel=next|href=z> <base|href=/b/> <html|lang=de> mailto:z http: #f </ javascript: &nbsp; &nGt; &#10; </scrIPT|
     <select><option> <H1|class="a|longer|value"> </h1> <blockquote> <FigCaption> <h\x11> <lin\0k|rel=next|href=z>
+    <title/> <style/> <script/> <svg><title/> <foreignObject> </foreignObject> </foreignobject/> <desc> </desc> <g> </g>
+    <font|color=x> <font> <math> </math> <mi> </mi> <mglyph> <annotation-xml|encoding=Text/HTML> <annotation-xml>
+    </annotation-xml> <a|xlink:href=/x> <feSpecularLighting> </feSpecularlightinG> <sv\0g> </sv\0g> <g@> </g`> </div>
+    <div> <span> </span> <template|shadowrootmode=open> <metadata> </style/> </title/> <svg><g><desc> ]]>| <my-icon>
+    </my-icon> <textarea/> <noscript/> <a|href="b|#c"> <g><a|href=q> </p> </br> <select> </select> <base> <base|href="">
     some|words|one|after|the|other|that|are|copied|many|at|a|time é \u2028 \ufeff | """.replace("\n", " ").split(" ")
 ).map(lambda piece: piece.replace("|", " "))
 CONTROLS = st.sampled_from(["\0", "\r\n", "\r", "\t", "\f", "\v", "\n"])
 MARKUP = st.lists(PIECES | CONTROLS | st.text(max_size=3), max_size=30).map("".join)
+FOREIGN = st.lists(
+    st.sampled_from(
+        """<svg> </svg> <math> </math> <title> </title> <title/> <style> </style> <script/> <foreignObject>
+        </foreignObject> <g> </g> <div> </div> <p> </p> <a|href=1> </a> <a|xlink:href=2> <template> </template>
+        <mi> </mi> <annotation-xml> <annotation-xml|encoding=text/html> </annotation-xml> <noscript> </noscript>
+        <base|href=3> <meta|name=x|content=y> <td> text <![CDATA[ ]]> <textarea> </textarea> <span> </span>""".split()
+    ).map(lambda piece: piece.replace("|", " ")),
+    max_size=40,
+).map("".join)
 
 
 @needs_compiled
@@ -42,6 +56,15 @@ def test_both_scanners_read_the_same(markup: str) -> None:
     assert COMPILED is not None
     assert COMPILED(content, True) == scan_python.scan(content, True)
     assert COMPILED(content, False) == scan_python.scan(content, False)
+
+
+@needs_compiled
+@settings(max_examples=1500, deadline=None)
+@given(FOREIGN, st.sampled_from(["", "<svg>" * 126, "<template>" * 63, "<svg>" * 127 + "<foreignObject>"]))
+def test_both_scanners_read_the_same_svg(markup: str, around: str) -> None:
+    content = (around + markup).encode()
+    assert COMPILED is not None
+    assert COMPILED(content, True) == scan_python.scan(content, True)
 
 
 @needs_compiled

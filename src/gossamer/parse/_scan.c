@@ -3,10 +3,11 @@
  * scan(content, wants_text) -> None if the bytes are not UTF-8, else
  *     (title, lang, bases, metas, links, hrefs, nofollow, text, words)
  *
- * The tokenizer is the WHATWG's (HTML Standard 13.2.5), with raw text switched by the tag's
- * name alone and <noscript> read as markup. What is collected, and the words that are
- * visible, is described in `scan_python.py`, which does the same in Python; a test compares the
- * two on arbitrary text.
+ * The tokenizer is the WHATWG's (HTML Standard 13.2.5), with <noscript> read as markup. Of the
+ * tree only what changes the meaning of a tag is stored: the open elements of svg and math (see
+ * "foreign content" below) and how many templates are open. What is collected, and the words that
+ * are visible, is described in `scan_python.py`, which does the same in Python; a test compares
+ * the two on arbitrary text, another one compares both with a tree.
  *
  * Safety: every read is below `end`; every output goes through `arena_alloc` or `put`, which
  * check their room. Time and memory are linear in the input, however deeply it nests. The GIL is
@@ -17,6 +18,7 @@
 #define Py_LIMITED_API 0x030B0000
 #endif
 #include <Python.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +29,29 @@
 #define UNLOCK_BYTES 65536 /* below this, releasing the GIL costs more than it gains */
 #define MAX_HREF_CHARS 16384
 #define WIDE 16 /* bytes that are read or copied at a time, if that many are left */
-#define TAG_SLOTS 256
+#define TAG_SLOTS 512
+#define MAX_FOREIGN 128  /* open elements of svg and math; deeper ones are only counted */
+#define MAX_TEMPLATES 64 /* nested ones that can contain svg of their own */
 #define ENTITY_SLOTS 8192
 
 /* -- tags ------------------------------------------------------------------------------------ */
 
 enum kind {
-    PLAIN, A, AREA, FRAME, IFRAME, LINK, META, BASE, HTML, TITLE, TEXTAREA, SCRIPT, STYLE, NOEMBED, NOFRAMES, XMP,
-    PLAINTEXT, NOSCRIPT, TEMPLATE, FOREIGN, BLOCK, CELL
+    PLAIN, A, AREA, FRAME, IFRAME, LINK, META, BASE, HTML, TEMPLATE, TITLE, TEXTAREA, SCRIPT, STYLE, NOEMBED, NOFRAMES,
+    XMP, PLAINTEXT, NOSCRIPT, SVG, MATH, BLOCK, CELL, INLINE, FONT, FOREIGN_OBJECT, DESC, METADATA, MATH_TEXT,
+    MATH_GLYPH, ANNOTATION_XML
+};
+
+enum {
+    BREAKS_OUT = 1,     /* its start tag ends svg and math */
+    END_BREAKS_OUT = 2, /* so does its end tag */
+    NEVER_OPEN = 4,     /* has no contents, or cannot begin within another element */
+    IS_COUNTED = 8      /* its end tag ends svg and math that were begun within it */
 };
 
 /* A name is stored as two numbers of 8 bytes each, zeros after its end; none that matters is longer. */
 typedef struct { uint64_t first, second; } tag_name;
-typedef struct { tag_name name; uint8_t kind; } tag_entry;
+typedef struct { tag_name name; uint8_t kind, flags; } tag_entry;
 
 #define LONGEST_NAME sizeof(tag_name)
 
@@ -47,45 +59,66 @@ static tag_entry tags[TAG_SLOTS];
 
 static size_t tag_slot(tag_name name)
 {
-    return (size_t)((name.first ^ name.second) * 0x9E3779B97F4A7C15u >> 56);
+    return (size_t)((name.first ^ name.second) * 0x9E3779B97F4A7C15u >> 55);
 }
 
-static void add_tag(const char *text, int kind)
+static int is_same_name(tag_name one, tag_name other)
 {
-    tag_name name = {0, 0};
-    memcpy(&name, text, strlen(text));
+    return one.first == other.first && one.second == other.second;
+}
+
+/* Return the entry of a tag; one of kind PLAIN and without flags if it is unknown. */
+static const tag_entry *entry_of(tag_name name)
+{
     size_t slot = tag_slot(name);
-    while (tags[slot].kind)
+    while (tags[slot].kind && !is_same_name(tags[slot].name, name))
         slot = (slot + 1) % TAG_SLOTS;
-    tags[slot].name = name;
-    tags[slot].kind = (uint8_t)kind;
+    return &tags[slot];
+}
+
+/* Add tags, their names separated by blanks; a kind of PLAIN only adds flags to known ones. */
+static void add_tags(const char *names, int kind, int flags)
+{
+    while (*names) {
+        size_t length = strcspn(names, " ");
+        tag_name name = {0, 0};
+        memcpy(&name, names, length);
+        tag_entry *entry = &tags[entry_of(name) - tags];
+        entry->name = name;
+        entry->kind = (uint8_t)(kind ? kind : entry->kind);
+        entry->flags |= (uint8_t)flags;
+        names += length + (names[length] == ' ');
+    }
 }
 
 static void fill_tags(void)
 {
-    static const char *const blocks[] = {
-        "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog",
-        "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
-        "h6", "head", "header", "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup",
-        "p", "pre", "search", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul", NULL};
     static const struct { const char *name; int kind; } others[] = {
         {"a", A}, {"area", AREA}, {"frame", FRAME}, {"iframe", IFRAME}, {"link", LINK}, {"meta", META},
-        {"base", BASE}, {"html", HTML}, {"title", TITLE}, {"textarea", TEXTAREA}, {"script", SCRIPT},
-        {"style", STYLE}, {"noembed", NOEMBED}, {"noframes", NOFRAMES}, {"xmp", XMP},
-        {"plaintext", PLAINTEXT}, {"noscript", NOSCRIPT}, {"template", TEMPLATE}, {"svg", FOREIGN},
-        {"math", FOREIGN}, {"td", CELL}, {"th", CELL}, {"option", CELL}, {NULL, 0}};
-    for (int i = 0; blocks[i]; i++)
-        add_tag(blocks[i], BLOCK);
+        {"base", BASE}, {"html", HTML}, {"template", TEMPLATE}, {"title", TITLE}, {"textarea", TEXTAREA},
+        {"script", SCRIPT}, {"style", STYLE}, {"noembed", NOEMBED}, {"noframes", NOFRAMES}, {"xmp", XMP},
+        {"plaintext", PLAINTEXT}, {"noscript", NOSCRIPT}, {"svg", SVG}, {"math", MATH}, {"font", FONT},
+        {"foreignobject", FOREIGN_OBJECT}, {"desc", DESC}, {"metadata", METADATA},
+        {"annotation-xml", ANNOTATION_XML}, {NULL, 0}};
     for (int i = 0; others[i].name; i++)
-        add_tag(others[i].name, others[i].kind);
-}
-
-static int kind_of(tag_name name)
-{
-    for (size_t slot = tag_slot(name); tags[slot].kind; slot = (slot + 1) % TAG_SLOTS)
-        if (tags[slot].name.first == name.first && tags[slot].name.second == name.second)
-            return tags[slot].kind;
-    return PLAIN;
+        add_tags(others[i].name, others[i].kind, 0);
+    add_tags("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset "
+             "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr legend li listing main menu nav "
+             "ol optgroup p pre search section summary table tbody tfoot thead tr ul", BLOCK, 0);
+    add_tags("td th option", CELL, 0);
+    add_tags("mi mo mn ms mtext", MATH_TEXT, 0);
+    add_tags("mglyph malignmark", MATH_GLYPH, 0);
+    add_tags("b big button cite code em embed i img input label nobr ruby s select small span strike strong sub sup "
+             "tt u var", INLINE, 0);
+    add_tags("col param source track wbr keygen basefont bgsound frameset", INLINE, NEVER_OPEN);
+    add_tags("area base body br embed frame head hr html img input link meta", PLAIN, NEVER_OPEN);
+    add_tags("b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing "
+             "menu meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var", PLAIN, BREAKS_OUT);
+    add_tags("p br", PLAIN, END_BREAKS_OUT);
+    add_tags("a address article aside b big blockquote button caption center cite code dd details dialog dir div dl dt "
+             "em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hgroup i label legend li listing "
+             "main menu nav nobr ol optgroup option pre ruby s search section select small span strike strong sub "
+             "summary sup table tbody td tfoot th thead tr tt u ul var", PLAIN, IS_COUNTED);
 }
 
 /* -- character references -------------------------------------------------------------------- */
@@ -316,6 +349,13 @@ typedef struct chunk { struct chunk *next; size_t used, size; char bytes[]; } ch
 
 typedef struct { span *items; size_t count, size; } spans;
 
+/* An open element of svg or math: see "foreign content". */
+typedef struct {
+    tag_name name;
+    uint8_t is_math, point, is_hidden;
+    size_t html; /* open HTML elements directly within */
+} foreign_element;
+
 typedef struct {
     chunk *arena;
     spans metas, links, bases, hrefs; /* metas and links: two spans each */
@@ -327,8 +367,18 @@ typedef struct {
     char *text; /* what is visible */
     size_t text_length, text_size, words;
     int wants_text, gap; /* gap: 0 within a word, 1 a blank is pending, 2 a new line is pending */
-    size_t templates, foreign; /* open elements of these kinds */
+    size_t templates, shadows;             /* open templates whose contents are not shown, and that are */
+    size_t depth, floor, excess;           /* foreign elements: open; of them, outside of the innermost template; uncounted */
+    size_t outer_templates;                /* outside of the <noscript> that is read */
+    size_t floors[MAX_TEMPLATES];          /* what `floor` was before each open template */
+    uint32_t open[TAG_SLOTS];              /* elements of HTML that have begun and not ended, by tag */
+    foreign_element foreign[MAX_FOREIGN];  /* last: not cleared before a scan */
 } state;
+
+static int shows_text(const state *s)
+{
+    return s->wants_text && !s->templates && !(s->depth > s->floor && s->foreign[s->depth - 1].is_hidden);
+}
 
 static char *arena_alloc(state *s, size_t length)
 {
@@ -497,13 +547,15 @@ static const char *add_text(state *s, const char *p, const char *end, uint8_t cl
 /* Add the contents of an element that contains no markup. */
 static void add_raw_text(state *s, const char *p, const char *end, uint8_t class)
 {
-    if (s->wants_text && !s->templates)
+    if (shows_text(s))
         add_text(s, p, end, class, 1);
 }
 
 /* -- attributes ------------------------------------------------------------------------------ */
 
-typedef struct { span href, src, rel, name, property, http_equiv, content, lang; } wanted;
+typedef struct {
+    span href, src, rel, name, property, http_equiv, content, lang, xlink_href, shadow, encoding, font;
+} wanted;
 
 /* Return a value with its references decoded, NUL replaced, and CR and CR LF as LF. */
 static span decoded(state *s, const char *p, const char *end, int in_attribute)
@@ -553,10 +605,15 @@ static span *place_of(wanted *w, const char *name, size_t length)
     case 4:
         return is_named(name, 4, "href") ? &w->href
             : is_named(name, 4, "name") ? &w->name
-            : is_named(name, 4, "lang") ? &w->lang : NULL;
+            : is_named(name, 4, "lang") ? &w->lang
+            : is_named(name, 4, "face") || is_named(name, 4, "size") ? &w->font : NULL;
+    case 5: return is_named(name, 5, "color") ? &w->font : NULL;
     case 7: return is_named(name, 7, "content") ? &w->content : NULL;
-    case 8: return is_named(name, 8, "property") ? &w->property : NULL;
-    case 10: return is_named(name, 10, "http-equiv") ? &w->http_equiv : NULL;
+    case 8: return is_named(name, 8, "property") ? &w->property : is_named(name, 8, "encoding") ? &w->encoding : NULL;
+    case 10:
+        return is_named(name, 10, "http-equiv") ? &w->http_equiv
+            : is_named(name, 10, "xlink:href") ? &w->xlink_href : NULL;
+    case 14: return is_named(name, 14, "shadowrootmode") ? &w->shadow : NULL;
     default: return NULL;
     }
 }
@@ -627,6 +684,28 @@ static int is_followed(const char *p, size_t length)
     return (i == 4 && is_named(p, 4, "http")) || (i == 5 && is_named(p, 5, "https"));
 }
 
+/* Escape the blanks and controls that end the part of a href before its fragment: a URL parser keeps them there. */
+static span with_escaped_tail(state *s, span href)
+{
+    size_t plain = href.length;
+    while (plain && (unsigned char)href.bytes[plain - 1] <= ' ')
+        plain--;
+    if (plain == href.length)
+        return href;
+    char *out = arena_alloc(s, plain + 3 * (href.length - plain));
+    if (!out)
+        return href;
+    memcpy(out, href.bytes, plain);
+    span result = {out, plain};
+    for (size_t i = plain; i < href.length; i++) {
+        unsigned char c = (unsigned char)href.bytes[i];
+        out[result.length++] = '%';
+        out[result.length++] = "0123456789ABCDEF"[c >> 4];
+        out[result.length++] = "0123456789ABCDEF"[c & 15];
+    }
+    return result;
+}
+
 /* Return a href without its fragment, trimmed as the URL standard does. */
 static span trimmed(state *s, span href)
 {
@@ -634,19 +713,19 @@ static span trimmed(state *s, span href)
     const char *p = href.bytes, *end = cut ? cut : p + href.length;
     while (p < end && (unsigned char)*p <= ' ')
         p++;
-    while (end > p && (unsigned char)end[-1] <= ' ')
+    while (!cut && end > p && (unsigned char)end[-1] <= ' ')
         end--;
     span result = {p, (size_t)(end - p)};
     int has_breaks = find(p, end, '\t') || find(p, end, '\n') || find(p, end, '\r');
     char *out = has_breaks ? arena_alloc(s, result.length) : NULL;
-    if (!out)
-        return result;
-    result.bytes = out;
-    for (const char *q = p; q < end; q++)
-        if (*q != '\t' && *q != '\n' && *q != '\r')
-            *out++ = *q;
-    result.length = (size_t)(out - result.bytes);
-    return result;
+    if (out) {
+        result.bytes = out;
+        for (const char *q = p; q < end; q++)
+            if (*q != '\t' && *q != '\n' && *q != '\r')
+                *out++ = *q;
+        result.length = (size_t)(out - result.bytes);
+    }
+    return cut ? with_escaped_tail(s, result) : result;
 }
 
 static int is_too_long(span href)
@@ -716,18 +795,25 @@ static void add_meta(state *s, wanted *w)
         append(s, &s->metas, w->content);
 }
 
+/* Collect what a tag of HTML says. Not called within templates. */
 static void collect(state *s, int kind, wanted *w)
 {
     switch (kind) {
     case A:
     case AREA:
         add_anchor(s, w);
-        break;
+        return;
     case FRAME:
     case IFRAME:
         if (w->src.bytes)
             add_href(s, w->src);
+        return;
+    default:
         break;
+    }
+    if (s->shadows) /* within a shadow tree they mean nothing for the page */
+        return;
+    switch (kind) {
     case LINK:
         if (!append(s, &s->links, w->rel))
             append(s, &s->links, w->href);
@@ -736,7 +822,8 @@ static void collect(state *s, int kind, wanted *w)
         add_meta(s, w);
         break;
     case BASE:
-        append(s, &s->bases, w->href);
+        if (w->href.bytes)
+            append(s, &s->bases, w->href);
         break;
     case HTML:
         if (w->lang.bytes && !s->has_lang) {
@@ -813,9 +900,27 @@ static const char *find_script_end(const char *p, const char *end)
 
 static const char *const raw_names[] = {
     [IFRAME] = "iframe", [TITLE] = "title", [TEXTAREA] = "textarea", [STYLE] = "style", [NOEMBED] = "noembed",
-    [NOFRAMES] = "noframes", [XMP] = "xmp", [NOSCRIPT] = "noscript"};
+    [NOFRAMES] = "noframes", [XMP] = "xmp", [NOSCRIPT] = "noscript", [SCRIPT] = "script"};
 
 static void scan_markup(state *s, const char *p, const char *end, int is_nested);
+
+/* Read the contents of a <noscript> as markup that cannot end what was begun outside of it. */
+static void read_noscript(state *s, const char *p, const char *end)
+{
+    int wants_text = s->wants_text;
+    size_t depth = s->depth, floor = s->floor, templates = s->templates, shadows = s->shadows, outer = s->outer_templates;
+    s->wants_text = 0;
+    s->floor = s->depth;
+    s->outer_templates = templates + shadows;
+    scan_markup(s, p, end, 1);
+    s->wants_text = wants_text;
+    s->depth = depth;
+    s->floor = floor;
+    s->templates = templates;
+    s->shadows = shadows;
+    s->outer_templates = outer;
+    s->excess = 0;
+}
 
 /* Read the contents of an element that contains no markup; return where its end tag begins. */
 static const char *read_raw(state *s, int kind, const char *p, const char *end, int is_nested)
@@ -823,7 +928,7 @@ static const char *read_raw(state *s, int kind, const char *p, const char *end, 
     const char *stop = kind == SCRIPT ? find_script_end(p, end) : find_raw_end(p, end, raw_names[kind]);
     switch (kind) {
     case TITLE:
-        if (!s->has_title && !s->foreign) {
+        if (!s->has_title && !s->templates && !s->shadows) {
             s->title = decoded(s, p, stop, 0);
             s->has_title = 1;
         }
@@ -837,12 +942,8 @@ static const char *read_raw(state *s, int kind, const char *p, const char *end, 
         break_line(s);
         break;
     case NOSCRIPT:
-        if (!is_nested) { /* they do not nest: the first end tag ends it */
-            int wants_text = s->wants_text;
-            s->wants_text = 0;
-            scan_markup(s, p, stop, 1);
-            s->wants_text = wants_text;
-        }
+        if (!is_nested) /* they do not nest: the first end tag ends it */
+            read_noscript(s, p, stop);
         break;
     default:
         break;
@@ -881,29 +982,191 @@ static const char *behind_comment(const char *p, const char *end)
     return end;
 }
 
-static void end_tag(state *s, int kind)
+/* -- foreign content ------------------------------------------------------------------------- */
+
+/* Within svg and math (HTML Standard 13.2.6.5) <title>, <style> and <script> are elements as any other: they can close
+ * themselves, and contain markup. HTML returns at integration points, such as <foreignObject>, and after tags that
+ * "break out". To tell which, the open elements of svg and math are stored, and how many of HTML are open within each
+ * integration point. Elements of HTML outside are counted by tag, so that `</a>` ends an <svg> left open within <a>.
+ * What this approximates: an end tag of an integration point, of svg or of math always ends it, also if an element of
+ * HTML is open within. */
+enum { NO_POINT, HTML_POINT, TEXT_POINT, ANNOTATION };
+
+static foreign_element *innermost(state *s)
 {
-    if (kind == BLOCK)
-        break_line(s);
-    else if (kind == CELL)
-        leave_gap(s);
-    else if (kind == TEMPLATE && s->templates)
-        s->templates--;
-    else if (kind == FOREIGN && s->foreign)
-        s->foreign--;
+    return s->depth > s->floor ? &s->foreign[s->depth - 1] : NULL;
 }
 
-static const char *start_tag(state *s, const char *p, const char *end, int kind, int is_nested)
+/* Return whether the current element is one of svg or math: "]]>" ends a CDATA section then. */
+static int is_within_foreign(state *s)
+{
+    const foreign_element *e = innermost(s);
+    return e && (s->excess || !e->html);
+}
+
+/* Return whether a start tag begins an element of svg or math. */
+static int is_foreign_start(state *s, int kind)
+{
+    const foreign_element *e = innermost(s);
+    if (!e || s->excess)
+        return e != NULL;
+    switch (e->point) {
+    case HTML_POINT: return 0;
+    case TEXT_POINT: return kind == MATH_GLYPH && !e->html;
+    case ANNOTATION: return kind != SVG;
+    default: return 1;
+    }
+}
+
+static int is_html_encoding(span value)
+{
+    return (value.length == 9 && is_named(value.bytes, 9, "text/html")) ||
+        (value.length == 21 && is_named(value.bytes, 21, "application/xhtml+xml"));
+}
+
+static void push_foreign(state *s, tag_name name, int kind, int is_math, span encoding)
+{
+    const foreign_element *parent = innermost(s);
+    if (s->depth == MAX_FOREIGN) {
+        s->excess++;
+        return;
+    }
+    int point = NO_POINT, is_hidden = parent && parent->is_hidden;
+    if (is_math) {
+        if (kind == MATH_TEXT)
+            point = TEXT_POINT;
+        else if (kind == ANNOTATION_XML)
+            point = is_html_encoding(encoding) ? HTML_POINT : ANNOTATION;
+    } else {
+        if (kind == FOREIGN_OBJECT || kind == DESC || kind == TITLE)
+            point = HTML_POINT;
+        is_hidden |= kind == DESC || kind == TITLE || kind == STYLE || kind == SCRIPT || kind == METADATA;
+    }
+    s->foreign[s->depth++] = (foreign_element){name, (uint8_t)is_math, (uint8_t)point, (uint8_t)is_hidden, 0};
+}
+
+/* End elements of svg and math up to an integration point. */
+static void break_out(state *s)
+{
+    s->excess = 0;
+    while (s->depth > s->floor) {
+        const foreign_element *e = &s->foreign[s->depth - 1];
+        if (e->point == HTML_POINT || e->point == TEXT_POINT)
+            return;
+        s->depth--;
+    }
+}
+
+/* Process an end tag within svg or math; return whether it is one of HTML, which is still to be processed. */
+static int end_foreign(state *s, tag_name name, const tag_entry *tag)
+{
+    if (s->excess && !(tag->flags & END_BREAKS_OUT)) {
+        s->excess--;
+        return 0;
+    }
+    int has_point = 0, is_root = tag->kind == SVG || tag->kind == MATH;
+    if (tag->flags & END_BREAKS_OUT)
+        break_out(s);
+    for (size_t i = s->depth; i > s->floor; i--) {
+        foreign_element *e = &s->foreign[i - 1];
+        int is_same = is_same_name(e->name, name);
+        if (e->html && !(i == s->depth && (is_same || is_root))) {
+            if (tag->kind == TEMPLATE || (i < s->depth && (has_point || !(tag->flags & IS_COUNTED))))
+                return tag->kind == TEMPLATE;
+            e->html--;
+            s->depth = i;
+            return 1;
+        }
+        if (is_same) {
+            s->depth = i - 1;
+            return 0;
+        }
+        has_point |= e->point != NO_POINT;
+    }
+    if (s->floor == 0 && !has_point && tag->flags & IS_COUNTED && s->open[tag - tags]) {
+        s->depth = 0;
+        return 1;
+    }
+    return tag->kind == TEMPLATE || tag->flags & END_BREAKS_OUT;
+}
+
+/* -- tags -------------------------------------------------------------------------------------- */
+
+static void start_template(state *s, span shadow)
+{
+    size_t open = s->templates + s->shadows;
+    if (open < MAX_TEMPLATES) {
+        s->floors[open] = s->floor;
+        s->floor = s->depth;
+    }
+    int is_shown = (shadow.length == 4 && is_named(shadow.bytes, 4, "open")) ||
+        (shadow.length == 6 && is_named(shadow.bytes, 6, "closed"));
+    if (is_shown && !s->templates)
+        s->shadows++;
+    else
+        s->templates++;
+}
+
+static void end_template(state *s)
+{
+    if (s->templates + s->shadows <= s->outer_templates)
+        return;
+    if (s->templates)
+        s->templates--;
+    else
+        s->shadows--;
+    size_t open = s->templates + s->shadows;
+    if (open < MAX_TEMPLATES) {
+        s->depth = s->floor;
+        s->floor = s->floors[open];
+        s->excess = 0;
+    }
+}
+
+static void end_tag(state *s, const tag_entry *tag)
+{
+    if (tag->flags & IS_COUNTED && s->open[tag - tags])
+        s->open[tag - tags]--;
+    if (tag->kind == BLOCK)
+        break_line(s);
+    else if (tag->kind == CELL)
+        leave_gap(s);
+    else if (tag->kind == TEMPLATE)
+        end_template(s);
+}
+
+/* Clear the attributes, one by one: for so few bytes, clearing by a call takes longer than reading the tag. */
+static inline void clear(wanted *w)
+{
+    w->href = w->src = w->rel = w->name = w->property = w->http_equiv = w->content = w->lang = (span){NULL, 0};
+    w->xlink_href = w->shadow = w->encoding = w->font = (span){NULL, 0};
+}
+
+/* Return what follows the end tag of a raw element, which begins at p. */
+static const char *behind_raw_end(state *s, int kind, const char *p, const char *end)
+{
+    int is_self_closing;
+    if (p >= end)
+        return end;
+    p = read_attributes(s, p + 2 + strlen(raw_names[kind]), end, NULL, &is_self_closing);
+    return p ? p : end;
+}
+
+static const char *start_tag(state *s, const char *p, const char *end, const tag_entry *tag, int is_nested)
 {
     wanted w;
-    int is_self_closing, is_collected = kind >= A && kind <= HTML;
-    if (is_collected) /* one by one: for so few bytes, clearing by a call takes longer than reading the tag */
-        w.href = w.src = w.rel = w.name = w.property = w.http_equiv = w.content = w.lang = (span){NULL, 0};
+    int kind = tag->kind, is_self_closing;
+    int is_collected = kind >= A && kind <= TEMPLATE && !s->templates;
+    if (is_collected)
+        clear(&w);
     p = read_attributes(s, p, end, is_collected ? &w : NULL, &is_self_closing);
     if (!p)
         return end;
     if (is_collected)
         collect(s, kind, &w);
+    if (tag->flags & IS_COUNTED)
+        s->open[tag - tags]++;
+    foreign_element *around = innermost(s);
     switch (kind) {
     case BLOCK:
         break_line(s);
@@ -912,11 +1175,13 @@ static const char *start_tag(state *s, const char *p, const char *end, int kind,
         leave_gap(s);
         break;
     case TEMPLATE:
-        s->templates++;
-        break;
-    case FOREIGN:
-        s->foreign += !is_self_closing;
-        break;
+        start_template(s, is_collected ? w.shadow : (span){NULL, 0});
+        return p;
+    case SVG:
+    case MATH:
+        if (!is_self_closing)
+            push_foreign(s, tag->name, kind, kind == MATH, (span){NULL, 0});
+        return p;
     case PLAINTEXT:
         break_line(s);
         add_raw_text(s, p, end, ENDS_RAW_WORD);
@@ -930,10 +1195,40 @@ static const char *start_tag(state *s, const char *p, const char *end, int kind,
     case NOFRAMES:
     case XMP:
     case NOSCRIPT:
-        return read_raw(s, kind, p, end, is_nested);
+        p = read_raw(s, kind, p, end, is_nested);
+        return around ? behind_raw_end(s, kind, p, end) : p;
     default:
         break;
     }
+    if (around && !(tag->flags & NEVER_OPEN))
+        around->html++;
+    return p;
+}
+
+/* Read the rest of a start tag within svg or math. */
+static const char *start_foreign(state *s, const char *p, const char *end, tag_name name, const tag_entry *tag)
+{
+    wanted w;
+    int kind = tag->kind, is_self_closing, is_math = innermost(s)->is_math;
+    int is_read = kind == A || kind == FONT || kind == ANNOTATION_XML;
+    clear(&w);
+    p = read_attributes(s, p, end, is_read ? &w : NULL, &is_self_closing);
+    if (!p)
+        return end;
+    if (kind == FONT && w.font.bytes) {
+        break_out(s);
+        s->open[tag - tags]++;
+        if (innermost(s))
+            innermost(s)->html++;
+        return p;
+    }
+    if (kind == A && !s->templates) {
+        if (!w.href.bytes)
+            w.href = w.xlink_href;
+        add_anchor(s, &w);
+    }
+    if (!is_self_closing)
+        push_foreign(s, name, kind, is_math, w.encoding);
     return p;
 }
 
@@ -967,20 +1262,52 @@ static const char *read_name(const char *p, const char *end, tag_name *name)
     return p;
 }
 
+/* Read a name exactly, though only its first LONGEST_NAME bytes: within svg and math, unknown ones are compared too. */
+static const char *read_exact_name(const char *p, const char *end, tag_name *name)
+{
+    static const char replacement[] = "\xEF\xBF\xBD"; /* for NUL */
+    *name = (tag_name){0, 0};
+    for (size_t length = 0; p < end && !(classes[(unsigned char)*p] & ENDS_NAME); p++) {
+        char c = (char)(*p >= 'A' && *p <= 'Z' ? *p | 32 : *p);
+        for (size_t i = 0; i < (c ? 1 : 3) && length < LONGEST_NAME; i++)
+            ((char *)name)[length++] = c ? c : replacement[i];
+    }
+    return p;
+}
+
 /* Read a tag whose name begins at p; return what follows it. */
 static const char *read_tag(state *s, const char *p, const char *end, int is_end, int is_nested)
 {
     tag_name name;
-    p = read_name(p, end, &name);
-    int kind = kind_of(name);
-    if (!is_end)
-        return start_tag(s, p, end, kind, is_nested);
+    int is_inside = s->depth > s->floor;
+    p = is_inside ? read_exact_name(p, end, &name) : read_name(p, end, &name);
+    const tag_entry *tag = entry_of(name);
+    if (!is_end) {
+        if (!is_inside || !is_foreign_start(s, tag->kind))
+            return start_tag(s, p, end, tag, is_nested);
+        if (!(tag->flags & BREAKS_OUT))
+            return start_foreign(s, p, end, name, tag);
+        break_out(s);
+        return start_tag(s, p, end, tag, is_nested);
+    }
     int is_self_closing;
     p = read_attributes(s, p, end, NULL, &is_self_closing);
     if (!p)
         return end;
-    end_tag(s, kind);
+    if (!is_inside || end_foreign(s, name, tag))
+        end_tag(s, tag);
     return p;
+}
+
+/* Read a CDATA section whose contents begin at p; return what follows it. */
+static const char *read_cdata(state *s, const char *p, const char *end)
+{
+    const char *stop = p;
+    while ((stop = find(stop, end, ']')) && !(end - stop >= 3 && stop[1] == ']' && stop[2] == '>'))
+        stop++;
+    if (shows_text(s))
+        add_text(s, p, stop ? stop : end, ENDS_RAW_WORD, 0);
+    return stop ? stop + 3 : end;
 }
 
 /* Read what begins with "<" at p; return what follows, or p if it is only text. */
@@ -994,6 +1321,8 @@ static const char *read_markup(state *s, const char *p, const char *end, int is_
     if (c == '!') {
         if ((size_t)(end - p) >= 4 && p[2] == '-' && p[3] == '-')
             return behind_comment(p + 4, end);
+        if (s->depth && is_within_foreign(s) && end - p >= 9 && memcmp(p, "<![CDATA[", 9) == 0)
+            return read_cdata(s, p + 9, end);
         return behind(p + 2, end, '>');
     }
     if (c == '?')
@@ -1006,12 +1335,12 @@ static const char *read_markup(state *s, const char *p, const char *end, int is_
 static void scan_markup(state *s, const char *p, const char *end, int is_nested)
 {
     while (p < end && !s->is_out_of_memory) {
-        const char *tag = s->wants_text && !s->templates ? add_text(s, p, end, ENDS_TEXT, 0) : find(p, end, '<');
+        const char *tag = shows_text(s) ? add_text(s, p, end, ENDS_TEXT, 0) : find(p, end, '<');
         if (!tag || tag >= end)
             return;
         p = read_markup(s, tag, end, is_nested);
         if (p == tag) {
-            if (s->wants_text && !s->templates)
+            if (shows_text(s))
                 put(s, "<", 1);
             p++;
         }
@@ -1110,7 +1439,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
     if (!is_utf8(bytes, (size_t)length))
         Py_RETURN_NONE;
     state s;
-    memset(&s, 0, sizeof s);
+    memset(&s, 0, offsetof(state, foreign));
     s.wants_text = wants_text;
     s.gap = 2;
     if (length >= UNLOCK_BYTES) {

@@ -22,11 +22,12 @@ _FOLLOWED_SCHEMES = frozenset({"http", "https"})
 def clean_hrefs(raw: Iterable[str]) -> list[str]:
     """Return the hrefs worth following."""
     kept: dict[str, None] = {}
-    for href in dict.fromkeys([text.partition("#")[0] for text in dict.fromkeys(raw)]):
+    for text in dict.fromkeys(raw):
+        href, mark, _ = text.partition("#")
         cleaned = href
         # `isprintable` is false for every C0 control, and cheaper than a search.
         if not href.isprintable() or href[:1] == " " or href[-1:] == " ":
-            cleaned = trim(href)
+            cleaned = _with_escaped_tail(href) if mark else trim(href)
         if not cleaned or len(cleaned) > MAX_HREF_CHARS:
             continue
         if ":" in cleaned and not has_followed_scheme(cleaned):
@@ -43,6 +44,13 @@ def clean_href(raw: str) -> str:
 def trim(text: str) -> str:
     """Remove what the URL parser of the WHATWG ignores: C0 and space around, tabs and newlines within."""
     return text.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE)
+
+
+def _with_escaped_tail(href: str) -> str:
+    """Trim what precedes a fragment: a URL parser escapes blanks and controls at its end, which are within the URL."""
+    cleaned = href.lstrip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE)
+    plain = cleaned.rstrip(_C0_OR_SPACE)
+    return plain + "".join(f"%{ord(char):02X}" for char in cleaned[len(plain) :])
 
 
 def has_followed_scheme(href: str) -> bool:

@@ -18,7 +18,10 @@ from gossamer.records import Document
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_LINKS = 'a[href]:not([rel~="nofollow" i]), area[href]:not([rel~="nofollow" i]), iframe[src], frame[src]'
+_TARGETS = "a, area[href], iframe[src], frame[src]"
+_FRAMES = frozenset({"iframe", "frame"})
+_FOREIGN = frozenset({"svg", "math"})
+_INTEGRATION_POINTS = frozenset("foreignobject desc title annotation-xml mi mo mn ms mtext".split())
 _META_KEYS = ("name", "property", "http-equiv")
 _UNSEEN = ["script", "style", "noscript", "template", "iframe", "title"]
 
@@ -45,13 +48,11 @@ def load_tree(content: bytes, header_charset: str) -> tuple[LexborHTMLParser, st
 def read_markup(tree: LexborHTMLParser) -> Markup:
     """Return the parts of a tree that a crawler reads."""
     return Markup(
-        hrefs=clean_hrefs(
-            _attribute(node, "src" if node.tag in ("iframe", "frame") else "href") for node in tree.css(_LINKS)
-        ),
-        links=[(_attribute(node, "rel"), _attribute(node, "href")) for node in tree.css("link")],
+        hrefs=clean_hrefs(filter(None, map(_target, tree.css(_TARGETS)))),
+        links=[(_attribute(node, "rel"), _attribute(node, "href")) for node in tree.css("link") if _is_html(node)],
         metas=[(_first_attribute(node), _attribute(node, "content")) for node in tree.css("meta[content]")],
-        bases=[_attribute(node, "href") for node in tree.css("base")],
-        title=next((node.text() for node in tree.css("head > title, body > title")), ""),
+        bases=[_attribute(node, "href") for node in tree.css("base[href]") if _is_html(node)],
+        title=next((node.text() for node in tree.css("title") if _is_html(node)), ""),
         language=_attribute(tree.root, "lang") if tree.root is not None else "",
     )
 
@@ -68,3 +69,26 @@ def _attribute(node: LexborNode, name: str) -> str:
 
 def _first_attribute(node: LexborNode) -> str:
     return next(filter(None, (_attribute(node, key) for key in _META_KEYS)), "")
+
+
+def _target(node: LexborNode) -> str:
+    """Return the target of an anchor, area or frame; empty if it is not to be followed."""
+    if "nofollow" in _attribute(node, "rel").lower().split():
+        return ""
+    if node.tag in _FRAMES or node.tag == "area":
+        return _attribute(node, "src" if node.tag in _FRAMES else "href") if _is_html(node) else ""
+    is_by_xlink = "href" not in node.attributes and not _is_html(node)
+    return _attribute(node, "xlink:href" if is_by_xlink else "href")
+
+
+def _is_html(node: LexborNode) -> bool:
+    """Return whether an element is one of HTML, by what is around it: Lexbor's nodes do not say."""
+    around = node.parent
+    while around is not None:
+        name = (around.tag or "").lower()
+        if name in _FOREIGN:
+            return False
+        if name in _INTEGRATION_POINTS:
+            return True
+        around = around.parent
+    return True

@@ -32,7 +32,7 @@ class Markup:
     hrefs: list[str] = field(default_factory=list)  # of a, area, frame, iframe; cleaned; without nofollow
     links: list[tuple[str, str]] = field(default_factory=list)  # rel and href of `link`
     metas: list[tuple[str, str]] = field(default_factory=list)  # name or property or http-equiv, and content
-    bases: list[str] = field(default_factory=list)
+    bases: list[str] = field(default_factory=list)  # with a href
     title: str = ""
     language: str = ""
     charset: str = ""
@@ -60,7 +60,7 @@ def document_of(markup: Markup) -> Document:
         description=one_line(names.get("description") or names.get("og:description", ""), DESCRIPTION_CHARS),
         canonical=canonical,
         hrefs=[] if asked.is_nofollow else _all_hrefs(link_hrefs, markup.hrefs),
-        base=_first_base(markup.bases) if markup.bases else "",
+        base=_base_of(markup.bases[0]) if markup.bases else "",
         is_noindex=asked.is_noindex,
         is_nofollow=asked.is_nofollow,
         is_noarchive=asked.is_noarchive,
@@ -117,6 +117,11 @@ def _refresh_target(content: str) -> str:
     return next(filter(None, match.groups()), "") if match else ""
 
 
-def _first_base(bases: list[str]) -> str:
-    """Return the first valid base: not empty, and neither data: nor javascript: nor the like."""
-    return next((base for base in map(trim, bases) if base and has_followed_scheme(base)), "")
+def _base_of(href: str) -> str:
+    """Return the base that the first `base` element of a page sets; empty if it is the page's own address.
+
+    HTML Standard 4.2.3: data: and javascript: set none, and later elements do not count. Nor do schemes that a crawler
+    does not fetch: with `file:` as the base every relative link would be lost.
+    """
+    base = trim(href)
+    return base if has_followed_scheme(base) else ""
