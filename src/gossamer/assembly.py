@@ -22,7 +22,7 @@ from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import ordering
-from gossamer.core.scope import Reach, Scope
+from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
@@ -53,20 +53,24 @@ from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
 from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
+from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
 from gossamer.settings.seeds import Seed
 from gossamer.telemetry.event_log import EventLog, file_stem
 
-ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
 
 
 def identity_of(settings: Settings) -> Identity:
     """Return who is crawling."""
-    contact = f" (+{settings.contact})" if settings.contact else ""
-    return Identity(settings.user_agent or f"Gossamer/{__version__}{contact}", settings.contact)
+    return Identity(user_agent_of(settings), settings.contact)
+
+
+def accepted_types(settings: Settings) -> tuple[str, ...]:
+    """Return the types that are stored besides the usual ones; `image/` stands for all images."""
+    return tuple(name.lower().removesuffix("*") for name in settings.accept)
 
 
 def scope_of(settings: Settings) -> Scope:
@@ -74,8 +78,9 @@ def scope_of(settings: Settings) -> Scope:
     return Scope(
         settings.scope or Reach.DOMAIN,
         includes=settings.include_pattern,
-        excludes=settings.exclude_pattern,
+        excludes=(DEFAULT_EXCLUDES if settings.default_excludes else ()) + settings.exclude_pattern,
         blocked_hosts=settings.block_host,
+        skipped_extensions=SKIPPED_EXTENSIONS - extensions_of(accepted_types(settings)),
     )
 
 
@@ -127,6 +132,7 @@ def build_crawl(
     """Return the engine of a crawl; `host_ranks` are those of new hosts, from 0 to 1."""
     how = ordering(settings.order, settings.random_seed)
     limits = frontier_limits(settings, budget)
+    token = robots_token_of(settings)
     target = settings.target_unique_domains
     intake_rules = IntakeRules(
         max_links_per_page=settings.max_links_per_page,
@@ -137,7 +143,7 @@ def build_crawl(
     first_pass = FirstPass(target) if target is not None else None
     intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)
     rules = CrawlRules(
-        robots_token=ROBOTS_TOKEN,
+        robots_token=token,
         follows_sitemaps=settings.sitemaps is not SitemapUse.OFF,
         reads_sitemaps_first=settings.sitemaps is SitemapUse.FIRST,
         follows_duplicates=settings.follow_duplicates,
@@ -149,7 +155,7 @@ def build_crawl(
         near_dup=settings.near_dup,
         host_ranks=host_ranks,
     )
-    frontier = Frontier(limits, pace_of(settings), how, ROBOTS_TOKEN)
+    frontier = Frontier(limits, pace_of(settings), how, token)
     return Crawl(rules, frontier, intake, ledger, emitter)
 
 
@@ -239,7 +245,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
     return WorkerConfig(
         rules=WorkerRules(
             parses_pdf=settings.parse_pdf_links,
-            accepts=settings.accept,
+            accepts=accepted_types(settings),
             previews=basis.observer.on_page is not None,
             near_dup=settings.near_dup,
             max_hrefs=budget.hrefs,

@@ -4,7 +4,7 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, IntakeRules, LinkContext
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import Reach, Scope
+from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope
 from gossamer.core.url import link_to
 from gossamer.records import Link, OrderKind, Source
 
@@ -52,6 +52,7 @@ def test_each_refusal_is_named_and_told_once() -> None:
         "extension",
         "exclude_pattern",
     ]
+    assert [refused.detail for refused in screened.refused] == ["", "", ".zip", DEFAULT_EXCLUDES[0]]
     assert [url.url for url in screened.candidates] == ["http://h.test/ok"]
     again = intake.screen(links, PAGE, 0.0)
     assert (again.candidates, again.refused) == ([], [])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, parse_robots
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, parse_robots, product_token
 from gossamer.core.robots_state import rules_from, unreachable
 from gossamer.records import Outcome, Result
 
@@ -281,3 +281,34 @@ def test_bytes_that_are_no_utf_8_match_the_same_bytes_in_a_url() -> None:
 def test_an_escaped_dollar_or_star_stands_for_itself(pattern: str, path: str, is_allowed: bool) -> None:
     rules = parse_robots(f"User-agent: *\nDisallow: {pattern}".encode(), "gossamer")
     assert rules.is_allowed(path) is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("agent", "token", "is_bound"),
+    [
+        ("MJ12bot", "mj12bot", True),
+        ("360Spider", "360spider", True),
+        ("MJ12bot/1.4", "mj12bot", True),
+        ("gossamer2", "gossamer", True),  # by the letter of the RFC, a token ends before the digit
+        ("MJ12bot", "mj13bot", False),
+    ],
+)
+def test_names_with_digits(agent: str, token: str, is_bound: bool) -> None:
+    rules = parse_robots(f"User-agent: {agent}\nDisallow: /\n".encode(), token)
+    assert rules.is_allowed("/x") is not is_bound
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "token"),
+    [
+        ("Name/1.0 (+https://example.org)", "name"),
+        ("My-Bot_2", "my-bot_2"),
+        ("Mozilla/5.0 (compatible; Name2/1.0; +https://example.org)", "name2"),
+        ("Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", ""),
+        ("1.0", ""),
+        ("(a comment)", ""),
+        ("", ""),
+    ],
+)
+def test_the_name_that_robots_txt_can_address(user_agent: str, token: str) -> None:
+    assert product_token(user_agent) == token

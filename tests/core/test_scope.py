@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.scope import DEMOTED_EXTENSIONS, SKIPPED_EXTENSIONS, Reach, Scope, extension_of
+from gossamer.core.scope import DEMOTED_EXTENSIONS, SKIPPED_EXTENSIONS, Reach, Scope, extension_of, extensions_of
 from gossamer.core.url import host_of
 
 
@@ -68,6 +68,30 @@ def test_include_wins_over_exclude_but_not_over_reach() -> None:
     assert _refusal(scope, "https://example.org/private/x") == "exclude_pattern"
     assert _refusal(scope, "https://example.org/private/keep/x") is None
     assert _refusal(scope, "https://example.com/keep/") == "out_of_scope"
+
+
+def test_include_wins_over_extensions() -> None:
+    scope = _joined(Scope(Reach.DOMAIN, includes=[r"/data/.*\.zip$"]))
+    assert _refusal(scope, "https://example.org/data/a.zip") is None
+    assert _refusal(scope, "https://example.org/a.zip") == "extension"
+
+
+def test_accepted_types_open_their_extensions() -> None:
+    assert extensions_of(["image/png"]) == {"png"}
+    assert extensions_of(["video/"]) >= {"mp4", "webm", "mkv"}
+    assert extensions_of(["application/zip", "font/woff2"]) == {"zip", "woff2"}
+    assert extensions_of(["text/html"]) == frozenset()
+
+
+def test_every_skipped_extension_can_be_opened_by_a_type() -> None:
+    assert extensions_of(["application/", "audio/", "font/", "image/", "text/", "video/"]) == SKIPPED_EXTENSIONS
+
+
+def test_a_refusal_names_the_pattern_or_the_extension() -> None:
+    scope = _joined(Scope(Reach.ANY, excludes=[r"/a/", r"/b\d/"]))
+    assert scope.explain("exclude_pattern", "http://h.test/b7/") == r"/b\d/"
+    assert scope.explain("extension", "http://h.test/x.ZIP?y") == ".zip"
+    assert scope.explain("out_of_scope", "http://h.test/a/") == ""
 
 
 def test_a_blocked_host_or_domain_is_never_let_in() -> None:

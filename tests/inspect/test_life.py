@@ -123,6 +123,15 @@ def test_a_url_without_trace_is_judged_anew(ledger: MemoryLedger, tmp_path: Path
     assert not life.has_trace
 
 
+def test_the_pattern_that_excludes_is_named(ledger: MemoryLedger, tmp_path: Path) -> None:
+    refused = event(
+        EventName.EXCLUDED_BY_RULE, url="http://a.test/x", host="a.test", reason="exclude_pattern", rule="/x$"
+    )
+    write_events(tmp_path, "a", [refused])
+    assert "/x$" in _life(ledger, "http://a.test/x", tmp_path).refusals[0].detail
+    assert "/(?:login|" in _life(ledger, "http://a.test/login", tmp_path).refusals[0].detail
+
+
 def test_nothing_refuses_an_ordinary_url_that_was_never_found(ledger: MemoryLedger, tmp_path: Path) -> None:
     life = _life(ledger, "http://a.test/nowhere", tmp_path)
     assert life.refusals == []

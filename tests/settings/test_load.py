@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.priority import QueueOrder
-from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
+from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
+from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import (
     changed_fixed_option,
     completed,
     from_environment,
     from_file,
     merged,
+    settings_for_known,
     to_toml,
 )
 from gossamer.settings.model import Group, PaceSetting, Settings, options
@@ -34,7 +36,7 @@ def _complaint(what: pytest.ExceptionInfo[UsageError]) -> str:
 def test_defaults_stand_without_any_source() -> None:
     settings = merged()
     assert (settings.politeness_ms, settings.host_connections, settings.connections) == (1000, 1, 256)
-    assert settings.exclude_pattern == DEFAULT_EXCLUDES
+    assert (settings.exclude_pattern, settings.default_excludes) == ((), True)
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
@@ -109,6 +111,10 @@ def test_an_unknown_variable_is_named() -> None:
         ({"scope": "world"}, ["scope", "'world'"]),
         ({"include_pattern": ["(a"]}, ["include-pattern", "'(a'", "regular expression"]),
         ({"exclude_pattern": ["["]}, ["exclude-pattern", "'['", "regular expression"]),
+        ({"accept": ["png"]}, ["accept", "'png'", "expected image/png"]),
+        ({"user_agent": "Mozilla/5.0 (X11; Linux)"}, ["user-agent", "names no robot", "--robots-token"]),
+        ({"user_agent": "1.0 (+me)"}, ["user-agent", "names no robot"]),
+        ({"robots_token": "My Bot"}, ["robots-token", "'My Bot'", "letters"]),
         ({"allow_network": ["10.0.0.0/99"]}, ["allow-network", "10.0.0.0/8"]),
         ({"dns": "not an address"}, ["dns", "127.0.0.1:53"]),
         ({"store": ["tape"]}, ["store", "'tape'"]),
@@ -203,3 +209,19 @@ def test_every_setting_is_told_to_the_user() -> None:
     assert by_name["store"].is_repeatable
     assert not by_name["order"].is_repeatable
     assert by_name["mask_queries"].is_switch
+
+
+def test_the_robots_token_follows_the_user_agent() -> None:
+    assert robots_token_of(merged()) == "gossamer"
+    assert robots_token_of(merged(("flags", {"user_agent": "Name/1.0 (+https://example.org)"}))) == "name"
+    named = {"user_agent": "Mozilla/5.0 (X11)", "robots_token": "Own-Bot2"}
+    assert robots_token_of(merged(("flags", named))) == "own-bot2"
+
+
+def test_a_crawl_that_has_started_is_not_renamed(tmp_path: Path) -> None:
+    stored = tmp_path / "config.toml"
+    stored.write_text(to_toml(merged(("flags", {"user_agent": "Name/1.0"}))))
+    newer = settings_for_known(stored, [("flags", {"user_agent": "Name/2.0"})])
+    assert newer.user_agent == "Name/2.0"
+    with pytest.raises(UsageError, match=r"addresses .* as 'name', not 'other'"):
+        settings_for_known(stored, [("flags", {"user_agent": "Other/1.0"})])

@@ -23,10 +23,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: they were not respected, or it cannot be proven."""
-    from gossamer.assembly import ROBOTS_TOKEN
+    from gossamer.settings.identity import robots_token_of
 
     with CrawlReader(arguments.dir) as crawl:
-        report = audit_crawl(crawl, ROBOTS_TOKEN)
+        report = audit_crawl(crawl, robots_token_of(crawl.settings))
     if arguments.json:
         print(msgspec.json.encode({"kept": report.is_compliant, **msgspec.to_builtins(report)}).decode())
     else:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from gossamer.cli.contact import with_contact
 from gossamer.cli.one import OneFetch, one_settings, settings_of
-from gossamer.core.robots import RobotsRules, parse_robots
+from gossamer.core.robots import RobotsRules, parse_robots, product_token
 from gossamer.core.robots_state import rules_from
 from gossamer.core.url import canonical, origin_of, path_of
 from gossamer.errors import UsageError
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.settings.identity import robots_token_of
 from gossamer.settings.seeds import Seed, seed_from
 
 MAX_HOPS = 5
@@ -23,23 +24,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--file", type=Path, metavar="FILE", help="use this robots.txt instead of fetching it")
-    parser.add_argument("--agent", default="gossamer", metavar="TOKEN", help="decide for this product token (gossamer)")
+    parser.add_argument(
+        "--agent", metavar="TOKEN", help="decide for this product token, as Bot2 or Bot2/1.0 (that of the User-Agent)"
+    )
     one_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 0: allowed; 1: not allowed."""
     seed = seed_from(arguments.url, "robots")
+    agent = _agent(arguments)
     if arguments.file:
         try:
             body = arguments.file.read_bytes()
         except OSError as error:
             raise UsageError(f"{arguments.file}: cannot be read: {error.strerror}") from error
-        return _print_decision(seed.link.url, parse_robots(body, arguments.agent), f"from {arguments.file}")
-    return asyncio.run(_ask(seed, arguments))
+        return _print_decision(seed.link.url, parse_robots(body, agent), f"from {arguments.file}")
+    return asyncio.run(_ask(seed, agent, arguments))
 
 
-async def _ask(seed: Seed, arguments: argparse.Namespace) -> int:
+def _agent(arguments: argparse.Namespace) -> str:
+    """Return the product token to decide for."""
+    if arguments.agent is None:
+        return robots_token_of(settings_of(arguments))
+    token = product_token(arguments.agent)
+    if not token:
+        raise UsageError(f"--agent {arguments.agent!r}: not the name of a robot; expected Bot or Bot/1.0")
+    return token
+
+
+async def _ask(seed: Seed, agent: str, arguments: argparse.Namespace) -> int:
     one = OneFetch(with_contact(settings_of(arguments), [seed]), seed)
     origin = origin_of(seed.link.url)
     url = origin + "/robots.txt"
@@ -50,7 +64,7 @@ async def _ask(seed: Seed, arguments: argparse.Namespace) -> int:
         if result.outcome is not Outcome.REDIRECT:
             break
         url = canonical(result.redirect_to) or url
-    rules = rules_from(result, arguments.agent)
+    rules = rules_from(result, agent)
     if rules is None:
         print(f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched now")
         return 1

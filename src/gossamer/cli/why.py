@@ -71,13 +71,14 @@ def _is_known(url: str, crawl: CrawlReader) -> bool:
 
 
 def _source(crawl: CrawlReader) -> LifeSource:
-    from gossamer.assembly import ROBOTS_TOKEN, scope_of
+    from gossamer.assembly import scope_of
+    from gossamer.settings.identity import robots_token_of
 
     return LifeSource(
         ledger=crawl.ledger,
         events=crawl.folder.events,
         scope=_joined(scope_of(crawl.settings), crawl),
-        token=ROBOTS_TOKEN,
+        token=robots_token_of(crawl.settings),
         is_masked=crawl.settings.mask_queries,
         is_running=crawl.owner is not None,
         now=crawl.now,

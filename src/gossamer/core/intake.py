@@ -25,6 +25,7 @@ MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of priority per point of a hook's score
 DEEP = 2  # beyond this depth links to a host that sends over-size answers are not followed
 _NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
+_EXPLAINED = frozenset({"exclude_pattern", "extension"})
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SEED, _FROM_SITEMAP, _SITEMAP = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP
 
@@ -34,6 +35,7 @@ class Refused(Struct, frozen=True):
 
     link: Link
     rule: str
+    detail: str = ""  # what in the rule: the pattern, or the extension
 
 
 class Screened(Struct):
@@ -125,7 +127,8 @@ class Intake:
                 else:
                     self._remember(link.id)
                 if rule != "first_pass":
-                    screened.refused.append(Refused(link, rule))
+                    detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
+                    screened.refused.append(Refused(link, rule, detail))
                 continue
             if len(screened.candidates) >= self._max_links and context.source is not _FROM_SITEMAP:
                 screened.capped += 1

@@ -29,7 +29,9 @@ _USAGE_KEYS = frozenset({"content-usage", "content-signal"})
 _KNOWN_KEYS = _AGENT_KEYS | _ALLOW_KEYS | _DISALLOW_KEYS | _DELAY_KEYS | _SITEMAP_KEYS | _USAGE_KEYS
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
-_PRODUCT_TOKEN = re.compile(r"[A-Za-z_-]+")
+_PRODUCT_TOKEN = re.compile(r"[A-Za-z_-]+")  # RFC 9309 2.2.1
+_NAME_WITH_DIGITS = re.compile(r"[A-Za-z0-9_-]+")  # as some robots are called nevertheless
+_COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NEEDS_ESCAPE = re.compile(r"[^\x21-\x7e]")
@@ -134,6 +136,21 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
     return RobotsRules(rules, max(delays) if delays else None, sitemaps, usage)
 
 
+def product_token(user_agent: str) -> str:
+    """Return the name in a User-Agent by which robots.txt can address it; empty if there is none.
+
+    That is its first product: `Name/1.0 (+https://example.org)`. If that is a browser's, the one which claims to be
+    compatible: `Mozilla/5.0 (compatible; Name/1.0; ...)`; the User-Agent of a browser itself names no robot.
+    """
+    first = _NAME_WITH_DIGITS.match(user_agent)
+    if first is None or not any(char.isalpha() for char in first.group()):
+        return ""
+    if first.group().lower() != "mozilla":
+        return first.group().lower()
+    compatible = _COMPATIBLE.search(user_agent)
+    return compatible.group(1).lower() if compatible is not None else ""
+
+
 def _cut(body: bytes) -> bytes:
     """Remove the last line of a body that was cut off: half a rule can forbid everything."""
     if len(body) < MAX_ROBOTS_BYTES:
@@ -171,9 +188,11 @@ def _add_agent(groups: list[_Group], value: str) -> None:
     if value == "*" or (value.startswith("*") and value[1:2].isspace()):
         groups[-1].agents.add("*")
         return
-    token = _PRODUCT_TOKEN.match(value)
-    if token:
-        groups[-1].agents.add(token.group().lower())
+    # `User-agent: Bot2` addresses Bot2, and by the letter of the RFC, which knows no digits, Bot.
+    for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS):
+        token = form.match(value)
+        if token:
+            groups[-1].agents.add(token.group().lower())
 
 
 def _add_delay(group: _Group, value: str) -> None:

@@ -1,8 +1,8 @@
 """Does this URL belong to the crawl, and by which rule?
 
 The result is the name of the rule that refused, or None. The order of the rules: blocked
-host, extension, include patterns (which win over exclude patterns), exclude patterns,
-then distance from the seeds. Include patterns admit nothing that is out of reach.
+host, distance from the seeds, include patterns (which win over what follows), extension, exclude
+patterns. Include patterns admit nothing that is out of reach.
 """
 
 from __future__ import annotations
@@ -27,16 +27,82 @@ class Reach(StrEnum):
 # Whole path segments, so that /login-tips and /administration are not excluded.
 DEFAULT_EXCLUDES = (r"/(?:login|log-in|signin|sign-in|logout|log-out|admin|wp-admin|cart|basket|checkout)(?:/|\?|$)",)
 
-# Never a page, and never contains links.
-SKIPPED_EXTENSIONS = frozenset(
-    "7z avi bin bmp bz2 css deb dmg eot exe flac gif gz ico iso jar jpeg jpg js m4a m4v map mkv mov mp3 mp4 mpeg "
-    "mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf war wasm wav webm webp wma wmv woff woff2 xz zip "
-    "zst".split()
-)
+# Never a page, and never contains links. By the types that servers send with them, so that a crawl that accepts a type
+# does not skip its extensions.
+_SKIPPED_BY_TYPE = {
+    "application/java-archive": "jar war",
+    "application/javascript": "js",
+    "application/json": "map",
+    "application/octet-stream": "bin deb dmg exe iso msi",
+    "application/vnd.debian.binary-package": "deb",
+    "application/vnd.microsoft.portable-executable": "exe",
+    "application/vnd.ms-fontobject": "eot",
+    "application/vnd.rar": "rar",
+    "application/wasm": "wasm",
+    "application/x-7z-compressed": "7z",
+    "application/x-apple-diskimage": "dmg",
+    "application/x-bzip2": "bz2",
+    "application/x-debian-package": "deb",
+    "application/x-gzip": "gz tgz",
+    "application/gzip": "gz tgz",
+    "application/x-iso9660-image": "iso",
+    "application/x-msdownload": "exe",
+    "application/x-msi": "msi",
+    "application/x-rar-compressed": "rar",
+    "application/x-redhat-package-manager": "rpm",
+    "application/x-rpm": "rpm",
+    "application/x-shockwave-flash": "swf",
+    "application/x-tar": "tar tgz",
+    "application/x-xz": "xz",
+    "application/zip": "zip",
+    "application/zstd": "zst",
+    "audio/flac": "flac",
+    "audio/mp4": "m4a",
+    "audio/mpeg": "mp3",
+    "audio/ogg": "ogg",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/x-ms-wma": "wma",
+    "font/otf": "otf",
+    "font/ttf": "ttf",
+    "font/woff": "woff",
+    "font/woff2": "woff2",
+    "image/bmp": "bmp",
+    "image/gif": "gif",
+    "image/jpeg": "jpeg jpg",
+    "image/png": "png",
+    "image/svg+xml": "svg",
+    "image/tiff": "tif tiff",
+    "image/vnd.microsoft.icon": "ico",
+    "image/webp": "webp",
+    "image/x-icon": "ico",
+    "text/css": "css",
+    "text/javascript": "js",
+    "video/mp4": "m4v mp4",
+    "video/mpeg": "mpeg mpg",
+    "video/ogg": "ogg ogv",
+    "video/quicktime": "mov",
+    "video/webm": "webm",
+    "video/x-matroska": "mkv",
+    "video/x-ms-wmv": "wmv",
+    "video/x-msvideo": "avi",
+}
+SKIPPED_EXTENSIONS = frozenset(" ".join(_SKIPPED_BY_TYPE.values()).split())
 # Pages come first, documents and media after all of them.
 DEMOTED_EXTENSIONS = frozenset(
     "csv doc docx epub json odp ods odt pdf ppt pptx ps rdf rss rtf tex tsv txt xls xlsx xml yaml yml".split()
 )
+
+
+def extensions_of(types: Iterable[str]) -> frozenset[str]:
+    """Return which of the skipped extensions have one of these types; `image/` stands for all images."""
+    wanted = tuple(types)
+    found = [
+        names
+        for media_type, names in _SKIPPED_BY_TYPE.items()
+        if media_type in wanted or media_type[: media_type.index("/") + 1] in wanted
+    ]
+    return frozenset(" ".join(found).split())
 
 
 def extension_of(url: str) -> str:
@@ -64,6 +130,7 @@ class Scope:
         self._is_prefix = reach is Reach.PREFIX
         self._include = _union(includes)
         self._exclude = _union(excludes)
+        self._excludes = tuple(excludes)
         self._skipped = skipped_extensions
         self._blocked = frozenset(host.lower() for host in blocked_hosts)
         self._places: set[str] = set()
@@ -85,13 +152,19 @@ class Scope:
             return "blocked_host"
         if not self._is_within_reach(url, host):
             return "out_of_scope"
-        if extension_of(url) in self._skipped:
-            return "extension"
         if self._include is not None and self._include.search(url):
             return None
+        if extension_of(url) in self._skipped:
+            return "extension"
         if self._exclude is not None and self._exclude.search(url):
             return "exclude_pattern"
         return None
+
+    def explain(self, rule: str, url: str) -> str:
+        """Return what in a rule refuses a URL: the pattern, or the extension; empty for other rules."""
+        if rule == "exclude_pattern":
+            return next((pattern for pattern in self._excludes if re.search(pattern, url)), "")
+        return f".{extension_of(url)}" if rule == "extension" else ""
 
     def _is_within_reach(self, url: str, host: str) -> bool:
         if self._place_of is None:

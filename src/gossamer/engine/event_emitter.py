@@ -163,7 +163,8 @@ class EventEmitter:
         """A link was not queued."""
         url = refused.link.url if self._mask is None else self._mask(refused.link.url)
         since_ms = round((now - self._started_at) * 1000)
-        self._emit(Event(now, _EXCLUDED, url, refused.link.host, depth, 0, 0, "", 0, since_ms, refused.rule))
+        name, detail = refused.rule, refused.detail
+        self._emit(Event(now, _EXCLUDED, url, refused.link.host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may add."""

@@ -258,7 +258,8 @@ def _add_event(life: Life, event: Event) -> None:
     if event.event in REQUEST_EVENTS or event.event is EventName.WORKER_LOST:
         life.attempts.append(_attempt(event))
     elif event.event is EventName.EXCLUDED_BY_RULE:
-        life.refusals.append(Refusal(event.reason, event.ts, f"found at depth {event.depth}"))
+        detail = f"{event.rule}, found at depth {event.depth}" if event.rule else f"found at depth {event.depth}"
+        life.refusals.append(Refusal(event.reason, event.ts, detail))
     elif event.event is EventName.ROBOTS_DISALLOW:
         life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
     elif event.event is EventName.COOLDOWN_SKIP:
@@ -289,7 +290,7 @@ def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refu
     found = []
     rule = source.scope.refusal(url, host_of(url))
     if rule is not None:
-        found.append(Refusal(rule, detail="by the crawl's scope and patterns"))
+        found.append(Refusal(rule, detail=source.scope.explain(rule, url) or "by the crawl's scope"))
     trap = shape_trap(url)
     if trap is not None:
         found.append(Refusal(trap, detail="the shape of a trap"))

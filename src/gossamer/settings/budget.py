@@ -30,7 +30,7 @@ LINK: Final = 106  # in the memo of links decided recently
 NAME: Final = 580  # in the cache of DNS answers, 390, and of host names, 190
 PAGE: Final = 250  # in the near-duplicate index
 HREF: Final = 340  # in a worker's memo, 170, and once more while the hub decides
-PATTERN: Final = 13_000  # of URLs, watched for traps
+PATTERN: Final = 25_000  # of URLs, watched for traps
 COPY: Final = 440  # in a worker's memo of contents
 KEPT: Final = 102_000  # a keep-alive connection with TLS; 2 kB without
 CONNECTION: Final = 200_000  # one in use, TLS, with an answer of the usual size, twice
@@ -46,7 +46,7 @@ MAX_URLS: Final = 400_000
 MAX_LINKS: Final = 200_000
 MAX_NAMES: Final = 50_000
 MEMO_HREFS: Final = 50_000
-MAX_PATTERNS: Final = 10_000
+MAX_PATTERNS: Final = 5_000
 MAX_COPIES: Final = 100_000
 MAX_CHANGES: Final = 100_000
 
@@ -162,7 +162,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
         "links": (10_000 * LINK, 5, MAX_LINKS * LINK),
         "names": (1_000 * NAME, 3, MAX_NAMES * NAME),
         "hrefs": (workers * 5_000 * HREF, 3, workers * MEMO_HREFS * HREF),
-        "patterns": (200 * PATTERN, 5, MAX_PATTERNS * PATTERN),
+        "patterns": (100 * PATTERN, 5, MAX_PATTERNS * PATTERN),
         "copies": (copiers * 1_000 * COPY, 2, copiers * MAX_COPIES * COPY),
         "seen": (3_000_000, 10, None),
         "near": (10_000 * PAGE, 20, None),

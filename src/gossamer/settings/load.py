@@ -14,13 +14,16 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gossamer.core.robots import product_token
 from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from
+from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
+_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)")
 STORES = ("warc", "files")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # Our names in the environment that are not settings of a crawl.
@@ -174,8 +177,24 @@ def _check(settings: Settings) -> None:
     for store in settings.store:
         if store not in STORES:
             raise UsageError(f"store = {store!r}: unknown store; expected {' or '.join(STORES)}")
+    for name in settings.accept:
+        if not _MEDIA_TYPE.fullmatch(name):
+            raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
+    _check_robots_token(settings)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
+
+
+def _check_robots_token(settings: Settings) -> None:
+    """Check that robots.txt can address the crawler."""
+    token = settings.robots_token
+    if token and (token.lower() != product_token(token) or not token.isascii()):
+        raise UsageError(f"robots-token = {token!r}: not a product token; expected letters, digits, '-' and '_'")
+    if settings.user_agent and not token and not product_token(settings.user_agent):
+        raise UsageError(
+            f"user-agent = {settings.user_agent!r}: names no robot that robots.txt could address; "
+            "expected Name/1.0 (+contact), or --robots-token NAME as well"
+        )
 
 
 def _is_address_and_port(text: str) -> bool:
@@ -226,6 +245,12 @@ def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
         raise UsageError(
             f"--{option.key} cannot change once a crawl has started; "
             f"{stored.parent} has {option.key} = {getattr(before, option.name)!s}"
+        )
+    token, token_before = robots_token_of(after), robots_token_of(before)
+    if token != token_before:
+        raise UsageError(
+            f"--user-agent and --robots-token cannot rename a crawl that has started: robots.txt addresses "
+            f"{stored.parent} as '{token_before}', not '{token}'"
         )
     return completed(after, has_domain_list=False)
 

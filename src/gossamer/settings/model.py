@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.priority import QueueOrder
-from gossamer.core.scope import DEFAULT_EXCLUDES, Reach
+from gossamer.core.scope import Reach
 
 
 class SitemapUse(StrEnum):
@@ -101,8 +101,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...], _field(Group.WHAT, "include URLs that match, even if excluded", is_fixed=True, metavar="RE")
     ] = ()
     exclude_pattern: Annotated[
-        tuple[str, ...], _field(Group.WHAT, "exclude URLs that match", is_fixed=True, metavar="RE")
-    ] = DEFAULT_EXCLUDES
+        tuple[str, ...],
+        _field(Group.WHAT, "exclude URLs that match, in addition to the built-in ones", is_fixed=True, metavar="RE"),
+    ] = ()
+    default_excludes: Annotated[
+        bool, _field(Group.WHAT, "exclude pages for logging in, administration and shopping", is_fixed=True)
+    ] = True
     block_host: Annotated[tuple[str, ...], _field(Group.WHAT, "never contact this host or domain", metavar="HOST")] = ()
     max_links_per_page: Annotated[_Count, _field(Group.LIMITS, "new URLs queued from one page")] = 1000
     max_queued: Annotated[
@@ -154,6 +158,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_agent: Annotated[
         str, _field(Group.PACE, "the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")
     ] = ""
+    robots_token: Annotated[
+        str, _field(Group.PACE, "the name that robots.txt calls us by (from the User-Agent)", metavar="NAME")
+    ] = ""
     contact: Annotated[str, _field(Group.PACE, "who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
     robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "on 5xx, time-out, no connection")] = (
         RobotsUnreachable.DENY
@@ -170,7 +177,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...], _field(Group.STORING, "where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")
     ] = ("warc",)
     accept: Annotated[
-        tuple[str, ...], _field(Group.STORING, "store answers of this type too", is_fixed=True, metavar="TYPE")
+        tuple[str, ...],
+        _field(Group.STORING, "store this type too, as image/png or image/*", is_fixed=True, metavar="TYPE"),
     ] = ()
     save_interval: Annotated[_Count, _field(Group.STORING, "pages per WARC file")] = 1000
     dns: Annotated[str, _field(Group.FETCHING, "use this DNS server and no other", metavar="HOST:PORT")] = ""

@@ -103,7 +103,7 @@ class EventFigures:
         part.queued = event.frontier_size
 
     def _add_excluded(self, event: Event) -> None:
-        self.excluded.add(event.reason)
+        self.excluded.add(f"{event.reason} {event.rule}" if event.rule else event.reason)
 
     def _add_lost(self, _event: Event) -> None:
         self.workers_lost += 1
