@@ -29,7 +29,6 @@ from gossamer.cli.bench import Figures
 DOMAINS, HOSTS_A_DOMAIN, PAGES_A_HOST = 30, 100, 3
 ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 9))
 MAX_TIMES_WRK = 2.5
-_TRUSTING = Path(__file__).parent / "programs" / "gossamer_trusting.py"
 _WORDS_A_PAGE = 1200
 _TIMES_LINKED = 6
 
@@ -132,7 +131,8 @@ def _bench(kind: str, web: _Web, *more: str) -> Figures:
         seeds = folder / "seeds.txt"
         seeds.write_text("\n".join(web.origin(kind, host) + "/index.html" for host in web.hosts), "utf-8")
         command = [
-            *(sys.executable, str(_TRUSTING), str(web.server.ca_file), "bench", str(seeds), "--dns", web.dns),
+            *(sys.executable, "-m", "gossamer", "bench", str(seeds), "--ca-file", str(web.server.ca_file)),
+            *("--dns", web.dns),
             *("--allow-network", "127.0.0.0/8", "--politeness-ms", "0", "--address-connections", "0"),
             *("--scope", "any", "--pages", "1000000", "--json", *more),
         ]

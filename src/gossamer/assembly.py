@@ -31,6 +31,7 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.fetch.trust import check_trust
 from gossamer.ports import Ledger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
@@ -191,6 +192,7 @@ def build_session(
     workers: WorkerSource | None = None,
 ) -> Session:
     """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
+    check_trust(settings.ca_file)
     budget = budget_of(_within_files(settings, raise_file_limit()))
     basis = _Basis(settings, budget, folder, observer or Observer(), TimeLine.begin())
     storage = _build_storage(basis)
@@ -257,6 +259,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
         time_line=basis.time_line,
         sinks=_sink_config(basis, identity),
         kept_connections=budget.kept_connections,
+        ca_file=settings.ca_file,
         copies=budget.copies,
     )
 

@@ -80,6 +80,7 @@ def config(tmp_path: Path, number: int = 3) -> WorkerConfig:
         time_line=TimeLine.begin(),
         sinks=SinkConfig(("warc",), str(tmp_path), "crawl", 100, {}),
         kept_connections=10,
+        ca_file="",
         copies=100,
     )
 

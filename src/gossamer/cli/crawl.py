@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,8 +21,11 @@ from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
-from gossamer.telemetry.summary import Summary
+from gossamer.telemetry.summary import REASONS, Summary
 from gossamer.telemetry.text import printable
+
+if TYPE_CHECKING:
+    from gossamer.runtime.session import Session
 
 STATUS_STOPPED = 11
 
@@ -106,10 +110,18 @@ def start(
     shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
     summary = uvloop.run(session.run(shows_progress=shows_progress and not arguments.debug))
     _print_end(summary, folder, as_json=arguments.json)
-    if _is_empty(summary):
-        reason = session.first_failure() or f"'{program()} retry {folder.path} --list' shows why"
-        print(f"gossamer crawl: no page could be fetched: {reason}", file=sys.stderr)
+    if exit_status(summary) == 1:
+        print(f"gossamer crawl: no page could be fetched: {_why_empty(session, summary)}", file=sys.stderr)
     return exit_status(summary)
+
+
+def _why_empty(session: Session, summary: Summary) -> str:
+    """Return why a crawl has no page, in one line."""
+    if failure := session.first_failure():
+        return failure
+    if summary.robots_disallowed:
+        return f"robots.txt forbids all URLs ({summary.robots_disallowed}); 'gossamer robots URL' shows the rule"
+    return f"{REASONS.get(summary.finished, summary.finished)}; '{program()} status {summary.out}' shows what is left"
 
 
 def program() -> str:
@@ -117,18 +129,11 @@ def program() -> str:
     return sys.argv[0] if Path(sys.argv[0]).name == "gossamer" else "gossamer"
 
 
-def _is_empty(summary: Summary) -> bool:
-    """Return whether a crawl ended without a single page because of the hosts."""
-    return (
-        summary.finished in ("exhausted", "parked") and not summary.pages and bool(summary.dead or summary.urls_parked)
-    )
-
-
 def exit_status(summary: Summary) -> int:
     """Return the exit status for a summary."""
     if summary.finished == "signal":
         return STATUS_STOPPED
-    return 1 if _is_empty(summary) else 0
+    return 0 if summary.pages else 1
 
 
 def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:

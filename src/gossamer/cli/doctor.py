@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import __version__
+from gossamer.errors import UsageError
 from gossamer.interpreter import OLDEST, is_optimised
 from gossamer.telemetry.text import count, size
 
@@ -27,6 +28,7 @@ PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspe
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("--dns", default="", metavar="HOST:PORT", help="check this DNS server")
+    parser.add_argument("--ca-file", default="", metavar="FILE", help="check these certificate authorities too")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("packages", _check_packages),
         ("compiled", _check_compiled),
         ("libcurl", _check_libcurl),
+        ("authorities", lambda: _check_trust(arguments.ca_file)),
         ("open files", _check_files),
         ("disk", _check_disk),
         ("ledger", _check_ledger),
@@ -98,6 +101,18 @@ def _check_libcurl() -> tuple[bool, str]:
     features = pycurl.version_info()
     has_http2 = bool(features[4] & (1 << 16))
     return True, f"{features[1]}, {features[5]}, HTTP/2 {'on' if has_http2 else 'off'}"
+
+
+def _check_trust(ca_file: str) -> tuple[bool, str]:
+    from gossamer.fetch.trust import certificates_in, trust_sources
+
+    parts = []
+    for source in trust_sources(ca_file):
+        try:
+            parts.append(f"{source.name} {source.path} ({count(len(certificates_in(source)))})")
+        except UsageError as error:
+            return False, str(error)
+    return True, "; ".join(parts)
 
 
 def _check_files() -> tuple[bool, str]:

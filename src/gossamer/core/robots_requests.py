@@ -98,9 +98,11 @@ class RobotsRequests:
         else:
             owner.record.robots_tries += 1
             tries, wait_s = owner.record.robots_tries, first_wait_s(owner, self._limits)
+            if result.outcome is Outcome.TLS_ERROR:  # a certificate does not change within minutes
+                tries = max(tries, robots_state.QUICK_TRIES + 1)
             ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
             state = robots_state.last_good_copy(owner.origins.get(origin), ban, now) or ban
-            owner.record.park_reason = f"robots.txt unreachable: {result.outcome}"
+            owner.record.park_reason = f"robots.txt unreachable: {result.outcome}: {result.error}".rstrip(": ")
         owner.origins[origin] = state
         self.apply_rules(owner)
         return state

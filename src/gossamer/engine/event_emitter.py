@@ -113,7 +113,7 @@ class EventEmitter:
             order,
             result,
             now,
-            str(result.outcome),
+            f"{result.outcome}: {result.error}".rstrip(": "),
             origin=origin if order.hops else "",
         )
 

@@ -9,7 +9,6 @@ a new one with a full handshake.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Final
 
@@ -26,16 +25,6 @@ OnFault = Callable[[Transfer, Exception], None]
 
 _LENGTH_REFUSED: Final = "Content-Length"
 _MAX_LENGTHLESS: Final = 10_000
-_BUILT_IN_CA_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # Debian's, in pycurl's wheel
-
-
-def ca_file() -> str:
-    """Return the certificates to trust: empty for the path built into libcurl, certifi's if that is missing."""
-    if os.path.exists(_BUILT_IN_CA_FILE):
-        return ""
-    import certifi  # 5 ms, for who needs it
-
-    return certifi.where()
 
 
 class CurlEngine:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from gossamer.fetch import curl_engine
 from gossamer.fetch.curl_engine import CurlEngine
 from gossamer.fetch.curl_transfer import CurlTransfer
 from gossamer.fetch.exchange import exchange_of
@@ -27,6 +26,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_engine import PlainEngine
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, OnDone, OnSent, Transfer
+from gossamer.fetch.trust import bundle, trust_sources
 from gossamer.records import Exchange, Outcome
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
@@ -56,7 +56,7 @@ class FetchTicket:
 
 
 class Fetcher:
-    """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`.
+    """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`. `ca_file` adds authorities (`trust`).
 
     On exit, every request in progress ends at once: its `on_done` gets an
     Exchange with the outcome WORKER_LOST, and its connection is closed. So does one
@@ -99,7 +99,7 @@ class Fetcher:
             head_tail=head_tail(self._identity),
             kept_connections=self._kept_connections,
         )
-        self._ca_file = self._ca_file or curl_engine.ca_file()
+        self._ca_bundle = bundle(trust_sources(self._ca_file))
         self._curl = CurlEngine(
             self._loop,
             self._new_curl_transfer,
@@ -200,7 +200,7 @@ class Fetcher:
             self._policy,
             self._clock,
             on_socket_made=on_socket_made,
-            ca_file=self._ca_file,
+            ca_file=self._ca_bundle,
         )
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:

@@ -13,7 +13,8 @@ from gossamer.ports import EventSink
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import printable
 
-_TROUBLE = (EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR)  # a set would hash by a call of Python code
+# A set would hash by a call of Python code.
+_TROUBLE = (EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR, EventName.ROBOTS_UNREACHABLE)
 
 # Returns whether it wants more events: one that does not costs nothing from then on.
 OnEvent: TypeAlias = Callable[[Event], bool]

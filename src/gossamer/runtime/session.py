@@ -28,7 +28,7 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
-from gossamer.records import Order, Result, UrlRecord
+from gossamer.records import Order, Outcome, Result, UrlRecord
 from gossamer.runtime.control import Command
 from gossamer.runtime.crash import CrashReporter
 from gossamer.runtime.event_tap import EventTap, OnEvent
@@ -44,6 +44,8 @@ from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.event_log import EventLog
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
+
+UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
 
 
 class Observer(Struct, frozen=True):
@@ -152,10 +154,20 @@ class Session:
         was_clean = self._crawl.load_state()
         self._crawl.state.is_running = True
         self._recovery.prepare(was_clean=was_clean)
+        if self._crawl.totals.outcomes.get(Outcome.TLS_ERROR):
+            self._unpark_untrusted()
         revived = self._crawl.retry_dead(retries, now) if retries is not None else 0
         self._crawl.restore(now, was_clean=was_clean)
         self._crawl.totals.dead -= revived
         self._recovery.finish()
+
+    def _unpark_untrusted(self) -> None:
+        """Contact hosts again whose certificate was not accepted: the operator may have added its authority since."""
+        ledger = self._storage.ledger
+        for record in list(ledger.hosts()):
+            if record.park_reason.startswith(UNTRUSTED) and not record.swapped_out_until:
+                record.parked_until, record.park_reason, record.robots_tries = 0.0, "", 0
+                ledger.put_host(record)
 
     def _open_addresses(self) -> None:
         """Allow the addresses that seeds name, including those of earlier runs."""

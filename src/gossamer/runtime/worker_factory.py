@@ -35,6 +35,7 @@ class WorkerConfig(Struct, frozen=True):
     time_line: TimeLine
     sinks: SinkConfig
     kept_connections: int
+    ca_file: str
     copies: int  # contents in the cache of a worker process
 
 
@@ -49,6 +50,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         policy,
         config.time_line.now,
         kept_connections=max(1, min(config.kept_connections, files // 2)),
+        ca_file=config.ca_file,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
     )
     async with fetcher:

@@ -28,7 +28,13 @@ STORES = ("warc", "files")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
-    {"GOSSAMER_CONFIG", "GOSSAMER_REQUIRE_ENGINES", "GOSSAMER_FAILPOINT", "GOSSAMER_NO_KERNEL"}
+    {
+        "GOSSAMER_CONFIG",
+        "GOSSAMER_REQUIRE_ENGINES",
+        "GOSSAMER_FAILPOINT",
+        "GOSSAMER_NO_KERNEL",
+        "GOSSAMER_TLS_KEYLOG",
+    }
 )
 
 
@@ -98,6 +104,8 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
         import os
 
         settings["workers"] = os.cpu_count() or 1
+    if isinstance(settings.get("ca_file"), str) and settings["ca_file"]:
+        settings["ca_file"] = str(Path(settings["ca_file"]).absolute())  # a crawl may be continued from elsewhere
     if isinstance(settings.get("memory"), str):
         settings["memory"] = _memory_from(settings["memory"], named["memory"])
     try:

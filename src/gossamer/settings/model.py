@@ -182,6 +182,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     save_interval: Annotated[_Count, _field(Group.STORING, "pages per WARC file")] = 1000
     dns: Annotated[str, _field(Group.FETCHING, "use this DNS server and no other", metavar="HOST:PORT")] = ""
+    ca_file: Annotated[
+        str, _field(Group.FETCHING, "further certificate authorities, as PEM; SSL_CERT_FILE too", metavar="FILE")
+    ] = ""
     traps: Annotated[bool, _field(Group.WHAT, "quarantine URL patterns without new content, probe for soft 404")] = True
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gossamer.records import Outcome
 
 _ADVICE: Mapping[str, str] = {
+    Outcome.TLS_ERROR: "--ca-file FILE adds a certificate authority, 'gossamer doctor' lists those that are trusted",
     Outcome.BLOCKED_ADDRESS: "--allow-network CIDR allows private and loopback addresses",
 }
 

@@ -91,7 +91,7 @@ class EventFigures:
             self.redirects += 1
 
     def _add_robots(self, event: Event) -> None:
-        self.robots_answers.add(str(event.status) if event.status else event.reason)
+        self.robots_answers.add(str(event.status) if event.status else outcome_of(event))
         if event.event is EventName.ROBOTS_FETCHED:
             self.robots_fetched += 1
         else:
