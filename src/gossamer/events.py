@@ -136,6 +136,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     # a stored record that recovery could not place
     file: str = ""
     offset: int = 0
+    held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
 
 
 def outcome_of(event: Event) -> str:

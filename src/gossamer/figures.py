@@ -63,10 +63,13 @@ class Totals(Struct):
     outcomes: dict[str, int] = {}
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
+    held: dict[str, int] = {}  # URLs that are held back, by rule
+    held_dropped: int = 0  # links that were to be held back, beyond the cap of their host
 
     def copy(self) -> Totals:
         """Return a copy that later counting does not change."""
-        return replace(self, outcomes=dict(self.outcomes), statuses=dict(self.statuses), types=dict(self.types))
+        counts = {name: dict(getattr(self, name)) for name in ("outcomes", "statuses", "types", "held")}
+        return replace(self, **counts)
 
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
         """Count an order that ended."""
@@ -94,6 +97,10 @@ class Totals(Struct):
         self.words += result.words
         self.html_pages += result.content_type in _HTML
         _add(self.types, result.content_type or "unknown")
+
+    def count_held(self, rule: str, urls: int) -> None:
+        """Count URLs that a rule holds back, or no longer holds back (a negative number)."""
+        add_count(self.held, rule, urls)
 
 
 class RunState(StrEnum):
@@ -164,3 +171,12 @@ class Figures(Struct, frozen=True, kw_only=True):
 
 def _add(counts: dict[str, int], key: str) -> None:
     counts[key] = counts.get(key, 0) + 1
+
+
+def add_count(counts: dict[str, int], key: str, number: int) -> None:
+    """Add to a count, which is removed when it is zero."""
+    total = counts.get(key, 0) + number
+    if total > 0:
+        counts[key] = total
+    else:
+        counts.pop(key, None)

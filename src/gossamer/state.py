@@ -5,10 +5,12 @@ Typed records instead of named values: they list what a decision can depend on, 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct, field
 
 from gossamer.figures import Figures, Totals
-from gossamer.records import TextHash, UrlId
+from gossamer.records import OrderKind, Source, TextHash, UrlId
 
 
 class CrawlState(Struct):
@@ -40,6 +42,41 @@ class HostEvidence(Struct, array_like=True):
     dated_urls: int = 0  # admitted with a date in the path or query: the calendar budget
     is_probed: bool = False  # a page that cannot exist was requested
     repeated_texts: dict[TextHash, int] = {}  # pages per text, from the second page on
+    dated_new: int = 0  # of the dated URLs, those that proved to bring new content
+    dated_unjudged: int = 0  # dated pages since the last judgement
+    is_calendar: bool = False  # the last judgement of its dated pages: nothing new
+
+
+class HoldRule(StrEnum):
+    """Why a link is held back instead of queued or refused."""
+
+    FIRST_PASS = "first_pass"  # noqa: S105 - a rule; until enough domains are reached
+    CALENDAR = "calendar"  # until earlier dated pages of its host proved to bring new content
+    QUARANTINE = "quarantine"  # until the operator releases its pattern
+
+
+class HeldUrl(Struct, array_like=True):
+    """A link that is held back: all that is needed to offer it again."""
+
+    url: str
+    id: UrlId
+    rule: HoldRule
+    depth: int
+    source: Source
+    kind: OrderKind
+    parent: UrlId
+    hops: int = 0
+    since: float = 0.0
+    lastmod: str = ""
+
+
+class HostHeld(Struct, array_like=True):
+    """How many links to a host are held back."""
+
+    host: str
+    urls: dict[str, int] = {}  # by rule
+    bytes: int = 0  # of their rows, about
+    dropped: int = 0  # links beyond the cap, which are not stored
 
 
 class Submitters(Struct, array_like=True):

@@ -16,7 +16,7 @@ from gossamer.core import rows
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import host_id, shard_of, shard_prefix
 from gossamer.core.novelty import Quarantine
-from gossamer.core.tables import EVIDENCE, QUARANTINES, SUBMITTERS
+from gossamer.core.tables import EVIDENCE, HELD, QUARANTINES, SUBMITTERS, held_prefix
 from gossamer.core.url import link_to
 from gossamer.ports import Ledger, Row, SealedChanges
 from gossamer.records import (
@@ -24,12 +24,14 @@ from gossamer.records import (
     ContentRecord,
     DomainRecord,
     HostRecord,
+    OrderKind,
     QueuedUrl,
     RobotsRecord,
+    Source,
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, HostEvidence, ShardState, Submitters
+from gossamer.state import CrawlState, HeldUrl, HoldRule, HostEvidence, ShardState, Submitters
 
 H = host_id("h.test")
 Step: TypeAlias = Callable[[], None]
@@ -439,6 +441,37 @@ def test_records_are_stored_by_key_and_by_shard(ledger: Ledger, step: Step) -> N
     assert list(ledger.records(QUARANTINES, shard_of(host_id("i.test")))) == []
     assert ledger.record(SUBMITTERS, sitemap) == Submitters(sitemap, ("a.test", "b.test"))
     assert ledger.record(SUBMITTERS, queued("other").id) is None
+
+
+def held(path: str, rule: HoldRule, host: str = "h.test") -> HeldUrl:
+    link = link_to(f"http://{host}/{path}")
+    return HeldUrl(link.url, link.id, rule, 1, Source.LINK, OrderKind.PAGE, b"p" * 16)
+
+
+def test_records_are_read_in_order_by_prefix_and_removed(ledger: Ledger, step: Step) -> None:
+    calendar = sorted((held(str(n), HoldRule.CALENDAR) for n in range(20)), key=lambda one: one.id)
+    others = [held(str(n), HoldRule.QUARANTINE) for n in range(5)]
+    elsewhere = [held(str(n), HoldRule.CALENDAR, "i.test") for n in range(5)]
+    for number, one in enumerate([*calendar, *others, *elsewhere]):
+        ledger.put_record(HELD, one)
+        if number % 7 == 0:
+            step()
+    prefix = held_prefix(H, HoldRule.CALENDAR)
+    assert ledger.first_records(HELD, prefix) == calendar
+    assert ledger.first_records(HELD, prefix, count=3) == calendar[:3]
+    after = HELD.key(calendar[2])
+    assert ledger.first_records(HELD, prefix, after, 4) == calendar[3:7]
+    for one in calendar[1::2]:
+        ledger.remove_record(HELD, HELD.key(one))
+    ledger.remove_record(HELD, HELD.key(held("never", HoldRule.CALENDAR)))
+    step()
+    assert ledger.first_records(HELD, prefix) == calendar[::2]
+    assert ledger.record(HELD, HELD.key(calendar[1])) is None
+    assert len(list(ledger.records(HELD, shard_of(H)))) == 15
+    assert len(list(ledger.records(HELD))) == 20
+    ledger.put_record(HELD, calendar[1])
+    step()
+    assert ledger.first_records(HELD, prefix, count=2) == calendar[:2]
 
 
 def test_hosts_and_domains_of_one_shard(ledger: Ledger, step: Step) -> None:

@@ -90,12 +90,11 @@ def test_seeds_pass_whatever_the_rules() -> None:
 def test_the_calendar_budget_counts_what_was_admitted() -> None:
     intake = _intake()
     links = _links(*(f"/cal/{year}/{month:02}" for year in range(2000, 2010) for month in range(1, 13)))
-    admitted = 0
-    for link in links:
-        screened = intake.screen([link], PAGE, 0.0)
-        intake.record_admitted(screened.candidates)
-        admitted += len(screened.candidates)
-    assert admitted == 40
+    screened = intake.screen(links, PAGE, 0.0)
+    assert (len(screened.candidates), len(screened.held), screened.refused) == (40, 80, [])
+    assert {held.rule for held in screened.held} == {"calendar"}
+    intake.withdraw_dated(screened, screened.candidates[10:])
+    assert len(intake.screen(links[40:], PAGE, 0.0).candidates) == 10, "ten were known already"
 
 
 def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:

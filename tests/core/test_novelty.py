@@ -149,3 +149,18 @@ def test_a_host_is_probed_once_and_only_for_a_reason() -> None:
     soft = SoftNotFound(suspicious=3)
     assert [soft.record("good.test", str(number).encode()) for number in range(50)] == [False] * 50
     assert [soft.record("bad.test", b"sorry") for _ in range(6)] == [False, False, True, False, False, False]
+
+
+def test_a_page_of_a_pattern_in_quarantine_begins_no_other_quarantine() -> None:
+    novelty = Novelty(window=10)
+    mark = PageMark(b"the same")
+    begun = [novelty.record(f"http://a.test/shop?x={n}", "a.test", mark, 0.0) for n in range(40)]
+    assert len([one for one in begun if one is not None]) == 1
+
+
+def test_a_released_pattern_is_open_whatever_else_matches_its_urls() -> None:
+    novelty = Novelty()
+    for pattern, is_released in (("/shop?x", True), ("/shop?*", False)):
+        novelty.load(Quarantine("a.test", pattern, 0.0, 50, 0, [], is_released=is_released))
+    assert novelty.refusal("http://a.test/shop?x=1", "a.test") is None
+    assert novelty.refusal("http://a.test/shop?y=1", "a.test") == "quarantine"

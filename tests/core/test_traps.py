@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.traps import MAX_DATED_URLS_PER_HOST, DateBudget, is_dated, shape_trap
+from gossamer.core.traps import is_dated, shape_trap
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,3 @@ def test_date_shaped_urls(path: str) -> None:
 )
 def test_urls_that_only_hold_numbers_are_not_date_shaped(path: str) -> None:
     assert not is_dated("http://h.test" + path)
-
-
-def test_a_host_has_forty_date_shaped_urls() -> None:
-    budget = DateBudget()
-    urls = [f"http://h.test/cal/{year}/{month:02}" for year in range(2000, 2010) for month in range(1, 13)]
-    kept = 0
-    for url in urls:
-        if budget.refusal(url, "h.test") is None:
-            budget.count(url, "h.test")
-            kept += 1
-    assert kept == MAX_DATED_URLS_PER_HOST
-    assert budget.refusal(urls[0], "h.test") == "calendar"
-    assert budget.refusal("http://h.test/page/7", "h.test") is None
-    assert budget.refusal("http://i.test/2000/01", "i.test") is None

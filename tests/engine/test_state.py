@@ -9,9 +9,9 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.calendar import MAX_UNPROVEN
 from gossamer.core.identity import host_id
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.traps import MAX_DATED_URLS_PER_HOST
 from gossamer.core.url import host_of, link_to
 from gossamer.events import EventName
 from gossamer.ports import Ledger
@@ -65,8 +65,8 @@ def dated(count: int) -> list[str]:
 def test_the_calendar_budget_is_not_given_anew(reopened: Reopen) -> None:
     bench = Bench("http://a.test/", ledger=reopened(None), limits=LIMITS)
     order = next_page(bench)
-    bench.end(order, links=[link_to(url) for url in dated(MAX_DATED_URLS_PER_HOST)])
-    assert bench.crawl.frontier.counts.queued == MAX_DATED_URLS_PER_HOST
+    bench.end(order, links=[link_to(url) for url in dated(MAX_UNPROVEN)])
+    assert bench.crawl.frontier.counts.queued == MAX_UNPROVEN
     again = resumed(bench, reopened)
     order = next_page(again)
     queued = again.crawl.frontier.counts.queued

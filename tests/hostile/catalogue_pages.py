@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from calendar import month_name as calendar_names
 
 from tests.hostile import bodies
 from tests.hostile.serving import Call, Catalogue
@@ -167,7 +168,9 @@ async def calendar(call: Call) -> None:
     parts = [part for part in call.path.split("/") if part] or ["2020", "1"]
     month = int(parts[0]) * 12 + int(parts[1])
     near = [month - 1 - 1, month - 1 + 1, month - 1 + 12]
-    await call.html(f"<p>{noise(call.path)}" + links(*(f"/{n // 12}/{n % 12 + 1}" for n in near)))
+    name, days = calendar_names[(month - 1) % 12 + 1], " ".join(str(day) for day in range(1, 29))
+    text = f"<h1>{name} {(month - 1) // 12}</h1><p>{noise('menu')} Mo Tu We Th Fr Sa Su {days} no events</p>"
+    await call.html(text + links(*(f"/{n // 12}/{n % 12 + 1}" for n in near)))
 
 
 @serves("t02")

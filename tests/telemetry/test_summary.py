@@ -37,3 +37,20 @@ def test_the_summary_is_drawn_from_the_figures() -> None:
         "dead": 1,
     }
     assert {name: found[name] for name in wanted} == wanted
+
+
+def test_a_summary_with_urls_held_back_does_not_claim_that_everything_was_fetched() -> None:
+    totals = Totals(pages=3, held={"calendar": 1760, "quarantine": 2}, held_dropped=5)
+    summary = summary_of(Figures(totals=totals, out="crawl", finished="exhausted"))
+    assert (summary.held, summary.held_dropped) == ({"calendar": 1760, "quarantine": 2}, 5)
+    text = summary.render()
+    assert "everything" not in text
+    assert "1,760 URLs by the calendar rule" in text
+    assert "2 URLs by the quarantine" in text
+    assert "5 more links were dropped" in text
+
+
+def test_a_summary_without_urls_held_back_says_that_everything_was_fetched() -> None:
+    text = summary_of(Figures(totals=Totals(pages=3), out="crawl", finished="exhausted")).render()
+    assert "everything within reach was fetched" in text
+    assert "held back" not in text

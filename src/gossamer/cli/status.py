@@ -10,7 +10,7 @@ import msgspec
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
-from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.summary import REASONS, held_text
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
 
@@ -45,6 +45,9 @@ def render(status: CrawlStatus) -> str:
         ("waits for", printable(status.waits_for)),
     ]
     rows += [("", printable(line)) for line in status.parked]
+    held = held_text(status.held, status.held_dropped)
+    if held:
+        rows.insert(3, ("held back", held))
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
 
 
@@ -53,5 +56,7 @@ def _state(status: CrawlStatus) -> str:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
         return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues it"
+    if status.finished == "exhausted" and (status.held or status.held_dropped):
+        return "finished (exhausted): nothing is queued any more, but URLs are held back"
     word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
     return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

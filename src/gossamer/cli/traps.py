@@ -67,5 +67,5 @@ def _release(folder: CrawlFolder, name: str) -> int:
         raise UsageError(
             f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
         )
-    print(f"{count(released)} URLs queued again; 'gossamer resume {folder.path}' continues the crawl")
+    print(f"{count(released)} URLs released; 'gossamer resume {folder.path}' continues the crawl with them")
     return 0

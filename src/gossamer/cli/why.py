@@ -116,12 +116,15 @@ def _rendered(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
 def _state(life: Life) -> str:
     row = life.row
     if row is None:
+        if life.held_back:
+            return f"held back {life.held_back}"
         return "not in the catalog" + ("" if life.has_trace else ": never seen")
     if row.state is UrlState.QUEUED:
         return "queued" + (f", {row.attempt} attempts failed" if row.attempt else "")
     what = f"{row.outcome}{f' {row.status}' if row.status else ''}"
     error = f": {row.error}" if row.error else ""
-    return f"{row.state.name.lower()}, {what}{error}, {moment(row.fetched_at)} UTC"
+    held = f"; held back {life.held_back}" if life.held_back else ""
+    return f"{row.state.name.lower()}, {what}{error}, {moment(row.fetched_at)} UTC{held}"
 
 
 def _origin(life: Life) -> Lines:
@@ -137,10 +140,10 @@ def _origin(life: Life) -> Lines:
 
 
 def _refused(life: Life, crawl: CrawlReader) -> Lines:
-    for refusal in life.refusals:
+    for refusal in life.refusals if not life.held_back else ():
         when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the folder's settings"
         yield "refused", f"{refusal.rule} ({refusal.detail}){when}"
-    if life.row is None and not life.refusals and not life.attempts:
+    if life.row is None and not life.refusals and not life.attempts and not life.held_back:
         yield (
             "why not",
             "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "

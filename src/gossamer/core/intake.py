@@ -1,5 +1,7 @@
 """Which of the links that were found are to be queued? Scope, traps, first pass; each refusal has a name.
 
+Three rules hold a link back instead of refusing it for good: `HoldRule`. The engine stores it and offers it again.
+
 Known links skip all of this by a memo of URLs decided recently: most links of a page are
 on every other page of its site too (0.1 µs instead of 5). What depends on depth is not
 remembered: the same URL may later be found nearer to a seed.
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from gossamer.core.calendar import DateBudget
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id, shard_of
@@ -18,16 +21,18 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
 from gossamer.core.scope import Scope
-from gossamer.core.traps import DateBudget, shape_trap
+from gossamer.core.traps import is_dated, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
+from gossamer.state import HoldRule
 
 MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of priority per point of a hook's score
 DEEP = 2  # beyond this depth links to a host that sends over-size answers are not followed
-_NOT_REMEMBERED = frozenset({"first_pass", "oversize_host", "hook"})  # depends on more than the URL
+_NOT_REMEMBERED = frozenset({"oversize_host", "hook"})  # depends on more than the URL
+_HOLD_RULES = frozenset(HoldRule)
 _EXPLAINED = frozenset({"exclude_pattern", "extension"})
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_SEED, _FROM_SITEMAP, _SITEMAP = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP
+_SEED, _FROM_SITEMAP, _SITEMAP, _PAGE = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP, OrderKind.PAGE
 
 
 class Refused(Struct, frozen=True):
@@ -39,10 +44,12 @@ class Refused(Struct, frozen=True):
 
 
 class Screened(Struct):
-    """The links that passed, and those that were refused."""
+    """The links that passed, those that were refused, and those that wait for their rule."""
 
     candidates: list[QueuedUrl] = []
     refused: list[Refused] = []
+    held: list[Refused] = []
+    dated: list[QueuedUrl] = []  # the candidates that count against the calendar's budget
     capped: int = 0  # over the limit for one page
     is_final: bool = True  # whether each link would be decided the same way if it were found again
 
@@ -99,6 +106,7 @@ class Intake:
     ) -> None:
         self.scope = scope
         self.first_pass = first_pass
+        self.holds_first_pass = False  # whether what the first pass refuses is offered when it is over
         self._ordering = ordering
         self._limits = limits
         self._max_links = rules.max_links_per_page
@@ -122,21 +130,36 @@ class Intake:
                 continue
             rule = self._refusal(link, context)
             if rule is not None:
-                if rule in _NOT_REMEMBERED:
-                    screened.is_final = False
-                else:
-                    self._remember(link.id)
-                if rule != "first_pass":
-                    detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
-                    screened.refused.append(Refused(link, rule, detail))
+                self._sort_out(link, rule, screened)
                 continue
             if len(screened.candidates) >= self._max_links and context.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue
             self._remember(link.id)
-            screened.candidates.append(self._candidate(link, context, now))
+            url = self._candidate(link, context, now)
+            screened.candidates.append(url)
+            if is_dated(link.url) and context.kind is _PAGE:
+                self.dates.admit(link.host)
+                screened.dated.append(url)
         return screened
+
+    def _sort_out(self, link: Link, rule: str, screened: Screened) -> None:
+        """Record a link that is not queued now."""
+        if rule in _HOLD_RULES:
+            # Not remembered: it is offered again. The calendar and a quarantine decide it the same way until then.
+            is_first_pass = rule == "first_pass"
+            if is_first_pass:
+                screened.is_final = False
+            if not is_first_pass or self.holds_first_pass:
+                screened.held.append(Refused(link, rule))
+            return
+        if rule in _NOT_REMEMBERED:
+            screened.is_final = False
+        else:
+            self._remember(link.id)
+        detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
+        screened.refused.append(Refused(link, rule, detail))
 
     def _refusal(self, link: Link, context: LinkContext) -> str | None:
         if context.source is _SEED:
@@ -197,13 +220,19 @@ class Intake:
 
     def record_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
         """Record which of the candidates were new and are queued now."""
+        if self.first_pass is None:
+            return
         for url in urls:
-            self.dates.count(url.url, url.host)
-            if self.first_pass is not None:
-                self.first_pass.queue(registrable_domain(url.host))
-        if self.first_pass is not None:
-            for url in candidates:
-                self.first_pass.forget_unqueued(registrable_domain(url.host))
+            self.first_pass.queue(registrable_domain(url.host))
+        for url in candidates:
+            self.first_pass.forget_unqueued(registrable_domain(url.host))
+
+    def withdraw_dated(self, screened: Screened, new: Iterable[QueuedUrl]) -> None:
+        """Take the candidates that are not queued after all out of the calendar's budget."""
+        queued = {url.id for url in new}
+        for url in screened.dated:
+            if url.id not in queued:
+                self.dates.withdraw(url.host)
 
     def _remember(self, url_id: UrlId) -> None:
         if not self._remembers:

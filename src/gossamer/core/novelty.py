@@ -24,7 +24,7 @@ A window is new if one of these holds:
 Measured on generated sites (`benchmarks/traps.py`). Without lanes (no MinHash) only a text that is repeated exactly
 counts as nothing new.
 
-Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 25 kB each; 7 µs per
+Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 22 kB each; 7 µs per
 page in a window, 4 in between, 0.05 µs per link of a host without quarantine.
 """
 
@@ -35,6 +35,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from xxhash import xxh3_64_intdigest
 
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.url import path_of
@@ -48,7 +49,6 @@ MIN_LANES = 8  # of a window that are no boilerplate: fewer prove nothing
 MIN_NEW_SHINGLES = 7.5
 MIN_PAGES = 50
 MAX_PATTERNS = 5_000
-KNOWN = 48
 SAMPLES = 5
 WATCHED_WINDOWS = 4
 MAX_SKIPPED_WINDOWS = 7  # a pattern that proves new again and again is looked at ever less: every eighth window
@@ -140,7 +140,30 @@ class _Lanes:
 
 
 @dataclass(slots=True)
-class _Window:
+class _Words:
+    """The words that a pattern's pages had: a bit each, of the last 4 to 8 windows."""
+
+    seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_SLOTS // 8))
+    older: bytearray = field(default_factory=lambda: bytearray(_SEEN_SLOTS // 8))
+
+    def add(self, words: bytes) -> bool:
+        """Record a page's words; return whether an earlier page had them."""
+        at = xxh3_64_intdigest(words) & _SEEN_MASK
+        byte, bit = at >> 3, 1 << (at & 7)
+        if self.seen[byte] & bit:
+            return True
+        self.seen[byte] |= bit
+        return bool(self.older[byte] & bit)
+
+    def age(self) -> None:
+        """Forget the older half."""
+        self.older, self.seen = self.seen, bytearray(_SEEN_SLOTS // 8)
+
+
+@dataclass(slots=True)
+class PageWindow:
+    """The pages that are judged together."""
+
     fetched: int = 0
     repeated: int = 0  # pages whose words were seen before
     wholly_new: int = 0
@@ -149,19 +172,16 @@ class _Window:
     new_shingles: float = 0.0  # of pages whose words were seen before, estimated
     windows: int = 0
     skipped: int = 0  # pages that are not looked at any more before the next window
-    known: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    first: list[bytes] = field(default_factory=list)  # words of the first pages, as long as there is no `known`
+    known: _Words | None = None  # made for the `FEW`th page, like the next: most patterns have one page only
     pages: int = 0
-    values: _Lanes | None = None  # made for the `FEW`th page: most patterns have one page only
+    values: _Lanes | None = None
     samples: list[str] = field(default_factory=list)
 
     def add(self, mark: PageMark) -> None:
         """Record a page."""
-        is_repeated = mark.is_copy or mark.words in self.known
-        self.known[mark.words] = None
-        self.known.move_to_end(mark.words)
-        if len(self.known) > KNOWN:
-            self.known.popitem(last=False)
         self.pages += 1
+        is_repeated = self._is_known(mark.words) or mark.is_copy
         new = rest = 0
         if mark.lanes and not mark.is_copy:
             if self.values is None:
@@ -180,6 +200,25 @@ class _Window:
         self.lanes += rest
         self.wholly_new += not mark.lanes or (rest > 0 and new >= _WHOLLY_NEW * rest)
 
+    def _is_known(self, words: bytes) -> bool:
+        if self.known is None:
+            if self.pages < FEW:
+                self.first.append(words)
+                return words in self.first[:-1]
+            self.known = _Words()
+            for earlier in self.first:
+                self.known.add(earlier)
+            self.first.clear()
+        return self.known.add(words)
+
+    def new_pages(self) -> int:
+        """Return how many pages of the window brought something new themselves: a stricter measure than `is_new`."""
+        if 2 * self.repeated >= self.fetched and self.new_shingles >= MIN_NEW_SHINGLES * self.repeated:
+            return self.fetched
+        if self.lanes < MIN_LANES or self.new_lanes >= MIN_NEW_LANES * self.lanes:
+            return self.fetched - self.repeated
+        return self.wholly_new
+
     def is_new(self) -> bool:
         """Return whether the window's pages brought something new: see the module docstring."""
         fresh = self.fetched - self.repeated
@@ -197,8 +236,10 @@ class _Window:
         self.samples.clear()
         self.windows += 1
         self.skipped = WINDOW * max(0, min(self.windows - WATCHED_WINDOWS, MAX_SKIPPED_WINDOWS))
-        if self.windows % _SEEN_WINDOWS == 0 and self.values is not None:
-            self.values.age()
+        if self.windows % _SEEN_WINDOWS == 0:
+            for seen in (self.values, self.known):
+                if seen is not None:
+                    seen.age()
 
 
 def patterns_of(url: str) -> tuple[str, str]:
@@ -218,7 +259,7 @@ class Novelty:
     def __init__(self, window: int = WINDOW, max_patterns: int = MAX_PATTERNS) -> None:
         self._window = window
         self._max_patterns = max_patterns
-        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()  # by host and pattern
+        self._windows: OrderedDict[tuple[str, str], PageWindow] = OrderedDict()  # by host and pattern
         self._held: dict[str, dict[str, Quarantine]] = {}
 
     def load(self, quarantine: Quarantine) -> None:
@@ -234,21 +275,33 @@ class Novelty:
 
     def refusal(self, url: str, host: str) -> str | None:
         """Return the name of the trap if a URL matches a pattern in quarantine, else None."""
-        held = self._held.get(host)
-        if held is None:
-            return None
-        for pattern in patterns_of(url):
-            quarantine = held.get(pattern)
-            if quarantine is not None and not quarantine.is_released:
-                return "quarantine"
-        return None
+        return None if host not in self._held or self._quarantine_of(url, host) is None else "quarantine"
+
+    def _quarantine_of(self, url: str, host: str) -> Quarantine | None:
+        """Return the quarantine that holds a URL; a released pattern wins over the other one of its URLs."""
+        held = self._held.get(host, {})
+        of_url = [quarantine for pattern in patterns_of(url) if (quarantine := held.get(pattern)) is not None]
+        return of_url[0] if of_url and not any(quarantine.is_released for quarantine in of_url) else None
+
+    def count_held(self, url: str, host: str) -> Quarantine | None:
+        """Count a link that is held back; return the quarantine that holds it."""
+        quarantine = self._quarantine_of(url, host)
+        if quarantine is not None:
+            quarantine.held += 1
+        return quarantine
+
+    def has_released(self, host: str) -> bool:
+        """Return whether the operator released a pattern of a host."""
+        return any(quarantine.is_released for quarantine in self._held.get(host, {}).values())
 
     def record(self, url: str, host: str, mark: PageMark, now: float) -> Quarantine | None:
         """Record a page; return the quarantine that begins with it, or None."""
         begun = None
-        for pattern in dict.fromkeys(patterns_of(url)):
-            if pattern in self._held.get(host, ()):
-                continue
+        patterns = patterns_of(url)
+        held = self._held.get(host)
+        if held is not None and (patterns[0] in held or patterns[1] in held):
+            return None  # what is held or released is not watched any more, by neither pattern
+        for pattern in dict.fromkeys(patterns):
             window = self._window_of((host, pattern))
             if window.skipped:
                 window.skipped -= 1
@@ -258,28 +311,28 @@ class Novelty:
             window.add(mark)
             if window.fetched >= self._window:
                 begun = self._judge(host, pattern, window, now) or begun
+        if begun is not None:  # the coarser one, if both patterns bring nothing new
+            self._held.setdefault(host, {})[begun.pattern] = begun
         return begun
 
-    def _window_of(self, name: tuple[str, str]) -> _Window:
+    def _window_of(self, name: tuple[str, str]) -> PageWindow:
         window = self._windows.get(name)
         if window is None:
-            window = self._windows[name] = _Window()
+            window = self._windows[name] = PageWindow()
             if len(self._windows) > self._max_patterns:
                 self._windows.popitem(last=False)
         else:
             self._windows.move_to_end(name)
         return window
 
-    def _judge(self, host: str, pattern: str, window: _Window, now: float) -> Quarantine | None:
+    def _judge(self, host: str, pattern: str, window: PageWindow, now: float) -> Quarantine | None:
         """Close a full window: begin a quarantine, or the next window."""
         if window.is_new():
             window.restart()
             return None
         del self._windows[host, pattern]
         new = window.fetched - window.repeated
-        quarantine = Quarantine(host, pattern, now, window.fetched, min(new, window.wholly_new), window.samples)
-        self._held.setdefault(host, {})[pattern] = quarantine
-        return quarantine
+        return Quarantine(host, pattern, now, window.fetched, min(new, window.wholly_new), window.samples)
 
 
 class SoftNotFound:

@@ -14,17 +14,24 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
-from gossamer.state import HostEvidence, Submitters
+from gossamer.records import HostId, UrlId
+from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, Submitters
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
 class RecordTable(Generic[Record]):
-    """A table: its name, the type of its records, and how a key follows from a record."""
+    """A table: its name, the type of its records, and how a key follows from a record.
 
-    def __init__(self, name: str, record_type: type[Record], key: Callable[[Record], bytes]) -> None:
+    `first_records` reads a table in order; its prefix must contain the first `group_bytes` of the key.
+    """
+
+    def __init__(
+        self, name: str, record_type: type[Record], key: Callable[[Record], bytes], *, group_bytes: int = 0
+    ) -> None:
         self.name = name
         self.key = key
+        self.group_bytes = group_bytes
         self.decode = msgspec.msgpack.Decoder(record_type).decode
 
 
@@ -33,4 +40,17 @@ QUARANTINES = RecordTable(
     "quarantines", Quarantine, lambda one: host_id(one.host) + xxh3_64_digest(one.pattern.encode())
 )
 SUBMITTERS = RecordTable("submitters", Submitters, lambda submitters: submitters.sitemap)
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS)
+_RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUARANTINE: b"q"}
+HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), group_bytes=8)
+HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
+RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS)
+
+
+def held_key(url_id: UrlId, rule: HoldRule) -> bytes:
+    """Return the key of a held URL: the links of a host that a rule holds are adjacent."""
+    return url_id[:8] + _RULE_BYTES[rule] + url_id[8:]
+
+
+def held_prefix(host: HostId, rule: HoldRule) -> bytes:
+    """Return the common prefix of the links of a host that a rule holds."""
+    return host + _RULE_BYTES[rule]

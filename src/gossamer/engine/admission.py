@@ -16,12 +16,14 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
+from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import FrontierStore
 from gossamer.records import Link, QueuedUrl, Source, UrlId, UrlState
-from gossamer.state import CrawlState
+from gossamer.state import CrawlState, HoldRule
 
 FULL_FETCH_EVERY = 10  # visits: a server may answer "not modified" for a page that it changed
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
@@ -38,6 +40,7 @@ class Admission:
         ledger: FrontierStore,
         *,
         hosts: HostDirectory,
+        holding: Holding,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
@@ -46,6 +49,7 @@ class Admission:
         self._intake = intake
         self._ledger = ledger
         self._hosts = hosts
+        self._holding = holding
         self._events = emitter
         self._foreign: set[int] = set()  # shards that are not owned
         self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
@@ -70,10 +74,10 @@ class Admission:
         """Screen links, admit what is new, and pass it to the frontier; return what was new."""
         if self._foreign:
             links = self._send_foreign(links, context)
-        if self._foreign:
-            links = self._send_foreign(links, context)
         screened = self._intake.screen(links, context, now)
         self.links_final = screened.is_final
+        if screened.held and not self._holding.hold(screened.held, context, now, lastmods):
+            self.links_final = False  # what there was no room for may be held when it is found again
         if context.source is Source.SITEMAP:
             screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
         self._state.totals.excluded += len(screened.refused)
@@ -86,12 +90,29 @@ class Admission:
             self._refuse_collisions(strangers, screened.candidates, context.depth, now)
             if context.source is not Source.SEED:
                 self._refuse_crowds(strangers, screened.candidates, context.depth, now)
-        if not screened.candidates:
-            return []
-        new = self._ledger.admit(screened.candidates)
-        if self._rules.cooldown_s and len(new) < len(screened.candidates):
-            new = new + self._cooled(screened.candidates, new, now)
-        self._intake.record_admitted(new, screened.candidates)
+        new = self._admit(screened.candidates, now) if screened.candidates else []
+        if screened.dated:
+            self._intake.withdraw_dated(screened, new)
+        if context.source is not Source.LINK and self._state.totals.held:
+            for url in new:
+                self._holding.drop_queued(url.id)
+        return new
+
+    def offer_held(self, now: float) -> None:
+        """Offer a slice of the links that were held back and may be queued now."""
+        for held in self._holding.take_due():
+            context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind)
+            self.offer([Link(held.url, held.id, host_of(held.url))], context, now, {held.id: held.lastmod})
+
+    def hold(self, links: Sequence[Link], context: LinkContext, rule: HoldRule, now: float) -> None:
+        """Hold links back."""
+        self._holding.hold([Refused(link, rule) for link in links], context, now)
+
+    def _admit(self, candidates: list[QueuedUrl], now: float) -> list[QueuedUrl]:
+        new = self._ledger.admit(candidates)
+        if self._rules.cooldown_s and len(new) < len(candidates):
+            new = new + self._cooled(candidates, new, now)
+        self._intake.record_admitted(new, candidates)
         self._state.totals.urls_seen += len(new)
         self.enqueue(new, now)
         return new

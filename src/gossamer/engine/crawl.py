@@ -29,6 +29,7 @@ from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.near_duplicates import NearDuplicates
@@ -78,16 +79,22 @@ class Crawl:
         self._scope = ScopeRecord(intake.scope, state)
         self._near = NearDuplicates(ledger, rules.near_dup)
         self._hosts = hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
-        self._admission = Admission(rules, frontier, intake, ledger, hosts=hosts, emitter=emitter, state=state)
+        self._holding = holding = Holding(intake, ledger, emitter, state)
+        self._admission = Admission(
+            rules, frontier, intake, ledger, hosts=hosts, holding=holding, emitter=emitter, state=state
+        )
         self._removal = Removal(frontier, ledger, hosts=hosts, scope=self._scope, emitter=emitter, state=state)
-        self._evidence = Evidence(intake, ledger, self._removal, emitter, is_on=rules.watches_traps)
-        self._first_pass = FirstPassProgress(intake, ledger, self._admission, continues=rules.continues_after_target)
+        self._evidence = Evidence(intake, ledger, self._removal, holding, emitter, is_on=rules.watches_traps)
+        self._first_pass = FirstPassProgress(
+            intake, ledger, self._admission, holding, continues=rules.continues_after_target
+        )
         self._shards = Shards(
             ledger,
             frontier,
             intake,
             hosts=hosts,
             admission=self._admission,
+            holding=holding,
             evidence=self._evidence,
             first_pass=self._first_pass,
         )
@@ -163,17 +170,19 @@ class Crawl:
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
         revived: dict[str, HostRecord] = {}
-        count = 0
+        count = quarantined = 0
         for url_id, row in self._ledger.urls():
             if row.state is not UrlState.DEAD or not is_wanted(row):
                 continue
             name = host_of(row.url)
             host = revived.get(name) or self._hosts.record(name, now)
             revived[name] = host
+            quarantined += row.outcome == Outcome.QUARANTINED
             row.attempt, row.not_before, row.hops = 0, 0.0, 0
             self._ledger.requeue(queued_from(url_id, name, row), row)
             Counts.enqueue_stored(host, 1)
             count += 1
+        self._holding.count_quarantined(-quarantined)
         for host in revived.values():
             host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
             host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
@@ -197,6 +206,8 @@ class Crawl:
         orders: list[Order] = []
         frontier = self.frontier
         self._run_commands(now)
+        if self._holding.due:
+            self._admission.offer_held(now)
         while len(orders) < max_orders:
             order = None if self._first_pass.is_target_reached else frontier.next_order(now)
             if frontier.has_denied:
@@ -217,12 +228,16 @@ class Crawl:
 
     def next_wakeup(self) -> float | None:
         """Return when `orders` can next return something without a new fact."""
-        return None if self._first_pass.is_target_reached else self.frontier.next_wakeup()
+        if self._first_pass.is_target_reached:
+            return None
+        return 0.0 if self._holding.due else self.frontier.next_wakeup()
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why the crawl is over, or None."""
         if self._first_pass.is_target_reached:
             return None if self.frontier.in_flight else "target_domains"
+        if self._holding.due and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
+            return None
         return self.frontier.why_over(now, max_wait_s)
 
     def _run_commands(self, now: float) -> bool:
@@ -253,6 +268,7 @@ class Crawl:
     def _record_denied(self, now: float) -> None:
         for denied in self.frontier.take_denied():
             self._removal.record_denied(denied, now)
+            self._evidence.record_denied(denied.url)
             self._first_pass.fail(denied.url.host, now)
 
     # -- facts ------------------------------------------------------------------------------------
@@ -335,6 +351,10 @@ class Crawl:
         """Exclude these hosts and domains from now on, and no others."""
         self._removal.opt_out(names, now)
 
+    def warn_of_held(self, now: float) -> None:
+        """Emit what is held back by which rule: at the end of a run."""
+        self._holding.warn(now)
+
     def recall_robots(self, record: RobotsRecord, now: float) -> None:
         """Offer the sitemaps of a robots.txt that was read back from the archive."""
         self._robots.recall(record, now)
@@ -379,6 +399,7 @@ class Crawl:
         self.state.saved_at = now
         self._evidence.save()
         self._first_pass.save()
+        self._holding.save()
         self._ledger.put_crawl_state(self.state)
 
 

@@ -20,8 +20,10 @@ from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
 from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, SoftNotFound, patterns_of
 from gossamer.core.tables import EVIDENCE, QUARANTINES
+from gossamer.core.traps import is_dated
 from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.holding import Holding
 from gossamer.engine.removal import Removal
 from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
@@ -36,7 +38,7 @@ from gossamer.records import (
     Truncation,
     UrlState,
 )
-from gossamer.state import HostEvidence
+from gossamer.state import HoldRule, HostEvidence
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 _BATCH = 1000
@@ -63,11 +65,19 @@ class Evidence:
     """Watches what comes back."""
 
     def __init__(
-        self, intake: Intake, ledger: FrontierStore, removal: Removal, emitter: EventEmitter, *, is_on: bool = True
+        self,
+        intake: Intake,
+        ledger: FrontierStore,
+        removal: Removal,
+        holding: Holding,
+        emitter: EventEmitter,
+        *,
+        is_on: bool = True,
     ) -> None:
         self._intake = intake
         self._ledger = ledger
         self._removal = removal
+        self._holding = holding
         self._events = emitter
         self._is_on = is_on
         self._soft = SoftNotFound()
@@ -79,21 +89,17 @@ class Evidence:
         for quarantine in self._ledger.records(QUARANTINES, shard):
             self._intake.novelty.load(quarantine)
         for evidence in self._ledger.records(EVIDENCE, shard):
-            self._intake.dates.restore(evidence.host, evidence.dated_urls)
+            self._intake.dates.restore(evidence)
             self._soft.restore(evidence.host, evidence.repeated_texts, is_probed=evidence.is_probed)
 
     def save(self) -> None:
         """Add what was learned since the last call to the ledger's pending changes."""
         for host in self._intake.dates.take_changed() | self._soft.take_changed():
-            self._ledger.put_record(
-                EVIDENCE,
-                HostEvidence(
-                    host,
-                    dated_urls=self._intake.dates.used(host),
-                    is_probed=self._soft.is_probed(host),
-                    repeated_texts=self._soft.repeated(host),
-                ),
+            evidence = HostEvidence(
+                host, is_probed=self._soft.is_probed(host), repeated_texts=self._soft.repeated(host)
             )
+            self._intake.dates.store(evidence)
+            self._ledger.put_record(EVIDENCE, evidence)
 
     def release(self, shard: int) -> None:
         """Forget the hosts of a shard."""
@@ -131,6 +137,8 @@ class Evidence:
 
     def record_novelty(self, url: QueuedUrl, result: Result, record: HostRecord, *, is_copy: bool, now: float) -> None:
         """Record what a page or redirect brought; begin a quarantine if its pattern brings too little."""
+        if self._intake.dates.has_dated(url.host) and is_dated(url.url) and url.kind is _PAGE:
+            self._record_dated(url, result)
         if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
         if result.outcome is _REDIRECT:
@@ -143,8 +151,28 @@ class Evidence:
         begun = self._intake.novelty.record(url.url, url.host, mark, now)
         if begun is not None:
             begun.held = self._kill_pattern(begun.host, begun.pattern, begun.name, now)
+            self._holding.count_quarantined(begun.held)
             self._ledger.put_record(QUARANTINES, begun)
             self._events.quarantined(begun, now)
+
+    def record_denied(self, url: QueuedUrl) -> None:
+        """Record a URL that robots.txt forbids: it says nothing about a calendar."""
+        if self._intake.dates.has_dated(url.host) and is_dated(url.url):
+            self._intake.dates.withdraw(url.host)
+            self._holding.release(url.host, HoldRule.CALENDAR)
+
+    def _record_dated(self, url: QueuedUrl, result: Result) -> None:
+        """Record what became of a dated URL; dated links that were held back are released if there is room now."""
+        dates = self._intake.dates
+        if result.outcome is _OK:
+            words = result.text_hash or result.content_hash[:8]
+            lanes = _LANES.unpack_from(result.signature) if len(result.signature) >= _LANES.size else ()
+            # A page with hardly any text, or with that of another page, proves nothing.
+            is_copy = bool(result.duplicate_of) or (not result.text_hash and result.content_type == "text/html")
+            dates.record(url.host, PageMark(words, lanes, result.words, is_copy))
+        else:
+            dates.withdraw(url.host)
+        self._holding.release(url.host, HoldRule.CALENDAR)
 
     def _kill_pattern(self, host: str, pattern: str, name: str, now: float) -> int:
         """Move what is queued of a pattern to the dead letters; return how many."""
@@ -172,9 +200,10 @@ def _unlikely(url: str) -> str:
 
 
 def release_quarantine(ledger: Ledger, name: str) -> int | None:
-    """Release a quarantine and queue its URLs; return how many, or None if there is no quarantine of that name.
+    """Release a quarantine; return how many URLs it held back, or None if there is no quarantine of that name.
 
-    For a crawl that is not running: its next run loads what is changed here.
+    For a crawl that is not running: those that were queued are queued again, and the next run, which loads what is
+    changed here, offers the links that were found later.
     """
     chosen = next((each for each in ledger.records(QUARANTINES) if each.name == name and not each.is_released), None)
     if chosen is None:
@@ -193,6 +222,7 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
     state = ledger.crawl_state()
     if state is not None:
         state.totals.dead -= count
+        state.totals.count_held(HoldRule.QUARANTINE.value, -count)
         ledger.put_crawl_state(state)
     ledger.put_record(QUARANTINES, chosen)
-    return count
+    return chosen.held

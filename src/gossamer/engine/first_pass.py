@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.engine.admission import Admission
+from gossamer.engine.holding import Holding
 from gossamer.ports import HostStore
-from gossamer.records import DomainRecord, HostRecord, Source
+from gossamer.records import DomainRecord, HostRecord, Link, Source
+from gossamer.state import HoldRule
 
 
 class FirstPassProgress:
     """The progress of the first pass. Does nothing in a crawl without one."""
 
-    def __init__(self, intake: Intake, ledger: HostStore, admission: Admission, *, continues: bool) -> None:
+    def __init__(
+        self, intake: Intake, ledger: HostStore, admission: Admission, holding: Holding, *, continues: bool
+    ) -> None:
         self._intake = intake
         self._ledger = ledger
         self._admission = admission
+        self._holding = holding
         self._continues = continues  # after the target, with the normal policy
+        intake.holds_first_pass = continues
         self.is_target_reached = False
 
     @property
@@ -64,8 +72,14 @@ class FirstPassProgress:
             if self._continues:
                 self.save()
                 self._intake.first_pass = None
+                self._holding.release_first_pass()
             else:
                 self.is_target_reached = True
+
+    def hold(self, links: Sequence[Link], context: LinkContext, now: float) -> None:
+        """Hold links back until the pass is over; if the crawl does not continue then, they are not needed."""
+        if self._continues:
+            self._admission.hold(links, context, HoldRule.FIRST_PASS, now)
 
     def fail(self, host: str, now: float) -> None:
         """Record that a queued URL brought no page; queue a reserve of its domain if nothing else is queued there."""

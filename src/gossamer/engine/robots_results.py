@@ -100,7 +100,7 @@ class RobotsResults:
         self._first_pass.fail(url.host, now)
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
-        if not sitemaps or not self._rules.follows_sitemaps or self._first_pass.is_running:
+        if not sitemaps or not self._rules.follows_sitemaps:
             return
         urls = [url for text in sitemaps[:MAX_SITEMAPS] if (url := canonical(text, origin + "/")) is not None]
         links = [link_to(url) for url in urls]
@@ -108,7 +108,11 @@ class RobotsResults:
         for link in links:
             if link.host != host:
                 self._add_submitter(link.id, registrable_domain(host))
-        self._admission.offer(links, LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP), now)
+        context = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
+        if self._first_pass.is_running:
+            self._first_pass.hold(links, context, now)
+        else:
+            self._admission.offer(links, context, now)
 
     def _add_submitter(self, sitemap: bytes, domain: str) -> None:
         """Store that a sitemap at another host may list URLs of a domain, whose robots.txt lists it."""

@@ -17,12 +17,14 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Scope
+from gossamer.core.tables import HELD, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.inspect.runs import read_runs
 from gossamer.ports import Ledger
-from gossamer.records import HostRecord, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
+from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
+from gossamer.state import HoldRule
 
 MAX_PLACE = 100_000
 MAX_ANCESTORS = 100
@@ -105,11 +107,13 @@ class Life(Struct, kw_only=True):
     waits_for: list[str]
     duplicate_of: str
     near_duplicate_of: str = ""
+    held_back: str = ""  # by which rule, and until when
 
     @property
     def has_trace(self) -> bool:
         """Return whether the URL is in the ledger or in the events."""
-        return self.is_known or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
+        is_recorded = self.is_known or bool(self.held_back)
+        return is_recorded or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
 
 
 class LifeSource(Struct, frozen=True):
@@ -150,11 +154,28 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         waits_for=_waits_for(row, host, source),
         duplicate_of=_url_of(row.duplicate_of, ledger) if row is not None and row.duplicate_of else "",
         near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
+        held_back=_held_back(identity, row, ledger),
     )
     _read_events(life, url, source)
-    if row is None and not life.refusals:
+    if row is None and not life.refusals and not life.held_back:
         life.refusals = _refusals_now(url, life.robots, source)
     return life
+
+
+_HELD_UNTIL = {
+    HoldRule.FIRST_PASS: "the first pass is over, which queues one URL per domain",
+    HoldRule.CALENDAR: "earlier pages of its host with a date in the URL prove to bring new content",
+    HoldRule.QUARANTINE: "its pattern, whose pages brought nothing new, is released by 'gossamer traps --release'",
+}
+
+
+def _held_back(identity: UrlId, row: UrlRecord | None, ledger: Ledger) -> str:
+    """Return the rule that holds a URL back, and until when; empty if none does."""
+    if row is not None:
+        rules = [HoldRule.QUARANTINE] if row.outcome == Outcome.QUARANTINED and row.state is UrlState.DEAD else []
+    else:
+        rules = [rule for rule in HoldRule if ledger.record(HELD, held_key(identity, rule)) is not None]
+    return f"by the {rules[0].value.replace('_', ' ')} rule: until {_HELD_UNTIL[rules[0]]}" if rules else ""
 
 
 def _url_of(identity: UrlId, ledger: Ledger) -> str:

@@ -44,6 +44,8 @@ class CrawlStatus(Struct, kw_only=True):
     quiet_s: float
     waits_for: str
     parked: list[str]
+    held: dict[str, int]  # URLs that are held back, by rule
+    held_dropped: int
 
 
 def crawl_status(crawl: CrawlReader) -> CrawlStatus:
@@ -75,6 +77,8 @@ def crawl_status(crawl: CrawlReader) -> CrawlStatus:
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
         waits_for=_waits_for(crawl, figures.finished, hosts),
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
+        held=totals.held,
+        held_dropped=totals.held_dropped,
     )
 
 
@@ -87,7 +91,7 @@ def _waits_for(crawl: CrawlReader, finished: str, hosts: HostTally) -> str:
     left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left:
-            return "nothing: no URL is queued"
+            return "nothing: no URL is queued" + (", but some are held back" if crawl.state.totals.held else "")
         return f"'gossamer resume {crawl.folder.path}'" + (" with a higher limit" if finished == "max_pages" else "")
     if hosts.states["ready"]:
         return f"answers: {count(hosts.states['ready'])} hosts can be contacted now"

@@ -122,8 +122,21 @@ class RecordStore(Protocol):
         """Return all records of a table, in no particular order."""
         ...
 
+    def first_records(
+        self, table: RecordTable[Record], prefix: bytes, after: bytes = b"", count: int = 1000
+    ) -> list[Record]:
+        """Return the first records whose keys have a prefix and come after a key, in order of their keys.
+
+        The prefix contains the table's `group_bytes`.
+        """
+        ...
+
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
         """Store a record as it is now, in place of the one with its key."""
+        ...
+
+    def remove_record(self, table: RecordTable[Record], key: bytes) -> None:
+        """Remove the record with a key, if there is one."""
         ...
 
 

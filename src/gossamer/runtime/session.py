@@ -250,7 +250,9 @@ class Session:
         self._services.heartbeat.emit()
         failpoints.reach("in_close")
         figures = self._services.figures.read_all(why)
-        storage.emitter.emit(EventName.STOPPED, self._now(), reason=why, fetched=figures.totals.pages)
+        now, held = self._now(), figures.totals.held
+        self._crawl.warn_of_held(now)
+        storage.emitter.emit(EventName.STOPPED, now, reason=why, fetched=figures.totals.pages, held=held or None)
         storage.log.close()
         state.figures, state.is_running = figures, False
         storage.ledger.put_crawl_state(state)

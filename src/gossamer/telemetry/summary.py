@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from gossamer.figures import Figures
@@ -42,6 +44,8 @@ class Summary(Struct, kw_only=True):
     crawl_cpu_seconds: float = 0.0  # the part of that while requests were made: without start, index and report
     worker_deaths: int = 0
     memory_ceiling_bytes: int = 0  # 0: not known
+    held: dict[str, int] = {}  # URLs that are held back, by rule
+    held_dropped: int = 0  # links beyond what a host may have held back
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -62,9 +66,17 @@ class Summary(Struct, kw_only=True):
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU per page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
-            ("ended", REASONS.get(self.finished, self.finished)),
+            ("ended", self._ended()),
         ]
+        held = held_text(self.held, self.held_dropped)
+        if held:
+            rows.insert(5, ("held back", held))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+    def _ended(self) -> str:
+        if self.finished == "exhausted" and (self.held or self.held_dropped):
+            return "nothing is queued any more, but URLs are held back: see above"
+        return REASONS.get(self.finished, self.finished)
 
     def _ceiling(self) -> str:
         return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
@@ -105,7 +117,24 @@ def summary_of(figures: Figures) -> Summary:
         crawl_cpu_seconds=round(figures.crawl_cpu_seconds, 3),
         worker_deaths=figures.worker_deaths,
         memory_ceiling_bytes=figures.memory_ceiling_bytes,
+        held=dict(totals.held),
+        held_dropped=totals.held_dropped,
     )
+
+
+def held_text(held: Mapping[str, int], dropped: int) -> str:
+    """Return how many URLs are held back by which rule, in one line; empty if there are none."""
+    parts = [f"{count(urls)} URLs by the {HELD_BY.get(rule, rule)}" for rule, urls in sorted(held.items())]
+    if dropped:
+        parts.append(f"{count(dropped)} more links were dropped, beyond what a host may have held back")
+    return "; ".join(parts)
+
+
+HELD_BY = {
+    "first_pass": "first pass",
+    "calendar": "calendar rule (dates without new content)",
+    "quarantine": "quarantine of traps ('gossamer traps' shows them)",
+}
 
 
 REASONS = {

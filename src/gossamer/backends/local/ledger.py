@@ -23,7 +23,7 @@ from gossamer.core import rows
 from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.identity import domain_id, host_id, shard_of, shard_range
 from gossamer.core.rows import encode
-from gossamer.core.tables import Record, RecordTable
+from gossamer.core.tables import RECORD_TABLES, Record, RecordTable
 from gossamer.errors import CorruptFolderError, UsageError
 from gossamer.records import (
     Change,
@@ -42,7 +42,9 @@ from gossamer.records import (
 )
 from gossamer.state import CrawlState, ShardState
 
-_GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2}  # bytes of a key, by table
+_GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes of a key, by table
+    table.name: table.group_bytes for table in RECORD_TABLES if table.group_bytes
+}
 _APPENDED = frozenset({"signatures"})
 _ALL = 1 << 30
 _COUNTED = ("urls", "contents", "changes", "signatures")
@@ -236,6 +238,13 @@ class LocalLedger:
         value = self._store.get(table.name, key)
         return None if value is None else table.decode(value)
 
+    def first_records(
+        self, table: RecordTable[Record], prefix: bytes, after: bytes = b"", count: int = 1000
+    ) -> list[Record]:
+        """Return the first records with a prefix after a key, in order."""
+        entries = self._store.first(table.name, prefix, after, count)
+        return [table.decode(value) for _, value in entries]
+
     # -- changes ----------------------------------------------------------------------------------
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
@@ -295,6 +304,10 @@ class LocalLedger:
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
         """Store a record as it is now."""
         self._store.put(table.name, table.key(record), encode(record))
+
+    def remove_record(self, table: RecordTable[Record], key: bytes) -> None:
+        """Remove a record."""
+        self._store.put(table.name, key, None)
 
     def swap_out(self, name: str, until: float) -> None:
         """Record that a host is swapped out until a time."""

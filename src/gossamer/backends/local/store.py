@@ -139,6 +139,8 @@ class Store:
         """Return the first entries with a prefix after a key, in order."""
         changed = self._changed(table, prefix)
         entries = [(key, value) for key, value in changed.items() if value is not None and key > after]
+        if len(prefix) > self._group_bytes.get(table, 0):
+            entries = [entry for entry in entries if entry[0].startswith(prefix)]
         if table not in self._tables:
             return []
         with self._begin(table) as txn:

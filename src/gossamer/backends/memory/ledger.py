@@ -220,9 +220,21 @@ class MemoryLedger:
         """Return all records of a table."""
         return map(table.decode, self._of_shard(table.name, shard))
 
+    def first_records(
+        self, table: RecordTable[Record], prefix: bytes, after: bytes = b"", count: int = 1000
+    ) -> list[Record]:
+        """Return the first records with a prefix after a key, in order."""
+        known = self._tables[table.name]
+        keys = sorted(key for key in known if key.startswith(prefix) and key > after)
+        return [table.decode(known[key]) for key in keys[:count]]
+
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
         """Store a record as it is now."""
         self._put(table.name, table.key(record), rows.encode(record))
+
+    def remove_record(self, table: RecordTable[Record], key: bytes) -> None:
+        """Remove a record."""
+        self._remove(table.name, key)
 
     # -- contents and signatures ------------------------------------------------------------------
 

@@ -1,0 +1,217 @@
+"""Links that a rule holds back: stored in the ledger, and offered again when the rule allows it.
+
+| rule         | a link waits until                                                                             |
+|--------------|------------------------------------------------------------------------------------------------|
+| `first_pass` | the first pass is over (only if the crawl continues then)                                      |
+| `calendar`   | earlier dated pages of its host proved to bring new content (`core/calendar`)                  |
+| `quarantine` | the operator has released its pattern (`gossamer traps`), for the run after that               |
+
+Rows and counts are changes of the ledger like all others: they survive a kill and move with their shard. What may be
+offered is worked off in slices of `SLICE` links, one per turn, in order of key. A host may have `MAX_URLS` links and
+`MAX_BYTES` held; beyond that a link is dropped and counted, and it may be held when it is found again.
+Memory: a record per host with held links. A link that is held costs one look-up, also if it is held already.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from gossamer.core.identity import host_id, shard_of
+from gossamer.core.intake import Intake, LinkContext, Refused
+from gossamer.core.tables import HELD, HELD_COUNTS, QUARANTINES, held_key, held_prefix
+from gossamer.core.url import host_of
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import EventName
+from gossamer.figures import add_count
+from gossamer.ports import RecordStore
+from gossamer.records import UrlId
+from gossamer.state import CrawlState, HeldUrl, HoldRule, HostHeld
+
+SLICE = 100
+MAX_URLS = 20_000
+MAX_BYTES = 8 << 20
+_ROW_BYTES = 64  # of a row, besides its URL
+_FIRST_PASS, _CALENDAR, _QUARANTINE = HoldRule.FIRST_PASS, HoldRule.CALENDAR, HoldRule.QUARANTINE
+
+
+class _Release(Struct):
+    """The links of a host that are being offered, and how far that has got."""
+
+    host: str
+    rule: HoldRule
+    after: bytes = b""
+
+
+class Holding:
+    """The links that are held back."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        ledger: RecordStore,
+        emitter: EventEmitter,
+        state: CrawlState,
+    ) -> None:
+        self._intake = intake
+        self._ledger = ledger
+        self._events = emitter
+        self._state = state
+        self._hosts: dict[str, HostHeld] = {}
+        self._changed: set[str] = set()
+        self.due: deque[_Release] = deque()
+        self._due_names: set[tuple[str, HoldRule]] = set()
+
+    # -- what survives a restart, and the loss of a shard -----------------------------------------
+
+    def load(self, shard: int | None) -> None:
+        """Restore the counts of an earlier run or owner; what may be offered since then is due."""
+        for held in self._ledger.records(HELD_COUNTS, shard):
+            self._hosts[held.host] = held
+            for rule in HoldRule:
+                self.release(held.host, rule)
+
+    def save(self) -> None:
+        """Add the counts that changed to the ledger's pending changes."""
+        for host in self._changed:
+            held = self._hosts[host]
+            if held.urls or held.dropped:
+                self._ledger.put_record(HELD_COUNTS, held)
+            else:
+                self._ledger.remove_record(HELD_COUNTS, host_id(host))
+                del self._hosts[host]
+        self._changed.clear()
+
+    def forget(self, shard: int) -> None:
+        """Forget the hosts of a shard."""
+        for host in [name for name in self._hosts if shard_of(host_id(name)) == shard]:
+            del self._hosts[host]
+        self.due = deque(each for each in self.due if each.host in self._hosts)
+        self._due_names = {(each.host, each.rule) for each in self.due}
+
+    # -- holding ----------------------------------------------------------------------------------
+
+    def hold(
+        self, links: Sequence[Refused], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
+    ) -> bool:
+        """Store links that are held back; return whether there was room for all of them."""
+        has_room = True
+        for refused in links:
+            link, rule = refused.link, HoldRule(refused.rule)
+            if self._ledger.record(HELD, held_key(link.id, rule)) is not None:
+                continue
+            held = self._host(link.host)
+            size = len(link.url) + _ROW_BYTES
+            if sum(held.urls.values()) >= MAX_URLS or held.bytes + size > MAX_BYTES:
+                held.dropped += 1
+                self._state.totals.held_dropped += 1
+                has_room = False
+                continue
+            self._ledger.put_record(
+                HELD,
+                HeldUrl(
+                    link.url,
+                    link.id,
+                    rule,
+                    context.depth,
+                    context.source,
+                    context.kind,
+                    context.parent,
+                    context.hops,
+                    now,
+                    (lastmods or {}).get(link.id, ""),
+                ),
+            )
+            self._count(held, rule, 1, size)
+            if rule is _QUARANTINE:
+                self._count_quarantined(link.url, link.host)
+            if rule is not _FIRST_PASS:  # most links of a first pass are held: no event for each
+                self._events.excluded(refused, context.depth, now)
+        return has_room
+
+    def _host(self, host: str) -> HostHeld:
+        held = self._hosts.get(host)
+        if held is None:
+            held = self._hosts[host] = HostHeld(host, {})
+        self._changed.add(host)
+        return held
+
+    def _count(self, held: HostHeld, rule: HoldRule, urls: int, size: int) -> None:
+        self._changed.add(held.host)
+        held.bytes += size
+        add_count(held.urls, rule.value, urls)
+        self._state.totals.count_held(rule.value, urls)
+
+    def count_quarantined(self, urls: int) -> None:
+        """Count queued URLs that a quarantine made dead letters, or that were queued again (a negative number)."""
+        self._state.totals.count_held(_QUARANTINE.value, urls)
+
+    def _count_quarantined(self, url: str, host: str) -> None:
+        quarantine = self._intake.novelty.count_held(url, host)
+        if quarantine is not None:
+            self._ledger.put_record(QUARANTINES, quarantine)
+
+    # -- releasing --------------------------------------------------------------------------------
+
+    def release(self, host: str, rule: HoldRule) -> None:
+        """Offer the links of a host that a rule held back, if the rule allows some of them now."""
+        held = self._hosts.get(host)
+        if held is None or rule.value not in held.urls or (host, rule) in self._due_names:
+            return
+        if self._allows(host, rule):
+            self._due_names.add((host, rule))
+            self.due.append(_Release(host, rule))
+
+    def release_first_pass(self) -> None:
+        """Offer all that the first pass held back: it is over."""
+        for host in self._hosts:
+            self.release(host, _FIRST_PASS)
+
+    def _allows(self, host: str, rule: HoldRule) -> int:
+        """Return how many links of a host a rule allows now."""
+        if rule is _CALENDAR:
+            return self._intake.dates.room(host)
+        if rule is _QUARANTINE:
+            return SLICE if self._intake.novelty.has_released(host) else 0
+        return SLICE if self._intake.first_pass is None else 0
+
+    def take_due(self) -> list[HeldUrl]:
+        """Remove and return a slice of the links that may be offered now."""
+        if not self.due:
+            return []
+        release = self.due.popleft()
+        host, rule = release.host, release.rule
+        count = min(SLICE, self._allows(host, rule))
+        found = self._ledger.first_records(HELD, held_prefix(host_id(host), rule), release.after, count)
+        if count and len(found) == count:
+            release.after = held_key(found[-1].id, rule)
+            self.due.append(release)
+        else:
+            self._due_names.discard((host, rule))
+        if rule is _QUARANTINE:  # another pattern may still hold it
+            found = [one for one in found if self._intake.novelty.refusal(one.url, host) is None]
+        for one in found:
+            self.drop(one)
+        return found
+
+    def warn(self, now: float) -> None:
+        """Emit a warning for each rule that holds links back, and one for links that there was no room for."""
+        totals = self._state.totals
+        for rule, urls in sorted(totals.held.items()):
+            self._events.emit(EventName.WARNING, now, reason="held_back", rule=rule, links=urls)
+        if totals.held_dropped:
+            self._events.emit(EventName.WARNING, now, reason="held_back_beyond_cap", links=totals.held_dropped)
+
+    def drop(self, one: HeldUrl) -> None:
+        """Remove a held link: it is offered, or queued in another way."""
+        self._ledger.remove_record(HELD, held_key(one.id, one.rule))
+        self._count(self._host(host_of(one.url)), one.rule, -1, -len(one.url) - _ROW_BYTES)
+
+    def drop_queued(self, url_id: UrlId) -> None:
+        """Remove a link that was queued in another way: as a seed, a reserve, or the target of a redirect."""
+        for rule in HoldRule:
+            held = self._ledger.record(HELD, held_key(url_id, rule))
+            if held is not None:
+                self.drop(held)

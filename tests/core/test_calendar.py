@@ -1,0 +1,104 @@
+"""How many dated URLs may a host have?"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from gossamer.core.calendar import JUDGED_PAGES, MAX_UNPROVEN, DateBudget
+from gossamer.core.dedup.minhash import minhash
+from gossamer.core.identity import host_id, shard_of
+from gossamer.core.novelty import LANES, PageMark
+from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.sim.trap_sites import TRAPS, prose
+from gossamer.state import HostEvidence
+
+URL = "http://h.test/2000/01/"
+FIRST_JUDGEMENT = 34
+_unpack_lanes = Struct(f"<{LANES}I").unpack_from
+
+
+def mark(text: str) -> PageMark:
+    content = text.encode()
+    return PageMark(text_fingerprint(content, URL), _unpack_lanes(minhash(content)), len(text.split()))
+
+
+def full() -> DateBudget:
+    budget = DateBudget()
+    for _ in range(MAX_UNPROVEN):
+        assert budget.refusal(URL, "h.test") is None
+        budget.admit("h.test")
+    return budget
+
+
+def test_a_host_has_forty_unproven_date_shaped_urls() -> None:
+    budget = full()
+    assert budget.refusal(URL, "h.test") == "calendar"
+    assert budget.refusal("http://h.test/page/7", "h.test") is None
+    assert budget.refusal("http://i.test/2000/01", "i.test") is None
+    assert (budget.room("h.test"), budget.room("i.test")) == (0, MAX_UNPROVEN)
+
+
+def test_pages_with_new_text_make_room() -> None:
+    budget = full()
+    for number in range(FIRST_JUDGEMENT):
+        assert budget.room("h.test") == 0
+        budget.record("h.test", mark(prose(100, number)))
+    assert budget.room("h.test") == FIRST_JUDGEMENT
+    assert budget.refusal(URL, "h.test") is None
+
+
+def test_pages_without_new_text_make_none() -> None:
+    budget = full()
+    for number in range(MAX_UNPROVEN):
+        budget.record("h.test", mark(TRAPS["a calendar"].text(number)))
+    assert budget.room("h.test") <= 5, "the first of each month counted as new"
+
+
+def test_a_day_of_the_week_in_each_month_is_no_news_for_long() -> None:
+    budget, pages = DateBudget(), 0
+    days = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+    months = "January February March April May June July August September October November December".split()
+    while budget.room("h.test") and pages < 5000:
+        budget.admit("h.test")
+        date = f"{days[pages % 7]} {months[pages // 30 % 12]} {pages % 30} {2000 + pages // 360}"
+        budget.record("h.test", mark(f"{prose(60, 'menu')} {date} nothing happens on this day"))
+        pages += 1
+    assert pages < 200
+
+
+def test_what_brings_no_page_is_withdrawn() -> None:
+    budget = full()
+    for _ in range(3):
+        budget.withdraw("h.test")
+    assert budget.room("h.test") == 3
+
+
+def stored(budget: DateBudget) -> HostEvidence:
+    evidence = HostEvidence("h.test")
+    budget.store(evidence)
+    return evidence
+
+
+def test_pages_that_were_not_judged_before_a_restart_are_given_back() -> None:
+    budget = full()
+    for number in range(FIRST_JUDGEMENT - 1):
+        budget.record("h.test", mark(prose(100, number)))
+    again = DateBudget()
+    again.restore(stored(budget))
+    assert again.room("h.test") == FIRST_JUDGEMENT - 1
+
+
+def test_a_restart_gives_nothing_back_to_what_was_judged_to_be_a_calendar() -> None:
+    budget = full()
+    for _ in range(FIRST_JUDGEMENT + JUDGED_PAGES // 2):
+        budget.record("h.test", mark(prose(100, "same")))
+    again = DateBudget()
+    again.restore(stored(budget))
+    assert again.refusal(URL, "h.test") == "calendar"
+
+
+def test_a_released_shard_is_forgotten() -> None:
+    budget = full()
+    budget.release(shard_of(host_id("h.test")))
+    assert not budget.has_dated("h.test")
+    assert budget.refusal(URL, "h.test") is None
