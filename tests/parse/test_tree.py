@@ -13,6 +13,7 @@ from msgspec import Struct
 from gossamer.parse import html, html_lexbor, html_tree, scan_python
 from gossamer.parse.charset import html_as_utf8, html_charset
 from gossamer.parse.markup import document_of
+from gossamer.parse.query_charset import encode_queries
 from gossamer.parse.scan import scan
 from gossamer.records import Document
 from tests.parse.pages import Page, mixed_parts, other_charsets, single_parts
@@ -34,7 +35,9 @@ def by_scanner(content: bytes) -> Facts:
 
 
 def by_tree(content: bytes) -> Facts:
-    return facts_of(document_of(html_tree.read_markup(html_tree.load_tree(content, ""))))
+    document = document_of(html_tree.read_markup(html_tree.load_tree(content, "")))
+    document.hrefs = encode_queries(document.hrefs, document.charset)
+    return facts_of(document)
 
 
 def by_lexbor(content: bytes) -> Facts:

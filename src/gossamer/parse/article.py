@@ -29,6 +29,7 @@ from gossamer.parse.directives import directives_of, header_words
 from gossamer.parse.html_tree import load_tree, read_markup
 from gossamer.parse.language import detect_language
 from gossamer.parse.markup import Markup, document_of, one_line
+from gossamer.parse.query_charset import encode_query
 from gossamer.records import Document
 
 MAX_TEXT_CHARS = 1_000_000
@@ -135,6 +136,7 @@ def _from_html(page: PageSource) -> Article:
     tree = load_tree(page.content, page.header_charset)
     markup = read_markup(tree)
     said = document_of(markup)
+    said.canonical = encode_query(said.canonical, said.charset)
     base = (canonical(said.base, page.url) if said.base else None) or page.url
     published, modified = _dates(tree, markup, page.fetched_at)
     article = Article(
@@ -226,6 +228,8 @@ def _links(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]
     found: list[Outlink] = []
     for anchor in islice(tree.select("a[href], area[href]"), MAX_LINKS):
         href = (anchor.attr("href") or "").strip()
+        if not href.isascii():
+            href = encode_query(href.partition("#")[0], said.charset)
         url = canonical(href, base) if href and href[0] != "#" else None
         if url is None:  # the page itself, or not http
             continue

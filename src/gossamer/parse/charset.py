@@ -59,17 +59,17 @@ def decode_text(content: bytes | bytearray, label: str) -> tuple[str, str]:
     """Decode bytes that are not HTML; return the text and the charset's WHATWG name."""
     for mark, name in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
-            return _decode(content[len(mark) :], name), name
+            return decode_legacy(content[len(mark) :], name), name
     name = declared_charset(content, label)
     if name:
-        return _decode(content, name), name
+        return decode_legacy(content, name), name
     try:
         return content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         from turbohtml.detect import detect
 
         name = (detect(bytes(content[:_DETECT_BYTES])).encoding or "windows-1252").lower()
-        return _decode(content, name), name
+        return decode_legacy(content, name), name
 
 
 def html_charset(content: bytes, header_label: str) -> str:
@@ -131,8 +131,8 @@ def decode_html(content: bytes, header_label: str) -> tuple[str, str]:
     return decode_text(content, html_charset(content, header_label))
 
 
-def _decode(content: bytes | bytearray, name: str) -> str:
-    """Decode by a name from the WHATWG table."""
+def decode_legacy(content: bytes | bytearray, name: str) -> str:
+    """Decode by a name from the WHATWG table, in lower case."""
     if name == "utf-8":
         return content.decode("utf-8", "replace")
     if name == "replacement":

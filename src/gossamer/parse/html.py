@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gossamer.parse.charset import html_as_utf8, html_charset
 from gossamer.parse.markup import Markup, document_of
+from gossamer.parse.query_charset import encode_queries, encode_query
 from gossamer.parse.scan import scan
 from gossamer.records import Document
 
@@ -33,4 +34,7 @@ def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = Tr
         )
     )
     document.visible, document.words = visible, words
+    if charset != "utf-8":
+        document.hrefs = encode_queries(document.hrefs, charset)
+        document.canonical = encode_query(document.canonical, charset)
     return document

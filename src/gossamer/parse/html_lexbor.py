@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gossamer.parse.charset import decode_html
 from gossamer.parse.hrefs import clean_hrefs
 from gossamer.parse.markup import Markup, document_of
+from gossamer.parse.query_charset import encode_queries, encode_query
 from gossamer.records import Document
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = Tr
     markup = read_markup(tree)
     markup.charset = charset
     document = document_of(markup)
+    document.hrefs = encode_queries(document.hrefs, charset)
+    document.canonical = encode_query(document.canonical, charset)
     if want_text:
         document.visible = visible_text(tree).encode()
     return document
