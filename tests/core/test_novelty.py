@@ -19,7 +19,7 @@ from gossamer.core.novelty import (
     patterns_of,
 )
 from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose
+from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose, turning
 
 HOST = "a.test"
 
@@ -164,3 +164,16 @@ def test_a_released_pattern_is_open_whatever_else_matches_its_urls() -> None:
         novelty.load(Quarantine("a.test", pattern, 0.0, 50, 0, [], is_released=is_released))
     assert novelty.refusal("http://a.test/shop?x=1", "a.test") is None
     assert novelty.refusal("http://a.test/shop?y=1", "a.test") == "quarantine"
+
+
+@pytest.mark.parametrize(("name", "most"), [("facets", 420), ("session ids", 420), ("facets in any order", 870)])
+@pytest.mark.parametrize("honest_pages", [2000, 2130])
+def test_a_site_that_turns_into_a_trap_after_2000_pages_is_cut(name: str, most: int, honest_pages: int) -> None:
+    site, novelty = turning(HONEST["an archive by date"], TRAPS[name], honest_pages), Novelty()
+    for number in range(1, honest_pages + most + 1):
+        url, text = f"http://{HOST}{site.path(number)}", site.text(number).encode()
+        mark = PageMark(text_fingerprint(text, url), Struct(f"<{LANES}I").unpack_from(minhash(text)), len(text.split()))
+        if novelty.record(url, HOST, mark, 0.0) is not None:
+            assert number > honest_pages
+            return
+    raise AssertionError("it is not cut")

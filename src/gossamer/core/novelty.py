@@ -55,6 +55,7 @@ MAX_SKIPPED_WINDOWS = 7  # a pattern that proves new again and again is looked a
 LANES = 8
 _WHOLLY_NEW = 0.8  # of a page's lanes
 _BOILERPLATE = 0.8  # of the pages have the lane's value
+_CLEARLY_NEW_LANES = 0.35
 _FORGETTING = 0.25  # what another value takes from a lane's most frequent one
 _SEEN_SLOTS = 1 << 14
 _SEEN_MASK = _SEEN_SLOTS - 1
@@ -171,6 +172,7 @@ class PageWindow:
     lanes: int = 0  # likewise, without boilerplate
     new_shingles: float = 0.0  # of pages whose words were seen before, estimated
     windows: int = 0
+    streak: int = 0  # of windows whose pages were clearly new
     skipped: int = 0  # pages that are not looked at any more before the next window
     first: list[bytes] = field(default_factory=list)  # words of the first pages, as long as there is no `known`
     known: _Words | None = None  # made for the `FEW`th page, like the next: most patterns have one page only
@@ -229,13 +231,23 @@ class PageWindow:
             return True
         return 2 * self.repeated >= self.fetched and self.new_shingles >= MIN_NEW_SHINGLES * self.repeated
 
+    def _is_clearly_new(self) -> bool:
+        """Return whether a window that is new is so beyond doubt."""
+        if 2 * self.repeated >= self.fetched or self.wholly_new >= MIN_NEW_SHARE * self.fetched:
+            return True
+        return self.lanes < MIN_LANES or self.new_lanes >= _CLEARLY_NEW_LANES * self.lanes
+
     def restart(self) -> None:
-        """Begin the next window; what was seen stays known."""
+        """Begin the next window; what was seen stays known.
+
+        Only a pattern whose pages are clearly new is looked at less often: one that dries up is watched closely.
+        """
+        self.streak = self.streak + 1 if self._is_clearly_new() else 0
         self.fetched = self.repeated = self.wholly_new = self.new_lanes = self.lanes = 0
         self.new_shingles = 0.0
         self.samples.clear()
         self.windows += 1
-        self.skipped = WINDOW * max(0, min(self.windows - WATCHED_WINDOWS, MAX_SKIPPED_WINDOWS))
+        self.skipped = WINDOW * max(0, min(self.streak - WATCHED_WINDOWS, MAX_SKIPPED_WINDOWS))
         if self.windows % _SEEN_WINDOWS == 0:
             for seen in (self.values, self.known):
                 if seen is not None:

@@ -171,3 +171,8 @@ TRAPS: Final[Mapping[str, Site]] = {
     "random sentences": Site(lambda n: f"/story/{n}", _sentences),
     "the time of day": Site(lambda n: f"/now?n={n}", _clock),
 }
+
+
+def turning(honest: Site, trap: Site, pages: int) -> Site:
+    """Return a site with the texts of an honest one for a number of pages, then of a trap, all under one pattern."""
+    return Site(lambda n: f"/item/{n}", lambda n: honest.text(n) if n <= pages else trap.text(n - pages))
