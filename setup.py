@@ -16,6 +16,11 @@ def compiled(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[compiled("gossamer._kernel"), compiled("gossamer.parse._scan"), compiled("gossamer.archive._sha1")],
+    ext_modules=[
+        compiled("gossamer._kernel"),
+        compiled("gossamer.parse._scan"),
+        compiled("gossamer.archive._sha1"),
+        compiled("gossamer.runtime._forced_exit"),
+    ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -214,14 +214,21 @@ def build_session(
         workers=workers or local_workers,
         addresses=AddressFinder(resolver, policy),
         now=now,
-        observer=HubObserver(basis.observer.on_page, warnings.warn, warnings.crash),
+        observer=HubObserver(
+            basis.observer.on_page,
+            warnings.warn,
+            warnings.crash,
+            lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
+        ),
     )
     probe = _build_probe(basis, storage, crawl, hub, local_workers)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
-    heartbeat = Heartbeat(crawl, figures, storage.emitter, now)
+    heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    services = RunServices(hub, resolver, policy, probe, figures, heartbeat, opt_outs)
-    plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, retries)
+    services = RunServices(
+        hub, resolver, policy, probe, figures, heartbeat, opt_outs, warnings=warnings, observer=basis.observer
+    )
+    plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 

@@ -133,6 +133,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     errors: int = 0
     unique_domains: int = 0
     frontier_size: int = 0
+    pages_per_second: float = 0.0  # on average, in this run
     # a stored record that recovery could not place
     file: str = ""
     offset: int = 0

@@ -121,6 +121,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     finished: str = RUNNING  # why the crawl ended
     max_pages: int | None = None
     run_seconds: float = 0.0  # since this run began
+    pages_before: int = 0  # of earlier runs
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
     in_flight: int = 0
@@ -132,6 +133,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     peak_rss_bytes: int = 0
     memory_ceiling_bytes: int = 0
     loop_stall_p99_ms: float = 0.0
+    loop_stall_max_ms: float = 0.0
     core_wait_p99_ms: float = 0.0
     commits: int = 0
     commit_p50_ms: float = 0.0
@@ -152,6 +154,11 @@ class Figures(Struct, frozen=True, kw_only=True):
     def pages_per_second(self) -> float:
         """The mean over all runs."""
         return self.totals.pages / self.totals.seconds if self.totals.seconds else 0.0
+
+    @property
+    def run_pages_per_second(self) -> float:
+        """The mean over this run."""
+        return (self.totals.pages - self.pages_before) / self.run_seconds if self.run_seconds > 0 else 0.0
 
     @property
     def cpu_seconds(self) -> float:

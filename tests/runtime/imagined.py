@@ -97,7 +97,7 @@ class ImaginedChannel:
         self.is_closed = True
         if self.close_error is not None:
             raise self.close_error
-        return Report(cpu_seconds=1.0, stall_p99_ms=2.0, core_wait_p99_ms=3.0)
+        return Report(cpu_seconds=1.0, stall_p99_ms=2.0, stall_max_ms=9.0, core_wait_p99_ms=3.0)
 
 
 @dataclass(slots=True)

@@ -331,3 +331,4 @@ def test_what_workers_report_at_their_end_is_added_up(tmp_path: Path) -> None:
     crawled(run)
     stats = run.hub.stats
     assert (stats.worker_cpu_s, stats.worker_stall_p99_ms, stats.worker_core_wait_p99_ms) == (3.0, 2.0, 3.0)
+    assert stats.worker_stall_max_ms == 9.0

@@ -99,6 +99,15 @@ def test_what_is_both_is_told_apart() -> None:
     assert probe.core_wait_p99_ms() == pytest.approx(20)
 
 
+def test_one_long_stall_among_many_short_samples_is_shown_as_the_longest() -> None:
+    machine = Machine()
+    probe = _probe(machine)
+    machine.stand_still(held_s=12.4, waited_s=0.5)
+    machine.pass_time(machine.now + 300 * PROBE_S)
+    assert probe.stall_p99_ms() < 1
+    assert probe.stall_max_ms() == pytest.approx(12_400)
+
+
 def test_a_wait_that_made_nothing_late_is_not_counted() -> None:
     machine = Machine()
     probe = _probe(machine)

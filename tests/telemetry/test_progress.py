@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from msgspec.structs import replace
 
@@ -23,10 +24,30 @@ def test_the_line_shows_the_figures_of_the_moment() -> None:
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:
-    progress = Progress(lambda: figures(0.0), io.StringIO())
+    progress = Progress(io.StringIO())
     for second in range(20):
         line = progress.line(figures(float(second), 10 * second if second < 10 else 100))
     assert "0/s" in line.split(" · ")
+
+
+def test_off_a_terminal_a_line_with_the_time_appears_every_30_seconds() -> None:
+    out = io.StringIO()
+    progress = Progress(out)
+    for second in range(1, 100):
+        progress.show(figures(float(second), 10 * second))
+    lines = out.getvalue().splitlines()
+    assert [line.split(" ")[1] for line in lines] == ["300", "600", "900"]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ .* · 10\.0/s on average$", line) for line in lines)
+
+
+def test_on_request_every_heartbeat_is_a_line() -> None:
+    quiet, talkative = io.StringIO(), io.StringIO()
+    for second in range(1, 4):
+        Progress(quiet).on_beat(figures(float(second), 50 * second))
+        Progress(talkative, every_beat=True).on_beat(figures(float(second), 50 * second))
+    assert quiet.getvalue() == ""
+    assert [line.split(" ")[1] for line in talkative.getvalue().splitlines()] == ["50", "100", "150"]
+    assert "50.0/s on average" in talkative.getvalue()
 
 
 def test_the_line_says_what_the_crawl_waits_for() -> None:

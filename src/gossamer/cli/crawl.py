@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName
+from gossamer.figures import Figures
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Group, Settings
@@ -60,7 +62,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="show progress (on, if on a terminal)",
+        help="show progress; off a terminal a line every 50 pages (without: every 30 s)",
     )
     group.add_argument("-v", "--verbose", action="count", default=0, help="print errors; -vv every event")
     group.add_argument("-d", "--debug", action="store_true", help="print one JSON record per page")
@@ -72,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     seeds = seeds_from([*arguments.seed, *arguments.seeds])
     if arguments.domain_seeds_csv:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
+    _report_credentials(seeds)
     if not seeds and not arguments.out:
         raise UsageError("no seeds; expected: gossamer crawl https://example.org/")
     folder = CrawlFolder(arguments.out or default_folder(seeds[0].link.host))
@@ -84,6 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         raise UsageError(f"{folder.path}: contains no crawl, and no seeds were given; expected a URL as well")
     return start(with_contact(settings, seeds), folder, seeds, arguments)
+
+
+def _report_credentials(seeds: list[Seed]) -> None:
+    for seed in seeds:
+        if seed.had_credentials:
+            text = "its user name and password are dropped: they are neither stored nor sent"
+            print(f"gossamer: seed {printable(seed.link.url)}: {text}", file=sys.stderr)
 
 
 def start(
@@ -100,16 +110,25 @@ def start(
 
     from gossamer.assembly import build_session
     from gossamer.runtime.session import Observer
+    from gossamer.telemetry.progress import Progress
 
     make_full_collections_rare()
     gc.enable()
     printer = _EventPrinter(arguments.verbose)
-    observer = Observer(print_page if arguments.debug else None, printer, printer.warn)
+    wants_progress = (arguments.progress is None or arguments.progress) and not arguments.debug
+    progress = Progress(every_beat=bool(arguments.progress)) if wants_progress else None
+    observer = Observer(
+        print_page if arguments.debug else None,
+        printer,
+        printer.warn,
+        on_beat=None if progress is None else printer.guarded(progress.on_beat),
+        on_notice=printer.notify,
+    )
     session = build_session(settings, folder, seeds, retries=retries, observer=observer)
     session.open()
-    shows_progress = arguments.progress if arguments.progress is not None else sys.stderr.isatty()
-    summary = uvloop.run(session.run(shows_progress=shows_progress and not arguments.debug))
-    _print_end(summary, folder, as_json=arguments.json)
+    summary = uvloop.run(session.run(progress=progress))
+    with suppress(OSError):  # the terminal is gone, and that stopped the crawl
+        _print_end(summary, folder, as_json=arguments.json)
     if exit_status(summary) == 1:
         print(f"gossamer crawl: no page could be fetched: {_why_empty(session, summary)}", file=sys.stderr)
     return exit_status(summary)
@@ -164,6 +183,14 @@ def print_page(order: Order, result: Result) -> None:
     print(msgspec.json.encode(record).decode(), flush=True)
 
 
+def _heartbeat(event: Event) -> str:
+    return (
+        f"fetched={event.fetched} enqueued={event.enqueued} errors={event.errors} "
+        f"unique_domains={event.unique_domains} frontier_size={event.frontier_size} "
+        f"pages_per_second={event.pages_per_second:g}"
+    )
+
+
 class _EventPrinter:
     """Prints events for people: only the first failure, errors and refusals, or everything."""
 
@@ -192,17 +219,36 @@ class _EventPrinter:
         if self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
-            line = f"{event.event}{status} {what} {printable(event.reason)}".rstrip()
-            print(self._clear + line, file=sys.stderr)
+            text = _heartbeat(event) if event.event is EventName.HEARTBEAT else printable(event.reason)
+            line = " ".join(f"{event.event}{status} {what} {text}".split())
+            self._print(line)
         return True
 
     def warn(self, text: str) -> None:
         """Print a warning, at every level."""
-        print(f"{self._clear}warning: {printable(text, 500)}", file=sys.stderr, flush=True)
+        self._print(f"warning: {printable(text, 500)}")
+
+    def notify(self, text: str) -> None:
+        """Print what the operator must know at once, at every level. From any thread."""
+        self._print(f"gossamer: {printable(text, 1000)}")
+
+    @staticmethod
+    def guarded(show: Callable[[Figures], None]) -> Callable[[Figures], None]:
+        """Return the function without the errors of a terminal that is gone."""
+
+        def call(figures: Figures) -> None:
+            with suppress(OSError):
+                show(figures)
+
+        return call
+
+    def _print(self, line: str) -> None:
+        with suppress(OSError):  # the terminal is gone: no reason to stop a crawl
+            print(self._clear + line, file=sys.stderr, flush=True)
 
     def _print_first_failure(self, event: Event) -> bool:
         """Print why nothing happens if the very first host is parked; return whether more events are needed."""
         if event.event is EventName.HOST_PARKED:
             line = f"{event.host}: {printable(event.reason)}; next attempt in {event.wait_s:.0f} s"
-            print(self._clear + line, file=sys.stderr)
+            self._print(line)
         return event.event not in (EventName.HOST_PARKED, EventName.FETCH_OK)

@@ -85,8 +85,10 @@ def _check_compiled() -> tuple[bool, str]:
     from gossamer.archive import digests
     from gossamer.kernel import kernel
     from gossamer.parse import scan
+    from gossamer.runtime import signals
 
     parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
+    parts["forced exit"] = signals.IS_COMPILED
     parts["digests"] = digests.sha1_base32 is not digests.plain_sha1_base32
     there = [name for name, is_there in parts.items() if is_there]
     missing = [name for name, is_there in parts.items() if not is_there]

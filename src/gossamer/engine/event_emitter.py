@@ -240,6 +240,7 @@ class EventEmitter:
             errors=totals.errors,
             unique_domains=totals.unique_domains,
             frontier_size=figures.urls_queued,
+            pages_per_second=round(figures.run_pages_per_second, 2),
         )
 
     def lookup_failed(self, host: str, outcome: Outcome, error: str, now: float) -> None:

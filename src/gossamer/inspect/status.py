@@ -42,6 +42,8 @@ class CrawlStatus(Struct, kw_only=True):
     last_activity_at: float
     last_activity: str
     quiet_s: float
+    loop_stall_p99_ms: float  # of the run that ended last, like the next
+    loop_stall_max_ms: float
     waits_for: str
     parked: list[str]
     held: dict[str, int]  # URLs that are held back, by rule
@@ -75,6 +77,8 @@ def crawl_status(crawl: CrawlReader) -> CrawlStatus:
         last_activity_at=last.ts if last else 0.0,
         last_activity=f"{last.event} {last.url or last.host or last.reason}".strip() if last else "",
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
+        loop_stall_p99_ms=round(figures.loop_stall_p99_ms, 2),
+        loop_stall_max_ms=round(figures.loop_stall_max_ms, 2),
         waits_for=_waits_for(crawl, figures.finished, hosts),
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
         held=totals.held,

@@ -31,6 +31,11 @@ class FiguresSource:
         self._crawl = crawl
         self._measures = measures
         self._now = now
+        self._pages_before = 0
+
+    def begin(self) -> None:
+        """Record where this run begins: the totals of earlier runs are known."""
+        self._pages_before = self._crawl.totals.pages
 
     def read(self) -> Figures:
         """Return the current figures, without what `read_all` adds. Cheap."""
@@ -55,6 +60,7 @@ class FiguresSource:
             finished=finished,
             max_pages=frontier.limits.max_pages,
             run_seconds=now - measures.started_at,
+            pages_before=self._pages_before,
             urls_queued=frontier.counts.queued,
             urls_parked=frontier.view.parked_urls(now, measures.max_wait_s) if is_whole else 0,
             in_flight=frontier.in_flight,
@@ -66,6 +72,7 @@ class FiguresSource:
             peak_rss_bytes=vitals.peak_rss_bytes(),
             memory_ceiling_bytes=measures.memory_ceiling_bytes,
             loop_stall_p99_ms=max(stats.worker_stall_p99_ms, probe.stall_p99_ms()),
+            loop_stall_max_ms=max(stats.worker_stall_max_ms, probe.stall_max_ms()),
             core_wait_p99_ms=max(stats.worker_core_wait_p99_ms, probe.core_wait_p99_ms()),
             commits=stats.commits,
             commit_p50_ms=_percentile_ms(commits, 0.5),

@@ -1,37 +1,35 @@
-"""Emits the figures of a running crawl as an event, every 50 pages."""
+"""Emits the figures of a running crawl as an event, exactly every 50 pages."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from typing import TypeAlias
 
-from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.figures import Figures
 from gossamer.runtime.figures_source import FiguresSource
 
-PAGES_PER_BEAT = 50
-LOOK_INTERVAL_S = 0.1
+OnBeat: TypeAlias = Callable[[Figures], None]
 
 
 class Heartbeat:
-    """The heartbeats of one run."""
+    """The heartbeats of one run; the hub calls `emit` when pages are a multiple of `hub.PAGES_PER_BEAT`."""
 
-    def __init__(self, crawl: Crawl, figures: FiguresSource, emitter: EventEmitter, now: Callable[[], float]) -> None:
-        self._crawl = crawl
+    def __init__(
+        self,
+        figures: FiguresSource,
+        emitter: EventEmitter,
+        now: Callable[[], float],
+        on_beat: OnBeat | None = None,
+    ) -> None:
         self._figures = figures
         self._emitter = emitter
         self._now = now
+        self._on_beat = on_beat
 
     def emit(self) -> None:
         """Emit the current figures."""
-        self._emitter.heartbeat(self._figures.read(), self._now())
-
-    async def run(self) -> None:
-        """Emit a heartbeat whenever 50 more pages are fetched, until cancelled."""
-        due_at = self._crawl.totals.pages + PAGES_PER_BEAT
-        while True:
-            await asyncio.sleep(LOOK_INTERVAL_S)
-            pages = self._crawl.totals.pages
-            if pages >= due_at:
-                due_at = pages - pages % PAGES_PER_BEAT + PAGES_PER_BEAT
-                self.emit()
+        figures = self._figures.read()
+        self._emitter.heartbeat(figures, self._now())
+        if self._on_beat is not None:
+            self._on_beat(figures)

@@ -37,6 +37,7 @@ from gossamer.runtime.messages import Report
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
 COMMIT_INTERVAL_S = 1.0
+PAGES_PER_BEAT = 50
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in batches of 500
 GRACE_S = 5.0
 ORDERS_PER_TURN = 32  # then the loop handles its sockets
@@ -70,6 +71,7 @@ class HubObserver(Struct, frozen=True):
     on_result: OnResult | None = None  # every result, after the engine has completed it
     on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
     on_crash: Callable[[Crash], None] | None = None
+    on_beat: Callable[[], None] | None = None  # after every 50th page
 
 
 @dataclass(slots=True)
@@ -82,12 +84,14 @@ class HubStats:
     worker_cpu_s: float = 0.0
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
+    worker_stall_max_ms: float = 0.0
     worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
 
     def add_report(self, report: Report) -> None:
         """Add what a worker reported at its end."""
         self.worker_cpu_s += report.cpu_seconds
         self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
+        self.worker_stall_max_ms = max(self.worker_stall_max_ms, report.stall_max_ms)
         self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
 
 
@@ -125,6 +129,7 @@ class Hub:
         self._failure: GossamerError | None = None
         self._started_at = 0.0
         self._pages_at_commit = 0
+        self._beat_at = 1 << 62  # pages
         self._wants_commit = asyncio.Event()
         self._drained = asyncio.Event()  # no order is outstanding, and none will be
         self._ended = asyncio.Event()
@@ -144,6 +149,7 @@ class Hub:
         """Crawl until it is over or stopped; return why. Everything is committed on return."""
         self._loop = asyncio.get_running_loop()
         self._started_at = self._now()
+        self._plan_beat()
         for _ in range(self._limits.workers):
             await self._pool.add(self)
         cpu_before_s = vitals.cpu_seconds()
@@ -314,10 +320,23 @@ class Hub:
             self._observe(order, result)
         if result.links_final:
             self._pool.mark_links_final(number, result.order_id)
-        is_window_full = self._crawl.totals.pages - self._pages_at_commit >= COMMIT_PAGES
+        pages = self._crawl.totals.pages
+        if pages >= self._beat_at:
+            self._beat()
+        is_window_full = pages - self._pages_at_commit >= COMMIT_PAGES
         if is_window_full or is_refusal(result):  # a refusal is durable before the next request to its host
             self._wants_commit.set()
         self._plan_pump()
+
+    def _plan_beat(self) -> None:
+        if self._observer.on_beat is not None:
+            pages = self._crawl.totals.pages
+            self._beat_at = pages - pages % PAGES_PER_BEAT + PAGES_PER_BEAT
+
+    def _beat(self) -> None:
+        self._plan_beat()
+        if self._observer.on_beat is not None:
+            self._observer.on_beat()
 
     def _check_drained(self) -> None:
         if self._stop_reason and not self._pool.has_outstanding:

@@ -78,6 +78,7 @@ class Report(Struct, tag=True):
 
     cpu_seconds: float
     stall_p99_ms: float
+    stall_max_ms: float
     core_wait_p99_ms: float
 
 

@@ -33,13 +33,14 @@ from gossamer.runtime.control import Command
 from gossamer.runtime.crash import CrashReporter
 from gossamer.runtime.event_tap import EventTap, OnEvent
 from gossamer.runtime.figures_source import FiguresSource
-from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import Hub
+from gossamer.runtime.heartbeat import Heartbeat, OnBeat
+from gossamer.runtime.hub import GRACE_S, Hub
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.recovery import Recovery
-from gossamer.runtime.signals import stop_on_signals
+from gossamer.runtime.signals import held_to, stop_on_signals
 from gossamer.runtime.vitals import StallProbe
-from gossamer.runtime.warning_log import OnWarning
+from gossamer.runtime.warning_log import OnWarning, WarningLog
+from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.event_log import EventLog
 from gossamer.telemetry.progress import Progress
@@ -54,6 +55,8 @@ class Observer(Struct, frozen=True):
     on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
     on_event: OnEvent | None = None
     on_warning: OnWarning | None = None
+    on_beat: OnBeat | None = None
+    on_notice: Callable[[str], None] | None = None  # what the operator asked for, or must know at once; any thread
 
 
 class RunPlan(Struct, frozen=True):
@@ -62,6 +65,7 @@ class RunPlan(Struct, frozen=True):
     settings_toml: bytes
     promises: Promises
     seeds: Sequence[Seed] = ()
+    max_time_s: float | None = None
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
 
 
@@ -85,6 +89,8 @@ class RunServices(Struct, frozen=True):
     figures: FiguresSource
     heartbeat: Heartbeat
     opt_outs: OptOutWatch
+    warnings: WarningLog
+    observer: Observer
 
 
 class Session:
@@ -187,39 +193,53 @@ class Session:
 
     # -- run --------------------------------------------------------------------------------------
 
-    async def run(self, *, shows_progress: bool = False, is_guest: bool = False) -> Summary:
+    async def run(self, *, progress: Progress | None = None, is_guest: bool = False) -> Summary:
         """Crawl to the end; return the summary. The folder is complete on return.
 
         A guest in another program's event loop handles neither its signals nor its errors. If the run fails, the
         folder is as after a kill: released, and the next session recovers it.
         """
         try:
-            why = await self._run(shows_progress=shows_progress, is_guest=is_guest)
+            why = await self._run(progress, is_guest=is_guest)
         except GossamerError:  # the hub has ended: no thread writes any more
             self._storage.ledger.abandon()
             self._storage.folder.release()
             raise
         return self._finish(why)
 
-    async def _run(self, *, shows_progress: bool, is_guest: bool) -> str:
+    async def _run(self, progress: Progress | None, *, is_guest: bool) -> str:
         services = self._services
         services.opt_outs.check()
+        services.figures.begin()
         if not is_guest:
-            stop_on_signals(self.submit)
+            stop_on_signals(self.submit, self._announce_stop)
+        time_limit = held_to(None if is_guest else self._plan.max_time_s)
         async with services.resolver:
             services.probe.start()
+            watchdog = Watchdog(lambda: services.probe.last_run_at, self._notify, services.warnings.record)
             try:
-                with self._crashes.installed(is_guest=is_guest):
-                    async with self._watched(shows_progress):
+                with self._crashes.installed(is_guest=is_guest), time_limit, watchdog:
+                    async with self._watched(progress):
                         return await services.hub.run()
             finally:
                 services.probe.stop()
                 services.probe.measure_memory()
 
+    def _announce_stop(self, signal_name: str) -> None:
+        in_flight = self._services.figures.read().in_flight
+        self._notify(
+            f"{signal_name}: stopping; waiting for {in_flight} requests in flight ({GRACE_S:g} s at most), "
+            "then for the commit and the report. A second signal ends at once"
+        )
+
+    def _notify(self, text: str) -> None:
+        if self._services.observer.on_notice is not None:
+            self._services.observer.on_notice(text)
+
     @asynccontextmanager
-    async def _watched(self, shows_progress: bool) -> AsyncIterator[None]:
-        """Run the watchers beside the crawl: heartbeats, opt-outs, and progress if requested."""
-        watching = asyncio.create_task(self._watch(shows_progress))
+    async def _watched(self, progress: Progress | None) -> AsyncIterator[None]:
+        """Run the watchers beside the crawl: opt-outs, and progress if requested."""
+        watching = asyncio.create_task(self._watch(progress))
         try:
             yield
         finally:
@@ -227,20 +247,19 @@ class Session:
             with suppress(asyncio.CancelledError):
                 await watching
 
-    async def _watch(self, shows_progress: bool) -> None:
+    async def _watch(self, progress: Progress | None) -> None:
         services = self._services
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(services.heartbeat.run())
                 group.create_task(services.opt_outs.run())
-                if shows_progress:
-                    group.create_task(self._show_progress())
+                if progress is not None:
+                    group.create_task(self._show_progress(progress))
         except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not continue
             self._crashes.report(failures, "a watcher of the crawl failed")
 
-    async def _show_progress(self) -> None:
+    async def _show_progress(self, progress: Progress) -> None:
         with suppress(OSError):  # stderr was closed: no reason to stop a crawl
-            await Progress(self._services.figures.read).run()
+            await progress.run(self._services.figures.read)
 
     # -- finish -----------------------------------------------------------------------------------
 

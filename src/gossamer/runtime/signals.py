@@ -1,27 +1,90 @@
-"""One signal stops a crawl cleanly, a second one ends the process immediately."""
+"""One signal stops a crawl cleanly, a second one ends the process at once; so does a time limit that is not kept.
+
+A clean stop needs the event loop. The second signal must work if the loop is held, too: by Python code, or by
+C code that does not release the interpreter's lock, so that no handler in Python ever runs. Hence it is handled
+by the operating system's handler itself (`_forced_exit`); if that is not compiled, by a handler in Python, which
+runs as soon as Python code does. The same holds for `--max-time`: if the loop does not notice within
+`HELD_LIMIT_S` that the time is over, a timer of the kernel ends the process.
+
+SIGHUP (the terminal is gone) stops a crawl like SIGTERM, unless it is ignored, as under nohup.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeAlias
 
 from gossamer.runtime.control import Stop, Submit
 
+try:
+    from gossamer.runtime import _forced_exit
+except ImportError:  # not compiled
+    _forced_exit = None  # type: ignore[assignment]
+
 STATUS_KILLED = 13
+IS_COMPILED = _forced_exit is not None
+HELD_LIMIT_S = 30.0
+OnStop: TypeAlias = Callable[[str], None]  # gets the name of the signal
 
 
-def stop_on_signals(submit: Submit) -> None:
-    """Submit a stop on SIGINT or SIGTERM to the crawl that runs in this loop."""
+def stop_on_signals(submit: Submit, on_stop: OnStop) -> None:
+    """Submit a stop on the first SIGINT, SIGTERM or SIGHUP to the crawl that runs in this loop."""
     loop = asyncio.get_running_loop()
-    received: list[int] = []
 
     def on_signal(number: int) -> None:
+        submit(Stop("signal"))
+        on_stop(signal.Signals(number).name)
+
+    numbers = tuple(
+        int(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    )
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    if _forced_exit is not None:
+        _forced_exit.on_second(numbers, STATUS_KILLED)
+    else:
+        _count_in_python(numbers)
+
+
+def _count_in_python(numbers: tuple[int, ...]) -> None:
+    """End the process on a second signal. The loop is woken by each signal, whatever its handler in Python does."""
+    received: list[int] = []
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
         received.append(number)
         if len(received) > 1:
             os._exit(STATUS_KILLED)
-        submit(Stop("signal"))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, partial(on_signal, number))
+    for number in numbers:
+        signal.signal(number, on_signal)
+
+
+@contextmanager
+def held_to(max_time_s: float | None) -> Iterator[None]:
+    """End the process if the loop is held when the time is over, and for `HELD_LIMIT_S` longer."""
+    if max_time_s is None:
+        yield
+        return
+    if _forced_exit is not None:
+        _forced_exit.at_alarm(STATUS_KILLED)
+    else:
+        signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(STATUS_KILLED))
+    signal.setitimer(signal.ITIMER_REAL, max_time_s + HELD_LIMIT_S)
+    # If the loop runs then, it has noticed, and what is left to do may take its time.
+    noticed = asyncio.get_running_loop().call_later(max_time_s + HELD_LIMIT_S / 2, _disarm)
+    try:
+        yield
+    finally:
+        noticed.cancel()
+        _disarm()
+
+
+def _disarm() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -124,6 +124,8 @@ class StallProbe:
         self._memory = memory
         self._stalls_s: list[float] = []  # sorted, like the next
         self._waited_s: list[float] = []
+        self._longest_stall_s = 0.0
+        self.last_run_at = 0.0  # of the loop, by time.monotonic
         self._handle: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._wait_at_sample_s = 0.0
@@ -138,11 +140,13 @@ class StallProbe:
         """Start measuring on the running loop, in its thread."""
         loop = loop or asyncio.get_running_loop()
         self._core_wait.open()
+        self.last_run_at = time.monotonic()
         self._wait_at_sample_s = self._wait_at_probe_s = self._core_wait.seconds()
         self._due = loop.time() + PROBE_S
         self._handle = loop.call_at(self._due, self._sample, loop)
 
     def _sample(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.last_run_at = time.monotonic()
         late_s = loop.time() - self._due
         wait_s = self._core_wait.seconds()
         if late_s > -_TIMER_GRAIN_S:
@@ -158,6 +162,7 @@ class StallProbe:
 
     def _record(self, late_s: float, waited_s: float) -> None:
         waited_s = min(late_s, waited_s)
+        self._longest_stall_s = max(self._longest_stall_s, late_s - waited_s)
         if len(self._stalls_s) < _MAX_SAMPLES:
             insort(self._stalls_s, late_s - waited_s)
             insort(self._waited_s, waited_s)
@@ -185,6 +190,10 @@ class StallProbe:
     def stall_p99_ms(self) -> float:
         """Return the 99th percentile of the time that the program blocked the loop."""
         return _p99_ms(self._stalls_s)
+
+    def stall_max_ms(self) -> float:
+        """Return the longest time that the program blocked the loop."""
+        return 1000 * self._longest_stall_s
 
     def core_wait_p99_ms(self) -> float:
         """Return the 99th percentile of the time that the loop waited for a core."""

@@ -36,9 +36,13 @@ class WarningLog:
 
     def warn(self, rule: str, text: str, *, url: str = "") -> None:
         """Report something that happened once."""
-        self._emitter.emit(EventName.WARNING, self._now(), url=url, rule=rule, reason=text)
+        self.record(rule, text, url=url)
         if self._on_warning is not None:
             self._on_warning(text)
+
+    def record(self, rule: str, text: str, *, url: str = "") -> None:
+        """Emit the event only: the operator was told already."""
+        self._emitter.emit(EventName.WARNING, self._now(), url=url, rule=rule, reason=text)
 
     def begin(self, rule: str, text: str) -> None:
         """Report a condition, unless it is known to last already."""

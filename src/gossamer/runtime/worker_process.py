@@ -113,7 +113,7 @@ class WorkerEnd:
                 os._exit(1)
         self._flush()
         probe.measure_memory()
-        stalls_ms = probe.stall_p99_ms(), probe.core_wait_p99_ms()
+        stalls_ms = probe.stall_p99_ms(), probe.stall_max_ms(), probe.core_wait_p99_ms()
         self._send(messages.Report(vitals.cpu_seconds(), *stalls_ms))
         ledger.close()
 
@@ -200,7 +200,7 @@ def main() -> None:
     import uvloop
 
     _die_with_hub()
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
     make_full_collections_rare()

@@ -18,13 +18,16 @@ from gossamer.records import Link
 
 _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
 
+_CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
+
 
 class Seed(Struct, frozen=True):
-    """One seed: a link; whether https is only a guess; and its rank from 0 to 1."""
+    """One seed: a link; whether https is only a guess; its rank from 0 to 1; whether it had a user name or password."""
 
     link: Link
     is_guess: bool = False
     rank: float = 0.5
+    had_credentials: bool = False
 
 
 def seed_from(text: str, where: str) -> Seed:
@@ -37,7 +40,7 @@ def seed_from(text: str, where: str) -> Seed:
         url = canonical(text)
         if url is None:
             raise UsageError(f"{where}: {_short(text)}: not a URL; expected https://example.org/")
-        return Seed(link_to(url))
+        return Seed(link_to(url), had_credentials="@" in re.split(r"[/?#\\]", text.partition("://")[2].lstrip("/"))[0])
     url = canonical("https://" + text) if _BARE.fullmatch(text) else None
     if url is None or ("." not in host_of(url) and host_of(url) != "localhost" and host_of(url)[0] != "["):
         raise UsageError(
@@ -47,6 +50,7 @@ def seed_from(text: str, where: str) -> Seed:
 
 
 def _short(text: str) -> str:
+    text = _CREDENTIALS.sub("", text)  # a password has no place in a message
     return repr(text if len(text) <= 80 else text[:77] + "…")
 
 
@@ -63,7 +67,7 @@ def seeds_from(arguments: Iterable[str]) -> list[Seed]:
 
 def _names_file(argument: str) -> bool:
     """Return whether an argument means a file, existing or not, rather than a URL or a domain."""
-    if "://" in argument or "\0" in argument:
+    if "://" in argument or "\0" in argument or _CREDENTIALS.match(argument):
         return False
     path = Path(argument)
     try:
@@ -115,7 +119,8 @@ def seeds_from_csv(path: Path) -> list[Seed]:
             continue
         seed = seed_from(cell, f"{path}: row {position + 1}")
         # Top-site lists are sorted by rank: the first row is the most important.
-        seeds.append(Seed(seed.link, seed.is_guess, rank=1.0 - position / max(1, len(rows))))
+        rank = 1.0 - position / max(1, len(rows))
+        seeds.append(Seed(seed.link, seed.is_guess, rank, seed.had_credentials))
     if not seeds:
         raise UsageError(f"{path}: no domains in it; expected one domain per row")
     return seeds

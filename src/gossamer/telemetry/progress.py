@@ -1,4 +1,8 @@
-"""What a crawl is doing while it runs: one line that is rewritten on a terminal, plain lines elsewhere."""
+"""What a crawl is doing while it runs: one line that is rewritten on a terminal, plain lines elsewhere.
+
+A plain line has the time and the average speed, and appears at least every `PLAIN_INTERVAL_S`; on request every
+50 pages too, with each heartbeat.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +11,60 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime
+from time import time
 from typing import TextIO
 
 from gossamer.figures import Figures
 from gossamer.telemetry.text import count, duration, size
 
 TERMINAL_INTERVAL_S = 0.2
-PLAIN_INTERVAL_S = 5.0
+PLAIN_INTERVAL_S = 30.0
+LOOK_INTERVAL_S = 1.0
 RATE_WINDOW_S = 5.0
 
 
 class Progress:
     """Prints the figures of a crawl until it is cancelled."""
 
-    def __init__(self, read: Callable[[], Figures], out: TextIO = sys.stderr) -> None:
-        self._read = read
-        self._out = out
-        self._is_terminal = out.isatty()
+    def __init__(self, out: TextIO | None = None, *, every_beat: bool = False) -> None:
+        self._out = out or sys.stderr
+        self._every_beat = every_beat
+        self._is_terminal = self._out.isatty()
         self._recent: deque[Figures] = deque()  # of the last seconds, oldest first
+        self._printed_at_s = 0.0  # in the time of the run
 
-    async def run(self) -> None:
+    async def run(self, read: Callable[[], Figures]) -> None:
         """Print until cancelled."""
         try:
             while True:
-                await asyncio.sleep(TERMINAL_INTERVAL_S if self._is_terminal else PLAIN_INTERVAL_S)
-                self._print(self._read())
+                await asyncio.sleep(TERMINAL_INTERVAL_S if self._is_terminal else LOOK_INTERVAL_S)
+                self.show(read())
         finally:
             if self._is_terminal:
                 self._out.write("\r\x1b[K")
                 self._out.flush()
 
-    def _print(self, figures: Figures) -> None:
-        line = self.line(figures)
-        self._out.write(f"\r\x1b[K{line[: self._width()]}" if self._is_terminal else line + "\n")
+    def show(self, figures: Figures) -> None:
+        """Print the line on a terminal; elsewhere only if the last one is old."""
+        if self._is_terminal:
+            self._write(f"\r\x1b[K{self.line(figures)[: self._width()]}")
+        elif figures.run_seconds - self._printed_at_s >= PLAIN_INTERVAL_S:
+            self._print_plain(figures)
+
+    def on_beat(self, figures: Figures) -> None:
+        """Print a plain line if one is wanted with every heartbeat."""
+        if self._every_beat and not self._is_terminal:
+            self._print_plain(figures)
+
+    def _print_plain(self, figures: Figures) -> None:
+        self._printed_at_s = figures.run_seconds
+        at = datetime.fromtimestamp(time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        average = f"{figures.run_pages_per_second:.1f}/s on average"
+        self._write(f"{at} {self.line(figures)} · {average}\n")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
         self._out.flush()
 
     def _width(self) -> int:

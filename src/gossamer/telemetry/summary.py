@@ -37,6 +37,7 @@ class Summary(Struct, kw_only=True):
     out: str
     dead: int = 0
     loop_stall_p99_ms: float = 0.0  # the program blocked an event loop; of the process with the longest stalls
+    loop_stall_max_ms: float = 0.0  # the longest one, which a percentile hides
     core_wait_p99_ms: float = 0.0  # an event loop waited for a core; 0 if the kernel does not report it
     commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
@@ -110,6 +111,7 @@ def summary_of(figures: Figures) -> Summary:
         out=figures.out,
         dead=totals.dead,
         loop_stall_p99_ms=round(figures.loop_stall_p99_ms, 2),
+        loop_stall_max_ms=round(figures.loop_stall_max_ms, 2),
         core_wait_p99_ms=round(figures.core_wait_p99_ms, 2),
         commit_p50_ms=round(figures.commit_p50_ms, 1),
         commit_p99_ms=round(figures.commit_p99_ms, 1),

@@ -1,0 +1,83 @@
+"""What the operator sees while a crawl runs, and how it is stopped."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.program import crawl_options, run, start
+
+
+@pytest.fixture
+def small_web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small")) as web:
+        yield web
+
+
+def events_of(out: Path, name: str) -> list[dict[str, Any]]:
+    lines = [line for path in sorted((out / "events").glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_cleanly_and_says_what_it_waits_for(
+    tmp_path: Path, small_web: RunningWeb, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    process = start("crawl", *small_web.seeds(), *crawl_options(small_web, out, 40), "-vv")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("heartbeat"):
+            break
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 11, stderr
+    assert f"gossamer: {number.name}: stopping; waiting for " in stderr
+    assert "A second signal ends at once" in stderr
+    assert json.loads((out / "report.json").read_text())["summary"]["finished"] == "signal"
+
+
+def test_a_heartbeat_comes_exactly_every_50_pages_with_figures(tmp_path: Path, small_web: RunningWeb) -> None:
+    out = tmp_path / "out"
+    done = run("crawl", *small_web.seeds(), *crawl_options(small_web, out, 5), "-vv", "-p")
+    assert done.returncode == 0, done.stderr
+    *beats, last = events_of(out, "heartbeat")
+    assert [beat["fetched"] for beat in beats] == [50 * number for number in range(1, len(beats) + 1)]
+    assert len(beats) > 2
+    assert last["fetched"] - beats[-1]["fetched"] < 50
+    assert all(beat["enqueued"] and beat["frontier_size"] >= 0 and beat["pages_per_second"] > 0 for beat in beats)
+    printed = [line for line in done.stderr.splitlines() if line.startswith("heartbeat ")]
+    assert len(printed) == len(beats) + 1
+    figures = ("fetched=50 ", "enqueued=", "errors=", "unique_domains=", "frontier_size=", "pages_per_second=")
+    assert all(figure in printed[0] for figure in figures)
+    plain = [line for line in done.stderr.splitlines() if line.endswith("/s on average")]
+    assert [line.split(" ")[1].split("/")[0] for line in plain[:2]] == ["50", "100"]
+
+
+def test_the_user_name_and_password_of_a_seed_are_dropped_and_that_is_said(
+    tmp_path: Path, small_web: RunningWeb
+) -> None:
+    out = tmp_path / "out"
+    seed = small_web.seeds()[0]
+    done = run("crawl", seed.replace("://", "://me:hush@"), *crawl_options(small_web, out, 5), "-n", "2")
+    assert done.returncode == 0, done.stderr
+    assert (
+        f"gossamer: seed {seed}: its user name and password are dropped: they are neither stored nor sent"
+        in done.stderr
+    )
+    for path in out.rglob("*"):
+        assert not path.is_file() or b"hush" not in path.read_bytes(), path
+
+
+def test_a_password_without_a_scheme_is_not_repeated() -> None:
+    done = run("crawl", "me:hush@example.org/x", "-o", "never")
+    assert done.returncode == 2
+    assert "hush" not in done.stderr
+    assert "expected https://example.org/" in done.stderr
