@@ -45,6 +45,7 @@ from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, HubObserver
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery
+from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
@@ -225,9 +226,11 @@ def build_session(
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    services = RunServices(
-        hub, resolver, policy, probe, figures, heartbeat, opt_outs, warnings=warnings, observer=basis.observer
+    rereader = Rereader(
+        crawl.rereading, storage.ledger, folder.archive, rules, warnings=warnings, submit=hub.submit, now=now
     )
+    watching = (heartbeat, opt_outs, rereader)
+    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
     plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 

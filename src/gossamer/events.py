@@ -34,6 +34,7 @@ class EventName(StrEnum):
     EXCLUDED_BY_RULE = "excluded_by_rule"
     COOLDOWN_SKIP = "cooldown_skip"
     LINKS_CAPPED = "links_capped"
+    LINKS_READ_AGAIN = "links_read_again"  # of stored pages, after a limit was raised
     PDF_LINKS_EXTRACTED = "pdf_links_extracted"
     SITEMAP_READ = "sitemap_read"
     HOST_PARKED = "host_parked"

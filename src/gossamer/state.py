@@ -13,6 +13,16 @@ from gossamer.figures import Figures, Totals
 from gossamer.records import OrderKind, Source, TextHash, UrlId
 
 
+class Reread(Struct):
+    """Pages whose links are followed after all, since a limit was raised: which, and how far that has got."""
+
+    from_depth: int
+    before: float  # pages that were fetched before
+    after: UrlId = b""  # the last one that was read
+    pages: int = 0
+    new_links: int = 0
+
+
 class CrawlState(Struct):
     """The state of the whole crawl: one record, written with every commit."""
 
@@ -22,6 +32,9 @@ class CrawlState(Struct):
     scope: list[str] = []  # URLs that define the scope: seeds, and the targets of their redirects
     opened_addresses: list[str] = []  # private addresses that a seed named, which links may lead to
     figures: Figures | None = None  # of the last run that ended
+    max_depth: int = -1  # of the last run; -1: not known
+    has_dropped_links: bool = False  # a first pass dropped links, since it was to stop at its target
+    reread: Reread | None = None
 
 
 class ShardState(Struct, array_like=True):

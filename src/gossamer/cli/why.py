@@ -147,7 +147,8 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
         yield (
             "why not",
             "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "
-            f"({crawl.settings.max_depth}) or with more than {count(crawl.settings.max_links_per_page)} new links",
+            f"({crawl.settings.max_depth}, which can be raised) "
+            f"or with more than {count(crawl.settings.max_links_per_page)} new links",
         )
 
 

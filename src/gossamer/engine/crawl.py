@@ -35,6 +35,7 @@ from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.page_results import PageResults
 from gossamer.engine.removal import Removal
+from gossamer.engine.rereading import Rereading
 from gossamer.engine.robots_results import RobotsResults
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
@@ -106,11 +107,21 @@ class Crawl:
             scope=self._scope,
             emitter=emitter,
         )
+        links = LinkFollowing(rules, ledger, self._admission, self._scope, emitter=emitter, state=state)
+        self.rereading = Rereading(
+            ledger,
+            frontier.limits,
+            state,
+            admission=self._admission,
+            links=links,
+            robots=self._robots,
+            emitter=emitter,
+        )
         self._pages = PageResults(
             rules,
             ledger,
             copies=Copies(ledger, self._near, emitter, state),
-            links=LinkFollowing(rules, ledger, self._admission, self._scope, emitter=emitter, state=state),
+            links=links,
             evidence=self._evidence,
             emitter=emitter,
         )
@@ -148,6 +159,7 @@ class Crawl:
         self._scope.restore()
         self._near.restore()
         self._shards.take(None, self.state, now)
+        self.rereading.begin(self._first_pass.current, now, continues=self._rules.continues_after_target)
 
     def take(self, shard: int, now: float) -> None:
         """Become the owner of a shard."""
@@ -236,7 +248,8 @@ class Crawl:
         """Return why the crawl is over, or None."""
         if self._first_pass.is_target_reached:
             return None if self.frontier.in_flight else "target_domains"
-        if self._holding.due and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
+        is_more_to_come = self._holding.due or self.rereading.is_pending
+        if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
             return None
         return self.frontier.why_over(now, max_wait_s)
 

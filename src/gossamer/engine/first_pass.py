@@ -33,6 +33,11 @@ class FirstPassProgress:
         return self._intake.first_pass
 
     @property
+    def current(self) -> FirstPass | None:
+        """The first pass, as long as it is not over."""
+        return self._pass
+
+    @property
     def is_running(self) -> bool:
         """Whether links are refused because of the first pass."""
         return self._pass is not None

@@ -30,8 +30,8 @@ class Catalog(Protocol):
         """Return the row of a URL."""
         ...
 
-    def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
-        """Return the committed catalog, or a host's part of it, in order of id."""
+    def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Return the committed catalog, or a host's part of it, in order of id, after an id. Thread-safe."""
         ...
 
     def host(self, name: str) -> HostRecord | None:

@@ -37,6 +37,7 @@ from gossamer.runtime.heartbeat import Heartbeat, OnBeat
 from gossamer.runtime.hub import GRACE_S, Hub
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.recovery import Recovery
+from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.signals import held_to, stop_on_signals
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
@@ -89,6 +90,7 @@ class RunServices(Struct, frozen=True):
     figures: FiguresSource
     heartbeat: Heartbeat
     opt_outs: OptOutWatch
+    rereader: Rereader
     warnings: WarningLog
     observer: Observer
 
@@ -252,6 +254,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(services.opt_outs.run())
+                group.create_task(services.rereader.run())
                 if progress is not None:
                     group.create_task(self._show_progress(progress))
         except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not continue

@@ -141,7 +141,7 @@ class StoredResults:
             return None
         exchange = exchange_of(response, None, original)
         try:
-            result = _result_of(order, exchange, self._rules)
+            result = result_of(order, exchange, self._rules)
         except Exception as error:  # as in a worker: the page ends, and the folder can be opened
             self.crashes.append(crash_of(order.url, error))
             result = crashed_result(order, exchange, error)
@@ -178,7 +178,8 @@ def _places(number: int, tail: RecoveredTail) -> list[_Place]:
     return places
 
 
-def _result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
+def result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
+    """Return the result of a stored answer, as a worker would have."""
     decoded = decode(exchange.body, exchange.header("content-encoding"), rules.max_bytes)
     exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
     exchange.outcome = status_outcome(

@@ -230,7 +230,10 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
     """Return the first option that may not change after a crawl has started, but was given another value."""
     for option in options():
-        if option.is_fixed and option.name in given and getattr(before, option.name) != getattr(after, option.name):
+        was, is_now = getattr(before, option.name), getattr(after, option.name)
+        if option.name not in given or was == is_now:
+            continue
+        if option.is_fixed or (option.is_raised_only and (was is None or is_now is None or is_now < was)):
             return option
     return None
 
@@ -249,6 +252,11 @@ def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     for _, values in sources:
         asked.update(values)
     option = changed_fixed_option(before, asked, after)
+    if option is not None and option.is_raised_only:
+        raise UsageError(
+            f"--{option.key} can only be raised once a crawl has started with one; "
+            f"{stored.parent} has {getattr(before, option.name) or 'none'}"
+        )
     if option is not None:
         raise UsageError(
             f"--{option.key} cannot change once a crawl has started; "

@@ -62,10 +62,16 @@ class PaceSetting(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _field(
-    group: Group, help_text: str, *, is_fixed: bool = False, flags: tuple[str, ...] = (), metavar: str = "N"
+    group: Group,
+    help_text: str,
+    *,
+    is_fixed: bool = False,
+    is_raised_only: bool = False,
+    flags: tuple[str, ...] = (),
+    metavar: str = "N",
 ) -> Meta:
     extra = {"group": group, "help": help_text, "is_fixed": is_fixed, "flags": flags, "metavar": metavar}
-    return Meta(extra=extra)
+    return Meta(extra={**extra, "is_raised_only": is_raised_only})
 
 
 _Count = Annotated[int, Meta(ge=1)]
@@ -89,7 +95,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain, against wildcard DNS")
     ] = 1000
     target_unique_domains: Annotated[
-        _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_fixed=True)
+        _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_raised_only=True)
     ] = None
     after_target: Annotated[
         AfterTarget, _field(Group.WHAT, "after the first pass: stop, or continue with the normal policy")
@@ -202,6 +208,7 @@ class Option(Struct, frozen=True):
     group: Group
     help: str
     is_fixed: bool
+    is_raised_only: bool  # once a crawl has started
     flags: tuple[str, ...]
     metavar: str
     kind: Any
@@ -250,6 +257,7 @@ def options() -> tuple[Option, ...]:
                 group=extra["group"],
                 help=extra["help"],
                 is_fixed=extra["is_fixed"],
+                is_raised_only=extra["is_raised_only"],
                 flags=extra["flags"],
                 metavar=extra["metavar"],
                 kind=kind,

@@ -24,6 +24,7 @@ class TrapServer:
         self._pages = pages
         self._numbers = {"/": 0}
         self.requests = 0
+        self.paths: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._answering())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -49,6 +50,7 @@ class TrapServer:
         if number is None:
             return None
         self.requests += 1
+        self.paths.append(path)
         last = number + FANOUT if self._pages is None else min(self._pages, number + FANOUT)
         links = []
         for following in range(number + 1, last + 1):

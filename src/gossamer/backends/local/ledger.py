@@ -423,9 +423,9 @@ class LocalLedger:
             if key not in changed:
                 yield table.decode(value)
 
-    def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
-        """Return the committed catalog, or a host's part of it, in order of id."""
-        for key, value in self._store.committed("urls", host_id or b""):
+    def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Return the committed catalog, or a host's part of it, in order of id, after an id."""
+        for key, value in self._store.committed("urls", host_id or b"", after + b"\0" if after else b""):
             yield key, rows.decode_url(value)
 
     def _committed(self, table: str, shard: int | None) -> Iterator[tuple[bytes, bytes]]:

@@ -314,9 +314,10 @@ class MemoryLedger:
         """Return the greatest `next_seq` of all shards."""
         return self._next_seq
 
-    def urls(self, host_id: HostId | None = None) -> Iterator[tuple[UrlId, UrlRecord]]:
-        """Return the catalog, or a host's part of it, in order of id."""
-        return iter(sorted(item for item in self._tables["urls"].items() if item[0].startswith(host_id or b"")))
+    def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Return the catalog, or a host's part of it, in order of id, after an id."""
+        rows, prefix = self._tables["urls"], host_id or b""
+        return ((key, rows[key]) for key in sorted(rows) if key.startswith(prefix) and key > after)
 
     # -- commit -----------------------------------------------------------------------------------
 

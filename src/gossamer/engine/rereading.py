@@ -1,0 +1,119 @@
+"""Which stored pages have links that were not followed, because a limit of an earlier run left them out?
+
+Two limits do that, and both can be raised: the depth (a page at the limit is not even searched for links), and a first
+pass that stopped at its target and now continues. Nothing is stored for such links, since most crawls never need them
+and a page at the limit would have to be parsed for it: when the limit is raised, the pages are read from the archive
+again. Which ones follows from the catalog: those of certain depths that were fetched before the limit was raised. The
+work is done in slices beside the crawl (`runtime/rereader`); how far it got is part of the crawl's state, and is
+committed with the links that were offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer.core.catalog import queued_from
+from gossamer.core.first_pass import FirstPass
+from gossamer.core.identity import host_id
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.url import host_of
+from gossamer.engine.admission import Admission
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.robots_results import RobotsResults
+from gossamer.events import EventName
+from gossamer.ports import Ledger
+from gossamer.records import Outcome, Result, Source, UrlId, UrlRecord, UrlState
+from gossamer.state import CrawlState, Reread
+
+_WITH_LINKS = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value})
+
+
+class Rereading:
+    """The pages whose links are to be followed after all."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        limits: FrontierLimits,
+        state: CrawlState,
+        *,
+        admission: Admission,
+        links: LinkFollowing,
+        robots: RobotsResults,
+        emitter: EventEmitter,
+    ) -> None:
+        self._ledger = ledger
+        self._limits = limits
+        self._state = state
+        self._admission = admission
+        self._links = links
+        self._robots = robots
+        self._events = emitter
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there are pages to read again."""
+        return self._state.reread is not None
+
+    @property
+    def cursor(self) -> UrlId:
+        """The last page that was read again."""
+        return self._state.reread.after if self._state.reread is not None else b""
+
+    def begin(self, first_pass: FirstPass | None, now: float, *, continues: bool) -> None:
+        """Compare the limits with those of the last run; decide what must be read again. Call after `restore`."""
+        state, max_depth = self._state, self._limits.max_depth
+        from_depth = state.max_depth if 0 <= state.max_depth < max_depth else max_depth
+        state.max_depth = max_depth
+        if state.has_dropped_links and continues:
+            state.has_dropped_links, from_depth = False, 0
+            self._offer_sitemaps(now)
+        elif first_pass is not None and not continues:
+            state.has_dropped_links = True
+        if from_depth < max_depth:
+            earlier = state.reread
+            state.reread = Reread(min(from_depth, earlier.from_depth) if earlier is not None else from_depth, now)
+
+    def _offer_sitemaps(self, now: float) -> None:
+        for host in self._ledger.hosts():
+            for robots in self._ledger.robots(host_id(host.name)):
+                self._robots.recall(robots, now)
+
+    def pages(self, after: UrlId) -> Iterator[tuple[UrlId, UrlRecord]]:
+        """Yield the committed rows of the pages to read again, after a URL, in order. May run in a thread."""
+        reread, max_depth = self._state.reread, self._limits.max_depth
+        if reread is None:
+            return
+        for url_id, row in self._ledger.urls(after=after):
+            is_known = row.state is UrlState.DONE and row.outcome in _WITH_LINKS and row.fetched_at < reread.before
+            if is_known and reread.from_depth <= row.depth < max_depth and row.source is not Source.PROBE:
+                yield url_id, row
+
+    def follow(self, url_id: UrlId, row: UrlRecord, result: Result | None, now: float) -> None:
+        """Offer the links of a page; without a stored answer (None) the page is fetched again."""
+        reread = self._state.reread
+        if reread is None:
+            return
+        url = queued_from(url_id, host_of(row.url), row)
+        reread.after = url_id
+        reread.pages += 1
+        if result is None:
+            self._admission.requeue(url, now)
+            return
+        host = self._ledger.host(url.host)
+        if host is None or not host.soft_404 or host.soft_404 != result.text_hash:
+            is_copy = bool(row.duplicate_of or row.near_duplicate_of)
+            reread.new_links += self._links.follow(url, result, is_copy, now)
+
+    def finish(self, now: float) -> None:
+        """Record that all pages were read."""
+        reread, self._state.reread = self._state.reread, None
+        if reread is not None:
+            self._events.emit(
+                EventName.LINKS_READ_AGAIN,
+                now,
+                reason=f"pages of depth {reread.from_depth} and more",
+                links=reread.pages,
+                new_links=reread.new_links,
+            )

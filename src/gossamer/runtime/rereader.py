@@ -1,0 +1,96 @@
+"""Reads pages from the archive again whose links were left out by a limit that was raised since.
+
+Beside the crawl, in slices of `PAGES_PER_TURN`: reading and parsing in a thread, offering the links in the event
+loop. About 1 ms per page. The engine decides which pages (`engine/rereading`) and does not end before all are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
+from gossamer.core.url import host_of, url_id
+from gossamer.engine.rereading import Rereading
+from gossamer.ports import Catalog
+from gossamer.records import ArchiveSpan, Order, Result, UrlId, UrlRecord
+from gossamer.runtime.control import CommitSoon, Submit
+from gossamer.runtime.crash import Crash, crash_of
+from gossamer.runtime.stored_results import ReadingRules, result_of
+from gossamer.runtime.warning_log import WarningLog
+from gossamer.runtime.worker import crashed_result
+
+PAGES_PER_TURN = 20
+
+
+class Rereader:
+    """Reads pages again, if there are any to read."""
+
+    def __init__(
+        self,
+        rereading: Rereading,
+        ledger: Catalog,
+        archive: Path,
+        rules: ReadingRules,
+        *,
+        warnings: WarningLog,
+        submit: Submit,
+        now: Callable[[], float],
+    ) -> None:
+        self._rereading = rereading
+        self._ledger = ledger
+        self._archive = archive
+        self._rules = rules
+        self._warnings = warnings
+        self._crashes: list[Crash] = []
+        self._submit = submit
+        self._now = now
+
+    async def run(self) -> None:
+        """Read all pages again, and return."""
+        if not self._rereading.is_pending:
+            return
+        after = self._rereading.cursor
+        while self._rereading.is_pending:
+            pages = await asyncio.to_thread(self._read_slice, after)
+            for page_id, row, result in pages:
+                self._rereading.follow(page_id, row, result, self._now())
+                after = page_id
+            while self._crashes:
+                self._warnings.crash(self._crashes.pop())
+            if len(pages) < PAGES_PER_TURN:
+                self._rereading.finish(self._now())
+        self._submit(CommitSoon())  # also makes the hub look for new orders
+
+    def _read_slice(self, after: UrlId) -> list[tuple[UrlId, UrlRecord, Result | None]]:
+        rows = islice(self._rereading.pages(after), PAGES_PER_TURN)
+        return [(page_id, row, self._read(page_id, row)) for page_id, row in rows]
+
+    def _read(self, page_id: UrlId, row: UrlRecord) -> Result | None:
+        """Return a page's stored answer as if it had just arrived; None if there is none."""
+        response = self._record(row.archived)
+        if response is None:
+            return None
+        original = None
+        if response.type == "revisit":
+            first = self._ledger.look_up(url_id(response.fields.get("warc-refers-to-target-uri", row.url)))
+            original = self._record(first.archived) if first is not None else None
+            if original is None:
+                return None
+        order = Order(0, row.kind, row.url, page_id, host_of(row.url), (), row.depth, row.hops, 0, row.fetched_at)
+        exchange = exchange_of(response, None, original)
+        try:
+            return result_of(order, exchange, self._rules)
+        except Exception as error:  # as in a worker: the page has no links, and the crawl goes on
+            self._crashes.append(crash_of(row.url, error))
+            return crashed_result(order, exchange, error)
+
+    def _record(self, span: ArchiveSpan | None) -> ArchivedRecord | None:
+        if span is None:
+            return None
+        for path in (self._archive / span.file, self._archive / f"{span.file}.open"):
+            if path.is_file():
+                return read_record(path, span.offset)
+        return None
