@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.core.url import key_of
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import Site
@@ -24,14 +25,19 @@ def small_web() -> Iterator[RunningWeb]:
         yield web
 
 
+def keys(out: Path) -> list[str]:
+    """Return the keys of the pages that were fetched: the same page may be found in several spellings."""
+    return [key_of(url) for url in fetched_urls(out)]
+
+
 def test_a_raised_depth_is_crawled_to_the_same_pages_as_at_once(tmp_path: Path, small_web: RunningWeb) -> None:
     at_once, in_steps = tmp_path / "at-once", tmp_path / "in-steps"
     crawl(small_web, at_once, 5, "--max-depth", "4")
     for depth in ("1", "2", "4"):
         summary = crawl(small_web, in_steps, 5, "--max-depth", depth)
         assert summary["finished"] == "exhausted"
-    assert set(fetched_urls(in_steps)) == set(fetched_urls(at_once))
-    twice = [url for url, times in Counter(fetched_urls(in_steps)).items() if times > 1]
+    assert set(keys(in_steps)) == set(keys(at_once))
+    twice = [url for url, times in Counter(keys(in_steps)).items() if times > 1]
     assert all(url.endswith(".pdf") for url in twice), "a PDF is not archived, so it is fetched again for its links"
     assert run("verify", str(in_steps)).returncode == 0
 
@@ -89,7 +95,7 @@ def test_a_first_pass_that_stopped_can_go_on_with_everything(tmp_path: Path, sma
     assert first["pages"] < 10
     second = crawl(small_web, out, 5, "-c", "20", "--after-target", "continue", seeds=seeds)
     assert second["finished"] == "exhausted"
-    assert set(fetched_urls(out)) == set(fetched_urls(whole))
+    assert set(keys(out)) == set(keys(whole))
 
 
 def test_the_status_of_a_crawl_whose_depth_was_raised_says_so(tmp_path: Path) -> None:
