@@ -26,7 +26,7 @@ from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Sco
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import masked
+from gossamer.events import masked_event, masked_text
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
@@ -49,7 +49,7 @@ from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
-from gossamer.runtime.warning_log import WarningLog
+from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
@@ -202,7 +202,7 @@ def build_session(
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes)
     now = basis.time_line.now
-    warnings = WarningLog(storage.emitter, CrashFile(folder.events), now, basis.observer.on_warning)
+    warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
     recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now)
     policy = AddressPolicy(settings.allow_network)
     ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
@@ -235,6 +235,13 @@ def build_session(
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 
+def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:
+    """Return the function, with URLs masked if the settings say so."""
+    if on_warning is None or not settings.mask_queries:
+        return on_warning
+    return lambda text: on_warning(masked_text(text))
+
+
 def _within_files(settings: Settings, files: int) -> Settings:
     """Return the settings with connections limited by the number of open files allowed."""
     max_connections = max(1, (files - FILES_FOR_OTHERS) // 2)
@@ -246,8 +253,10 @@ def _build_storage(basis: _Basis) -> RunStorage:
     limits = LedgerLimits(budget.seen, budget.near_pages, budget.names)
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
-    emitter = EventEmitter(tap.emit, started_at, masked if basis.settings.mask_queries else None)
-    return RunStorage(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter)
+    is_masked = basis.settings.mask_queries
+    emitter = EventEmitter((lambda event: tap.emit(masked_event(event))) if is_masked else tap.emit, started_at)
+    crashes = CrashFile(folder.events, masked_text if is_masked else str)
+    return RunStorage(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter, crashes)
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:

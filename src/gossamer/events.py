@@ -7,14 +7,17 @@ back. Reports, the audit and `why` are read from events and the ledger.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.records import Outcome
 
+_QUERY = re.compile(r"\?[^\s'\"<>]+")
 LOOKUP = "dns"  # the `kind` of events about name look-ups
 
 
@@ -149,9 +152,33 @@ def outcome_of(event: Event) -> str:
 
 
 def masked(url: str) -> str:
-    """Return a URL without the values of its query parameters, as events show it with `--mask-queries`."""
+    """Return a URL without the values of its query parameters, as everything shows it with `--mask-queries`.
+
+    A part without a name is a value.
+    """
     bare, mark, query = url.partition("?")
-    return bare + mark + "&".join(part.partition("=")[0] + "=*" if "=" in part else part for part in query.split("&"))
+    return bare + mark + "&".join(_masked_part(part) for part in query.split("&"))
+
+
+def _masked_part(part: str) -> str:
+    name, equals, _ = part.partition("=")
+    return f"{name}=*" if equals else "*" * bool(part)
+
+
+def masked_text(text: str) -> str:
+    """Return a text for people in which all URLs are masked."""
+    return _QUERY.sub(lambda match: masked(match.group()), text)
+
+
+def masked_event(event: Event) -> Event:
+    """Return an event in which all URLs are masked."""
+    return replace(
+        event,
+        url=masked(event.url),
+        target=masked(event.target),
+        reason=masked_text(event.reason),
+        rule=event.rule if event.event is EventName.ROBOTS_DISALLOW else masked_text(event.rule),
+    )
 
 
 Emit: TypeAlias = Callable[[Event], None]

@@ -101,7 +101,7 @@ def test_attempts_and_refusals_come_from_events(ledger: MemoryLedger, tmp_path: 
 
 def test_masked_events_are_recognised(ledger: MemoryLedger, tmp_path: Path) -> None:
     write_events(
-        tmp_path, "a", [event(EventName.EXCLUDED_BY_RULE, url="http://a.test/?q=*&b", host="a.test", reason="calendar")]
+        tmp_path, "a", [event(EventName.EXCLUDED_BY_RULE, url="http://a.test/?q=*&*", host="a.test", reason="calendar")]
     )
     assert _life(ledger, "http://a.test/?q=secret&b", tmp_path, is_masked=True).refusals[0].rule == "calendar"
 

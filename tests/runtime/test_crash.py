@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.errors import GossamerError
-from gossamer.runtime.crash import CrashReporter
+from gossamer.runtime.crash import CrashFile, CrashReporter
 from gossamer.runtime.opt_out import name_in
 
 Context = dict[str, Any]
@@ -36,7 +36,7 @@ async def failures_of(reporter: CrashReporter, *, is_guest: bool, others: list[C
 
 def test_an_error_of_ours_stops_the_crawl_and_its_details_are_written(tmp_path: Path) -> None:
     failures: list[GossamerError] = []
-    asyncio.run(failures_of(CrashReporter(tmp_path, failures.append), is_guest=True))
+    asyncio.run(failures_of(CrashReporter(CrashFile(tmp_path), failures.append), is_guest=True))
     (failure,) = failures
     assert "internal error: AttributeError" in str(failure)
     assert "name_in" in (tmp_path / "crash.txt").read_text()
@@ -45,18 +45,18 @@ def test_an_error_of_ours_stops_the_crawl_and_its_details_are_written(tmp_path: 
 def test_a_guest_leaves_the_errors_of_others_to_their_handler(tmp_path: Path) -> None:
     failures: list[GossamerError] = []
     others: list[Context] = []
-    asyncio.run(failures_of(CrashReporter(tmp_path, failures.append), is_guest=True, others=others))
+    asyncio.run(failures_of(CrashReporter(CrashFile(tmp_path), failures.append), is_guest=True, others=others))
     assert [type(context["exception"]) for context in others] == [ZeroDivisionError]
     assert len(failures) == 1
 
 
 def test_in_a_loop_of_its_own_every_error_stops_the_crawl(tmp_path: Path) -> None:
     failures: list[GossamerError] = []
-    asyncio.run(failures_of(CrashReporter(tmp_path, failures.append), is_guest=False))
+    asyncio.run(failures_of(CrashReporter(CrashFile(tmp_path), failures.append), is_guest=False))
     assert len(failures) == 2
 
 
 def test_a_folder_that_cannot_be_written_to_hides_no_error(tmp_path: Path) -> None:
     failures: list[GossamerError] = []
-    CrashReporter(tmp_path / "missing", failures.append).report(ValueError("x"), "")
+    CrashReporter(CrashFile(tmp_path / "missing"), failures.append).report(ValueError("x"), "")
     assert "ValueError" in str(failures[0])

@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
-from gossamer.events import Event, EventName
+from gossamer.events import Event, EventName, masked
 from gossamer.figures import Figures
 from gossamer.records import Order, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
@@ -93,7 +94,7 @@ def _report_credentials(seeds: list[Seed]) -> None:
     for seed in seeds:
         if seed.had_credentials:
             text = "its user name and password are dropped: they are neither stored nor sent"
-            print(f"gossamer: seed {printable(seed.link.url)}: {text}", file=sys.stderr)
+            print(f"gossamer: seed at {printable(seed.link.host)}: {text}", file=sys.stderr)
 
 
 def start(
@@ -118,7 +119,7 @@ def start(
     wants_progress = (arguments.progress is None or arguments.progress) and not arguments.debug
     progress = Progress(every_beat=bool(arguments.progress)) if wants_progress else None
     observer = Observer(
-        print_page if arguments.debug else None,
+        partial(print_page, shown=masked if settings.mask_queries else str) if arguments.debug else None,
         printer,
         printer.warn,
         on_beat=None if progress is None else printer.guarded(progress.on_beat),
@@ -168,12 +169,12 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
         print(f"  continue  {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")
 
 
-def print_page(order: Order, result: Result) -> None:
+def print_page(order: Order, result: Result, shown: Callable[[str], str] = str) -> None:
     """Print a page as one JSON record."""
     if not result.content_type or result.status != 200:
         return
     record = {
-        "url": order.url,
+        "url": shown(order.url),
         "title": result.title,
         "words": result.preview,
         "status": result.status,
@@ -208,13 +209,14 @@ class _EventPrinter:
 
     def __init__(self, level: int) -> None:
         self._level = level
+        self._last_warning = ""
         self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
     def __call__(self, event: Event) -> bool:
         """Print an event if the level includes it; return whether more events are needed."""
         if self._level == 0:
             return self._print_first_failure(event)
-        if event.event is EventName.WARNING and event.rule:
+        if event.event is EventName.WARNING and event.reason == self._last_warning:
             return True  # printed by `warn`
         if self._level > 1 or event.event in self._NOTABLE:
             status = f" {event.status}" if event.status else ""
@@ -226,6 +228,7 @@ class _EventPrinter:
 
     def warn(self, text: str) -> None:
         """Print a warning, at every level."""
+        self._last_warning = text
         self._print(f"warning: {printable(text, 500)}")
 
     def notify(self, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gossamer.core.frontier_io import Denied
@@ -27,21 +26,17 @@ _SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcom
 class EventEmitter:
     """Makes events and emits them."""
 
-    def __init__(self, emit: Emit, started_at: float, mask: Callable[[str], str] | None = None) -> None:
+    def __init__(self, emit: Emit, started_at: float) -> None:
         self._emit = emit
         self._started_at = started_at
-        self._mask = mask
 
     def emit(self, event: EventName, now: float, **fields: Any) -> None:  # noqa: ANN401 - the fields of Event
         """Emit an event; fields that are not given are empty."""
-        url = fields.pop("url", "")
-        if self._mask is not None:
-            url = self._mask(url)
         self._emit(
             Event(
                 ts=now,
                 event=event,
-                url=url,
+                url=fields.pop("url", ""),
                 host=fields.pop("host", ""),
                 depth=fields.pop("depth", 0),
                 status=fields.pop("status", 0),
@@ -73,7 +68,7 @@ class EventEmitter:
             Event(
                 now,
                 event,
-                order.url if self._mask is None else self._mask(order.url),
+                order.url,
                 order.host,
                 order.depth,
                 result.status,
@@ -161,7 +156,7 @@ class EventEmitter:
 
     def excluded(self, refused: Refused, depth: int, now: float) -> None:
         """A link was not queued."""
-        url = refused.link.url if self._mask is None else self._mask(refused.link.url)
+        url = refused.link.url
         since_ms = round((now - self._started_at) * 1000)
         name, detail = refused.rule, refused.detail
         self._emit(Event(now, _EXCLUDED, url, refused.link.host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
@@ -195,7 +190,7 @@ class EventEmitter:
             host=url.host,
             depth=url.depth,
             parent=result.near_duplicate_of.hex(),
-            target=self._mask(first) if self._mask is not None else first,
+            target=first,
             similarity=round(result.similarity, 4),
             order=result.order_id,
         )

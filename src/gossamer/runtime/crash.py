@@ -51,22 +51,23 @@ def describe(error: BaseException) -> str:
 class CrashFile:
     """Appends the details of internal errors to `crash.txt`, up to a limit."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shown: Callable[[str], str] = str) -> None:
         self.path = folder / "crash.txt"
+        self._shown = shown  # masks what must not be shown
 
     def add(self, message: str, details: str) -> None:
         """Append an error. A file that cannot be written must not hide it: the caller reports it as well."""
         with suppress(OSError):
             if not self.path.exists() or self.path.stat().st_size < MAX_FILE_BYTES:
                 with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                    file.write(f"{message}\n{details}\n")
+                    file.write(self._shown(f"{message}\n{details}\n"))
 
 
 class CrashReporter:
     """Writes the details of an internal error that belongs to no page, and stops the crawl."""
 
-    def __init__(self, folder: Path, on_failure: OnFailure) -> None:
-        self._file = CrashFile(folder)
+    def __init__(self, file: CrashFile, on_failure: OnFailure) -> None:
+        self._file = file
         self._on_failure = on_failure
 
     def report(self, error: BaseException | None, message: str) -> None:

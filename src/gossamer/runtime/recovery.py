@@ -18,7 +18,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import EventName
+from gossamer.events import EventName, masked
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
@@ -150,7 +150,8 @@ class QueuedPages(_StoredPages):
             return Found.SETTLED
         row = self._ledger.look_up(link_to(url).id)
         if row is None:
-            return Found.SETTLED if url in self._robots_targets else Found.UNKNOWN
+            is_robots = url in self._robots_targets or masked(url) in self._robots_targets
+            return Found.SETTLED if is_robots else Found.UNKNOWN
         return Found.QUEUED if row.state is UrlState.QUEUED else Found.SETTLED
 
     def claim(self, url: str) -> Order | None:

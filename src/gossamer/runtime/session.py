@@ -30,7 +30,7 @@ from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Order, Outcome, Result, UrlRecord
 from gossamer.runtime.control import Command
-from gossamer.runtime.crash import CrashReporter
+from gossamer.runtime.crash import CrashFile, CrashReporter
 from gossamer.runtime.event_tap import EventTap, OnEvent
 from gossamer.runtime.figures_source import FiguresSource
 from gossamer.runtime.heartbeat import Heartbeat, OnBeat
@@ -78,6 +78,7 @@ class RunStorage(Struct, frozen=True):
     log: EventLog
     tap: EventTap
     emitter: EventEmitter
+    crashes: CrashFile
 
 
 class RunServices(Struct, frozen=True):
@@ -114,7 +115,7 @@ class Session:
         self._recovery = recovery
         self._services = services
         self._now = now
-        self._crashes = CrashReporter(storage.folder.events, services.hub.on_failure)
+        self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
 
     @property
     def ledger(self) -> Ledger:

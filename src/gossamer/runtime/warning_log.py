@@ -36,9 +36,9 @@ class WarningLog:
 
     def warn(self, rule: str, text: str, *, url: str = "") -> None:
         """Report something that happened once."""
-        self.record(rule, text, url=url)
         if self._on_warning is not None:
             self._on_warning(text)
+        self.record(rule, text, url=url)
 
     def record(self, rule: str, text: str, *, url: str = "") -> None:
         """Emit the event only: the operator was told already."""

@@ -195,7 +195,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
     ] = ()
-    mask_queries: Annotated[bool, _field(Group.STORING, "mask the values of query parameters in events")] = False
+    mask_queries: Annotated[bool, _field(Group.STORING, "mask the values of query parameters in all that is shown")] = (
+        False
+    )
     pace: Annotated[
         tuple[PaceSetting, ...], _field(Group.PACE, "delay and connections by host pattern (file only)")
     ] = ()

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gossamer.errors import UsageError
+from gossamer.events import masked_text
 from gossamer.figures import Figures
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.inspect.report.events import EventFigures
@@ -48,14 +50,29 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def build_report(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
-    """Return the report of a crawl folder."""
+    """Return the report of a crawl folder; with `--mask-queries` no text in it has the value of a query parameter."""
+    report = _build(out, ledger, figures, now)
+    if _settings(out).mask_queries:
+        report = msgspec.convert(_masked(msgspec.to_builtins(report)), Report)
+    return report
+
+
+def _masked(value: Any) -> Any:  # noqa: ANN401 - any part of a report
+    if isinstance(value, str):
+        return masked_text(value)
+    if isinstance(value, dict):
+        return {_masked(key): _masked(part) for key, part in value.items()}
+    return [_masked(part) for part in value] if isinstance(value, list) else value
+
+
+def _build(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
     events, catalog, domains = EventFigures(), CatalogFigures(), DomainFigures()
     events.read(out / "events")
     for _, row in ledger.urls():
         catalog.add(row)
     for domain in ledger.domains():
         domains.add(domain)
-    hosts = HostTables(now, _floor_s(out), events.rate_limited)
+    hosts = HostTables(now, _settings(out).politeness_ms / 1000, events.rate_limited)
     for host in ledger.hosts():
         hosts.add(host)
     return Report(
@@ -98,13 +115,12 @@ def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> L
     )
 
 
-def _floor_s(out: Path) -> float:
-    """Return the politeness delay in the settings of the folder."""
+def _settings(out: Path) -> Settings:
+    """Return the settings of the folder."""
     try:
-        settings = merged((str(out), from_file(out / "crawl.toml")))
+        return merged((str(out), from_file(out / "crawl.toml")))
     except UsageError:
-        settings = Settings()
-    return settings.politeness_ms / 1000
+        return Settings()
 
 
 def _warnings(events: EventFigures, figures: Figures) -> list[str]:
