@@ -13,7 +13,7 @@ def one_input(data: bytes) -> None:
     from gossamer.core.robots import parse_robots
     from gossamer.core.url import canonical, links_from
     from gossamer.parse.html import parse_html
-    from gossamer.parse.pdf import pdf_hrefs
+    from gossamer.parse.pdf import pdf_links
     from gossamer.parse.sitemap import parse_sitemap
 
     text = data.decode("latin-1")
@@ -21,7 +21,7 @@ def one_input(data: bytes) -> None:
     parse_robots(data, "gossamer").is_allowed("/" + text)
     links_from("http://a.test/", parse_html(data, text[:10]).hrefs)
     parse_sitemap(data)
-    pdf_hrefs(data)
+    pdf_links(data)
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.fetch.trust import check_trust
+from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
@@ -57,7 +58,7 @@ from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.load import to_toml
-from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
 from gossamer.settings.seeds import Seed
 from gossamer.telemetry.event_log import EventLog, file_stem
@@ -194,6 +195,8 @@ def build_session(
 ) -> Session:
     """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
     check_trust(settings.ca_file)
+    if settings.pdf is PdfUse.DEEP:
+        check_deep(parses_pdf=settings.parse_pdf_links)
     budget = budget_of(_within_files(settings, raise_file_limit()))
     basis = _Basis(settings, budget, folder, observer or Observer(), TimeLine.begin())
     storage = _build_storage(basis)
@@ -266,6 +269,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
     return WorkerConfig(
         rules=WorkerRules(
             parses_pdf=settings.parse_pdf_links,
+            parses_pdf_deep=settings.pdf is PdfUse.DEEP,
             accepts=accepted_types(settings),
             previews=basis.observer.on_page is not None,
             near_dup=settings.near_dup,

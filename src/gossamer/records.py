@@ -210,6 +210,7 @@ class Document(Struct):
     is_noarchive: bool = False
     words: int = 0  # in the text
     nofollow_links: int = 0  # anchors with rel=nofollow: counted, not followed
+    problem: str = ""  # what was not read, in one line
 
     @property
     def text(self) -> str:

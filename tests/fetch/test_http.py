@@ -358,6 +358,20 @@ def test_unwanted_types_are_cut_off_after_the_head(content_type: str, outcome: O
     assert exchange.truncated is Truncation.NONE
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted", "outcome"),
+    [
+        (b"%PDF-1.7 ...", "application/pdf", Outcome.OK),
+        (b"\r\n%PDF-1.7 ...", "application/pdf", Outcome.OK),
+        (b"\x7fELF", "application/pdf", Outcome.TYPE_REFUSED),
+        (b"%PDF-1.7 ...", "text/html", Outcome.TYPE_REFUSED),
+    ],
+)
+def test_a_pdf_without_a_type_is_read_if_one_is_wanted(body: bytes, wanted: str, outcome: Outcome) -> None:
+    page = answer(body, "Content-Type: application/octet-stream")
+    assert fetched(says(page), wanted_types=frozenset((wanted,))).outcome is outcome
+
+
 def test_the_type_of_an_error_page_does_not_matter() -> None:
     page = answer(b"{}", "Content-Type: application/json", status="404 Not Found")
     exchange = fetched(says(page), wanted_types=frozenset(("text/html",)))

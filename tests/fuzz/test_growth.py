@@ -12,7 +12,7 @@ from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import canonical, key_of, links_from
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.html import parse_html
-from gossamer.parse.pdf import pdf_hrefs
+from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
 
 Reader = Callable[[int], object]
@@ -39,10 +39,10 @@ SHAPES: dict[str, Reader] = {
     "anchors": lambda n: parse_html(b"<a href=x>" * n),
     "links": lambda n: parse_html(b"<link rel=next href=x>" * n),
     "bases": lambda n: parse_html(b"<base href=x>" * n),
-    "pdf parentheses": lambda n: pdf_hrefs(b"/URI (" * n),
-    "pdf nested": lambda n: pdf_hrefs(b"/URI (" + b"(" * n),
-    "pdf escapes": lambda n: pdf_hrefs(b"/URI (" + b"\\" * n),
-    "pdf streams": lambda n: pdf_hrefs(b"/ObjStm stream\nx\x9c" * n),
+    "pdf parentheses": lambda n: pdf_links(b"/URI (" * n),
+    "pdf nested": lambda n: pdf_links(b"/URI (" + b"(" * n),
+    "pdf escapes": lambda n: pdf_links(b"/URI (" + b"\\" * n),
+    "pdf streams": lambda n: pdf_links(b"/ObjStm stream\nx\x9c" * n),
     "sitemap entries": lambda n: parse_sitemap(b"<urlset>" + b"<url><loc>http://a.test/</loc></url>" * n),
     "sitemap nesting": lambda n: parse_sitemap(b"<urlset>" + b"<url>" * n),
     "sitemap text": lambda n: parse_sitemap(b"<urlset><url><loc>" + b"x&amp;" * n),

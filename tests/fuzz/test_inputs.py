@@ -20,7 +20,7 @@ from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, o
 from gossamer.errors import GossamerError
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.parse.pdf import pdf_hrefs
+from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import Exchange, Outcome
 
@@ -223,7 +223,7 @@ def test_sitemaps(content: bytes, is_packed: bool, allow_dtd: bool) -> None:
 
 @given(mixed(PDF))
 def test_pdfs(content: bytes) -> None:
-    assert all(href.lower().startswith("http") for href in pdf_hrefs(content))
+    assert all(href.lower().startswith("http") for href in pdf_links(content).hrefs)
 
 
 @given(mixed(MARKUP | XML | PDF), st.text(max_size=20))

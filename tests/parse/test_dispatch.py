@@ -45,6 +45,16 @@ def test_pdf_gives_links_where_they_are_wanted() -> None:
     assert read(pdf, ("content-type", "application/pdf"), want_pdf=False).hrefs == []
 
 
+def test_a_pdf_of_no_specific_type_is_known_by_its_start_or_its_name() -> None:
+    binary = [("content-type", "application/octet-stream")]
+    pdf = b"%PDF-1.4 /URI (http://b.test/)"
+    assert read(b"\r\n" + pdf, *binary).hrefs == ["http://b.test/"]
+    assert read(b"x" + pdf, *binary).content_type == "application/octet-stream"
+    named = Exchange("http://a.test/x.PDF?v=1", Outcome.OK, headers=binary, content=b"x" + pdf)
+    assert parse_exchange(named, want_text=True, want_pdf_links=True).hrefs == ["http://b.test/"]
+    assert read(pdf, ("content-type", "application/x-pdf")).content_type == "application/pdf"
+
+
 def test_text_is_text_and_feeds_are_links() -> None:
     plain = read("caf\u00e9 <a href=/no>".encode("latin-1"), ("content-type", "text/plain; charset=latin1"))
     assert (plain.text, plain.charset, plain.hrefs) == ("caf\u00e9 <a href=/no>", "windows-1252", [])

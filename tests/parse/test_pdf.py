@@ -5,7 +5,16 @@ import zlib
 
 import pytest
 
-from gossamer.parse.pdf import MAX_INFLATED_BYTES, pdf_hrefs
+from gossamer.parse.pdf import MAX_INFLATED_BYTES, MAX_STREAMS, pdf_links
+
+
+def hrefs_of(content: bytes) -> list[str]:
+    return pdf_links(content).hrefs
+
+
+def flate_stream(text: bytes, dictionary: bytes = b"") -> bytes:
+    data = zlib.compress(text)
+    return b"8 0 obj\n<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\n" % (dictionary, len(data), data)
 
 
 def object_stream(objects: bytes) -> bytes:
@@ -26,31 +35,71 @@ def object_stream(objects: bytes) -> bytes:
         (b"/URI (http://a.test/one\\\ntwo)", ["http://a.test/onetwo"]),
         (b"/URI (mailto:a@b.c) /URI (javascript:x) /URI (page.html)", []),
         (b"/URI (http://a.test/#1) /URI (http://a.test/#2)", ["http://a.test/"]),
-        (b"/URI (http://a.test/unclosed", []),
+        (b"/URI (http://a.test/unclosed", ["http://a.test/unclosed"]),
     ],
 )
 def test_links_are_found_in_the_open_and_in_object_streams(annotation: bytes, links: list[str]) -> None:
-    assert pdf_hrefs(b"%PDF-1.4\n1 0 obj <<" + annotation + b">> endobj") == links
-    assert pdf_hrefs(b"%PDF-1.5\n" + object_stream(b"1 0 <<" + annotation + b">>")) == links
+    assert hrefs_of(b"%PDF-1.4\n1 0 obj <<" + annotation + b">> endobj") == links
+    assert hrefs_of(b"%PDF-1.5\n" + object_stream(b"1 0 <<" + annotation + b">>")) == links
 
 
 def test_all_object_streams_are_read() -> None:
     content = b"%PDF-1.5\n" + b"".join(object_stream(b"/URI (http://a.test/%d)" % i) for i in range(300))
-    assert len(pdf_hrefs(content)) == 300
+    assert len(hrefs_of(content)) == 300
 
 
 def test_a_bomb_stops_at_the_cap() -> None:
     bomb = object_stream(b"/URI (http://a.test/early)" + b" " * (4 * MAX_INFLATED_BYTES) + b"/URI (http://a.test/late)")
-    assert pdf_hrefs(b"%PDF-1.5\n" + bomb * 3) == ["http://a.test/early"]
+    found = pdf_links(b"%PDF-1.5\n" + bomb * 3)
+    assert found.hrefs == ["http://a.test/early"]
+    assert found.problem == "pdf: more than 16 MiB inflated; what follows was not searched"
 
 
-@pytest.mark.parametrize("piece", [b"/URI (", b"/URI (\\", b"/URI ((", b"/ObjStm stream\n", b"/ObjStm ", b"/URI <4"])
+@pytest.mark.parametrize(
+    "piece", [b"/URI (", b"/URI (\\", b"/URI ((", b"/ObjStm stream\n", b"/ObjStm ", b"/URI <4", b"://", b"http:/"]
+)
 def test_malice_costs_linear_time(piece: bytes) -> None:
     started = time.process_time()
-    assert pdf_hrefs(b"%PDF-1.5\n" + piece * 200_000) == []
+    assert hrefs_of(b"%PDF-1.5\n" + piece * 200_000) == []
     assert time.process_time() - started < 2
 
 
 def test_damaged_streams_are_passed_over() -> None:
     broken = b"/ObjStm >>\nstream\nnot deflate at all\nendstream\n"
-    assert pdf_hrefs(broken + object_stream(b"/URI (http://a.test/)")) == ["http://a.test/"]
+    assert hrefs_of(broken + object_stream(b"/URI (http://a.test/)")) == ["http://a.test/"]
+
+
+def test_urls_are_found_wherever_they_are_written() -> None:
+    metadata = b'<rdf:RDF xmlns:pdf="http://ns.test/1.3/"><dc:source>https://a.test/meta</dc:source></rdf:RDF>'
+    page = b"BT (see HTTP://a.test/page?x=1&y=2.) Tj (ftp://no.test/) Tj ET"
+    content = b"%PDF-1.4\n" + metadata + flate_stream(page) + b"% https://a.test/comment,\n"
+    assert hrefs_of(content) == ["https://a.test/meta", "https://a.test/comment", "HTTP://a.test/page?x=1&y=2"]
+
+
+@pytest.mark.parametrize("kind", [b"/Subtype/Image", b"/Length1 9", b"/Subtype /Type1C", b"/N 3"])
+def test_streams_without_text_are_omitted(kind: bytes) -> None:
+    assert hrefs_of(b"%PDF-1.4\n" + flate_stream(b"http://www.profile.test/", kind)) == []
+
+
+def test_object_streams_come_first() -> None:
+    large = flate_stream(b"x" * MAX_INFLATED_BYTES)
+    assert hrefs_of(b"%PDF-1.5\n" + large + object_stream(b"/URI (http://a.test/)")) == ["http://a.test/"]
+
+
+def test_what_a_stream_holds_before_it_breaks_is_kept() -> None:
+    text = b"".join(b"(http://a.test/%d) %d\n" % (number, number * 2654435761 % 2**32) for number in range(5000))
+    whole = flate_stream(text)
+    broken = whole[: len(whole) // 2] + b"\nendstream"
+    assert 500 < len(hrefs_of(broken)) < 5000
+    corrupt = bytearray(whole)
+    corrupt[len(whole) // 2 : len(whole) // 2 + 200] = b"\xff" * 200
+    assert 500 < len(hrefs_of(bytes(corrupt))) < 5000
+
+
+def test_more_streams_than_are_searched_are_reported() -> None:
+    found = pdf_links(flate_stream(b"x") * (MAX_STREAMS + 1))
+    assert found.problem == "pdf: more than 4096 streams; the others were not searched"
+
+
+def test_an_encrypted_file_is_reported() -> None:
+    assert "encrypted" in pdf_links(b"%PDF-1.6\ntrailer <</Encrypt 5 0 R>>").problem

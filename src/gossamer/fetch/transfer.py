@@ -19,6 +19,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.head import NO_HEAD, Head, excess, read_head
 from gossamer.fetch.limits import FetchLimits
@@ -204,14 +205,14 @@ class Transfer(ABC):
         if over is not None:
             self.stop(Outcome.PROTOCOL_ERROR if over.is_interim else Outcome.HEADER_TOO_LARGE, over.reason)
 
-    def refuses_type(self) -> bool:
-        """Whether this answer has a type that was not requested."""
+    def refuses_type(self, first: bytes = b"") -> bool:
+        """Whether this answer has a type that was not requested, given the first piece of its body."""
         wanted = self.request.wanted_types
         head = self.final_head()
         if wanted is None or head.status // 100 != 2:
             return False
         media_type = head.value("content-type").partition(";")[0].strip().lower()
-        if media_type in wanted:
+        if media_type in wanted or (PDF in wanted and is_pdf(media_type, first, self.request.url)):
             return False
         major, slash, _ = media_type.partition("/")
         # Without a usable type the body itself must be examined.
@@ -221,7 +222,7 @@ class Transfer(ABC):
         """Add a piece of the body; return whether more of it is wanted."""
         if not self.chunks:
             self.judge_caps()
-            if self.verdict is None and self.refuses_type():
+            if self.verdict is None and self.refuses_type(chunk):
                 self.verdict = Outcome.TYPE_REFUSED
             if self.verdict is not None:
                 return False

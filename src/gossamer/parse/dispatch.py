@@ -8,29 +8,42 @@ from __future__ import annotations
 
 import re
 
+from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.parse.charset import decode_text
 from gossamer.parse.directives import directives_of, header_words
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
+from gossamer.parse.markup import TITLE_CHARS, one_line
 from gossamer.parse.mime import MimeType, combined_mime_type
-from gossamer.parse.pdf import pdf_hrefs
+from gossamer.parse.pdf import pdf_links
+from gossamer.parse.pdf_deep import read_deep
 from gossamer.parse.sitemap import parse_sitemap
-from gossamer.parse.sniff import HTML, PDF, XHTML, sniff_type
+from gossamer.parse.sniff import HTML, XHTML, sniff_type
 from gossamer.records import Document, Exchange
 
 _LINK_HEADER = re.compile(r'<([^>]*)>([^,<"]*(?:"[^"]*"[^,<"]*)*)')
 _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
 
 
-def parse_exchange(exchange: Exchange, want_text: bool, want_pdf_links: bool) -> Document:
-    """Return the contents of the answer."""
+def parse_exchange(
+    exchange: Exchange, want_text: bool, want_pdf_links: bool, *, want_deep_pdf: bool = False
+) -> Document:
+    """Return the contents of the answer. A deep look into a PDF takes long: not on the event loop."""
     declared = declared_type(exchange)
     if not exchange.is_decoded:
         document = Document(content_type=declared.essence)
     else:
-        document = _parse_content(declared, exchange.content, want_text=want_text, want_pdf_links=want_pdf_links)
+        document = _parse_content(declared, exchange, want_text=want_text)
+        if document.content_type == PDF and want_pdf_links:
+            _read_pdf(document, exchange.content, is_deep=want_deep_pdf)
     _apply_headers(document, exchange)
     return document
+
+
+def may_be_pdf(exchange: Exchange) -> bool:
+    """Return whether an answer will be parsed as a PDF."""
+    kind = sniff_type(declared_type(exchange).essence, exchange.content)
+    return is_pdf(kind, exchange.content, exchange.url)
 
 
 def declared_type(exchange: Exchange) -> MimeType:
@@ -38,17 +51,16 @@ def declared_type(exchange: Exchange) -> MimeType:
     return combined_mime_type(exchange.all_values("content-type"))
 
 
-def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_pdf_links: bool) -> Document:
+def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool) -> Document:
     """Parse by the sniffed type."""
+    content = exchange.content
     kind = sniff_type(declared.essence, content)
     if kind in (HTML, XHTML):
         document = parse_html(content, declared.charset, want_text=want_text)
         document.content_type = kind
         return document
-    document = Document(content_type=kind)
-    if kind == PDF:
-        document.hrefs = pdf_hrefs(content) if want_pdf_links else []
-    elif kind.endswith(("/xml", "+xml")):
+    document = Document(content_type=PDF if is_pdf(kind, content, exchange.url) else kind)
+    if kind.endswith(("/xml", "+xml")):
         # Feeds, and sitemaps that a page links to.
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
@@ -58,6 +70,18 @@ def _parse_content(declared: MimeType, content: bytes, *, want_text: bool, want_
         # Splitting to count the words exactly takes 50 µs per page; counting the spaces between them, 2.
         document.words = text.count(" ") + text.count("\n") + bool(text)
     return document
+
+
+def _read_pdf(document: Document, content: bytes, *, is_deep: bool) -> None:
+    found = pdf_links(content)
+    document.hrefs, document.problem = found.hrefs, found.problem
+    if is_deep:
+        deep = read_deep(content)
+        document.title = one_line(deep.title, TITLE_CHARS)
+        document.visible = deep.text.encode()
+        document.words = len(deep.text.split())
+        document.hrefs = list(dict.fromkeys([*found.hrefs, *deep.hrefs]))
+        document.problem = "; ".join(filter(None, (found.problem, deep.problem)))
 
 
 def _apply_headers(document: Document, exchange: Exchange) -> None:

@@ -1,76 +1,156 @@
 """Finds the links of a PDF without parsing its structure.
 
-Link annotations are in plain text, or within compressed object streams. Both are searched
-by pattern, with caps on streams and on inflated bytes, so a malformed or malicious file
-costs bounded time and memory. No xref is followed, nothing recurses. About 1 ms per file.
+Searched are the bytes of the file and what its Flate streams contain, by pattern: link annotations (`/URI`), and
+anything else that is written as a URL. Streams that cannot contain text (images, fonts, color profiles) are omitted,
+and so are names of XML namespaces. Object streams come first, because annotations are there. There are caps on
+streams, on inflated bytes and on links, so a malformed or malicious file costs bounded time and memory; no xref is
+followed, nothing recurses. About 1 ms per file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
+from msgspec import Struct
 
 from gossamer.parse.hrefs import clean_hrefs
 
 MAX_STREAMS = 4096
-MAX_INFLATED_BYTES = 16 * 1024 * 1024
+MAX_INFLATED_BYTES = 16 * 1024 * 1024  # of all streams together
 MAX_LINKS = 50_000
-_DICTIONARY_BYTES = 512  # what may be between /ObjStm and its stream
+_HEADER_BYTES = 1024  # what may be between the start of an object and its stream
+_INPUT_BYTES = 16_384  # inflated at a time: what a stream contains before it breaks is kept
 
 # Strings may nest parentheses once and escape any byte. Because of the bound an unclosed one is not read to the end.
 _URI = re.compile(
     rb"/URI\s*(?:\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,512}\)){0,4096})\)|<([0-9A-Fa-f\s]{2,8192})>)", re.DOTALL
 )
-_OBJECT_STREAM = re.compile(rb"/ObjStm\b")
 _STREAM = re.compile(rb"\bstream\r?\n")
+_OBJECT_STREAM = b"/ObjStm"
+_FLATE = re.compile(rb"/(?:FlateDecode|Fl)\b")
+# Images, embedded fonts, color profiles (by their number of components), cross-reference tables.
+_WITHOUT_TEXT = re.compile(rb"/(?:Image|Length1|Type1C|CIDFontType0C|OpenType|XRef|N\s+[134])\b")
+_BARE_REST = re.compile(rb"[^\x00-\x20\x7f-\xff()<>\[\]{}\"'\\^`|]{1,4096}")
+_NAMESPACE = re.compile(rb"xmlns(?::[\w.\-]{1,32})?\s*=\s*[\"']$")
+_NAMESPACE_BYTES = 48
+_PUNCTUATION = b".,;:!?*_~&"
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(\r\n|[\r\n])|(.))", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _HTTP = re.compile(r"https?://", re.IGNORECASE)
 
 
-def pdf_hrefs(content: bytes) -> list[str]:
-    """Return the http and https links of a PDF, each once."""
-    raw = islice(_uris(content), MAX_LINKS)
-    return [href for href in clean_hrefs(map(_text_of, raw)) if _HTTP.match(href)]
+class PdfLinks(Struct):
+    """The http and https links of a PDF, each once; and what was not searched, in one line, or empty."""
+
+    hrefs: list[str]
+    problem: str = ""
 
 
-def _uris(content: bytes) -> Iterator[bytes]:
-    """Yield every URI as its bytes."""
-    for part in (content, *_object_streams(content)):
-        for match in _URI.finditer(part):
-            literal, hexadecimal = match.groups()
-            yield _unhex(hexadecimal) if hexadecimal else _unescape(literal)
+def pdf_links(content: bytes) -> PdfLinks:
+    """Return the links of a PDF."""
+    streams = _Streams(content)
+    found: dict[str, None] = {}
+    problem = ""
+    for part in chain([content], streams):
+        found.update(dict.fromkeys(http_hrefs(map(_text_of, _uris(part)))))
+        if len(found) > MAX_LINKS:
+            problem = f"pdf: more than {MAX_LINKS} links"
+            break
+    if b"/Encrypt" in content and not problem:
+        problem = "pdf: encrypted; links in its streams cannot be read"
+    return PdfLinks(list(found)[:MAX_LINKS], problem or streams.problem)
 
 
-def _object_streams(content: bytes) -> Iterator[bytes]:
-    """Yield the inflated object streams."""
-    left = MAX_INFLATED_BYTES
-    position = 0
-    for _ in range(MAX_STREAMS):
-        marker = _OBJECT_STREAM.search(content, position)
-        if marker is None or left <= 0:
-            return
-        position = marker.end()
-        start = _STREAM.search(content, position, position + _DICTIONARY_BYTES)
-        if start is None:
+def http_hrefs(raw: Iterable[str]) -> list[str]:
+    """Return those of the hrefs that name a host, cleaned: a relative one in a PDF is relative to nothing."""
+    return [href for href in clean_hrefs(raw) if _HTTP.match(href)]
+
+
+def bare_urls(part: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield every URL in a text with its position, without the punctuation behind it."""
+    end = 0
+    while (colon := part.find(b"://", end)) >= 0:
+        end = colon + 3
+        scheme = part[max(0, colon - 5) : colon].lower()
+        start = colon - (5 if scheme == b"https" else 4)
+        if not scheme.endswith((b"https", b"http")):
             continue
-        end = content.find(b"endstream", start.end())
-        position = end if end >= 0 else len(content)
-        inflated = _inflate(content[start.end() : position], left)
-        left -= len(inflated)
-        yield inflated
+        rest = _BARE_REST.match(part, end)
+        if rest is None or _NAMESPACE.search(part[max(0, start - _NAMESPACE_BYTES) : start]):
+            continue
+        end = rest.end()
+        yield start, part[start:end].rstrip(_PUNCTUATION)
+
+
+def _uris(part: bytes) -> Iterator[bytes]:
+    """Yield every URI as its bytes: annotations, then what is written elsewhere."""
+    spans: list[tuple[int, int]] = []
+    for match in _URI.finditer(part):
+        spans.append(match.span())
+        literal, hexadecimal = match.groups()
+        yield _unhex(hexadecimal) if hexadecimal else _unescape(literal)
+    following = iter([*spans, (len(part), len(part))])
+    begin, end = next(following)
+    for start, url in bare_urls(part):
+        while start >= end:
+            begin, end = next(following)
+        if start < begin:
+            yield url
+
+
+class _Streams:
+    """The inflated streams of a file. `problem` is complete when all have been yielded."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.problem = ""
+
+    def __iter__(self) -> Iterator[bytes]:
+        left = MAX_INFLATED_BYTES
+        for number, (start, end) in enumerate(self._spans()):
+            if number == MAX_STREAMS:
+                self.problem = f"pdf: more than {MAX_STREAMS} streams; the others were not searched"
+                return
+            inflated = _inflate(self._content[start:end], left)
+            left -= len(inflated)
+            yield inflated
+            if left <= 0:
+                self.problem = f"pdf: more than {MAX_INFLATED_BYTES >> 20} MiB inflated; what follows was not searched"
+                return
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return where Flate streams are that can contain text, object streams first."""
+        content, objects, others = self._content, [], []
+        position = 0
+        while (match := _STREAM.search(content, position)) is not None:
+            start = match.end()
+            end = content.find(b"endstream", start)
+            position = end = end if end >= 0 else len(content)
+            header = content[max(0, match.start() - _HEADER_BYTES) : match.start()]
+            header = header[max(0, header.rfind(b"obj")) :]
+            if _OBJECT_STREAM in header:
+                objects.append((start, end))
+            elif _FLATE.search(header) and not _WITHOUT_TEXT.search(header):
+                others.append((start, end))
+        return objects + others
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """Inflate up to `limit` bytes; empty if it cannot be inflated."""
+    """Inflate up to `limit` bytes; what comes before a fault is kept."""
+    inflater = isal_zlib.decompressobj()
+    out = bytearray()
     try:
-        return bytes(isal_zlib.decompressobj().decompress(data, limit))
+        for start in range(0, len(data), _INPUT_BYTES):
+            out += inflater.decompress(data[start : start + _INPUT_BYTES], limit - len(out))
+            if inflater.eof or len(out) >= limit:
+                break
     except IsalError:  # type: ignore[misc]  # the stub declares the class as an instance
-        return b""
+        pass
+    return bytes(out)
 
 
 def _unescape(literal: bytes) -> bytes:

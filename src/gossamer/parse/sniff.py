@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 
+from gossamer.core.pdf_type import BINARY, PDF
+
 HTML = "text/html"
 XHTML = "application/xhtml+xml"
-PDF = "application/pdf"
 TEXT = "text/plain"
 XML = "text/xml"
-BINARY = "application/octet-stream"
 
 _SNIFFED_BYTES = 1024
 _UNKNOWN = frozenset({"", "*/*", "unknown/unknown", "application/unknown"})

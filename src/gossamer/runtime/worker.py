@@ -24,11 +24,12 @@ from gossamer import failpoints
 from gossamer.archive.digests import sha1
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
+from gossamer.core.pdf_type import PDF
 from gossamer.core.url import canonical, links_from
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
-from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.dispatch import may_be_pdf, parse_exchange
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.ports import FetchedPage, PageSink
@@ -58,7 +59,6 @@ USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation",
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
-PDF = "application/pdf"
 _NOT_WHOLE = frozenset(
     {
         Outcome.TYPE_REFUSED,
@@ -97,6 +97,7 @@ class WorkerRules(Struct, frozen=True):
 
     number: int = 0
     parses_pdf: bool = True
+    parses_pdf_deep: bool = False
     accepts: tuple[str, ...] = ()
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
@@ -186,7 +187,8 @@ class Worker:
             loop.call_soon(self._drain)
 
     def _process(self, order: Order, exchange: Exchange) -> None:
-        if len(exchange.content) > BIG_BYTES and order.kind is not OrderKind.ROBOTS:
+        is_slow = len(exchange.content) > BIG_BYTES or (self._rules.parses_pdf_deep and may_be_pdf(exchange))
+        if is_slow and order.kind is not OrderKind.ROBOTS:
             task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
             self._threads.add(task)
             task.add_done_callback(self._threads.discard)
@@ -336,7 +338,9 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
     failpoints.reach("in_parse")
-    document = parse_exchange(exchange, want_text=True, want_pdf_links=rules.parses_pdf)
+    document = parse_exchange(
+        exchange, want_text=True, want_pdf_links=rules.parses_pdf, want_deep_pdf=rules.parses_pdf_deep
+    )
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
@@ -345,6 +349,8 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     _read_validators(exchange, result)
     if not exchange.is_decoded:
         result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
+    elif document.problem:
+        result.error = document.problem
     if exchange.content:
         is_body = exchange.content is exchange.body
         digest = (exchange.body_sha1 if is_body else b"") or sha1(exchange.content)

@@ -28,6 +28,13 @@ class SitemapUse(StrEnum):
     OFF = "off"
 
 
+class PdfUse(StrEnum):
+    """How PDF files are read."""
+
+    LINKS = "links"
+    DEEP = "deep"
+
+
 class RobotsUnreachable(StrEnum):
     """What an unreachable robots.txt means."""
 
@@ -172,6 +179,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         RobotsUnreachable.DENY
     )
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
+    pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
     near_dup: Annotated[
         NearDup, _field(Group.STORING, "how pages with nearly the same text are found", is_fixed=True)
