@@ -37,6 +37,7 @@ class EventName(StrEnum):
     EXCLUDED_BY_RULE = "excluded_by_rule"
     COOLDOWN_SKIP = "cooldown_skip"
     LINKS_CAPPED = "links_capped"
+    EVICTED = "evicted"  # URLs that left the queue because of its maximum length
     LINKS_READ_AGAIN = "links_read_again"  # of stored pages, after a limit was raised
     PDF_LINKS_EXTRACTED = "pdf_links_extracted"
     SITEMAP_READ = "sitemap_read"
@@ -142,6 +143,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     file: str = ""
     offset: int = 0
     held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
+    evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
 
 
 def outcome_of(event: Event) -> str:

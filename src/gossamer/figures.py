@@ -64,6 +64,7 @@ class Totals(Struct):
     statuses: dict[str, int] = {}
     types: dict[str, int] = {}
     held: dict[str, int] = {}  # URLs that are held back, by rule
+    evicted: int = 0  # URLs that left the queue because of its maximum length
     held_dropped: int = 0  # links that were to be held back, beyond the cap of their host
 
     def copy(self) -> Totals:

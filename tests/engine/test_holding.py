@@ -347,6 +347,6 @@ def test_no_step_of_the_loop_offers_more_than_a_slice() -> None:
 def test_what_is_held_is_said_as_an_event_when_the_crawl_ends() -> None:
     crawl, driver, scenario = crawl_of(site(endless_calendar), MemoryLedger())
     driver.run()
-    crawl.warn_of_held(driver.now)
+    crawl.warn_of_left_out(driver.now)
     (warning,) = [event for event in scenario.events if event.event is EventName.WARNING]
     assert (warning.reason, warning.rule, warning.links) == ("held_back", "calendar", crawl.totals.held["calendar"])

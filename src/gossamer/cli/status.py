@@ -48,6 +48,8 @@ def render(status: CrawlStatus) -> str:
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))
+    if status.evicted:
+        rows.insert(3, ("evicted", f"{count(status.evicted)} URLs, by --max-queued"))
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
 
 
@@ -56,7 +58,7 @@ def _state(status: CrawlStatus) -> str:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
         return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues it"
-    if status.finished == "exhausted" and (status.held or status.held_dropped):
-        return "finished (exhausted): nothing is queued any more, but URLs are held back"
+    if status.finished == "exhausted" and (status.held or status.held_dropped or status.evicted):
+        return "finished (exhausted): nothing is queued any more, but URLs were left out"
     word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
     return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

@@ -16,13 +16,14 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
+from gossamer.core.queue_tails import QueueTails
 from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import FrontierStore
-from gossamer.records import Link, QueuedUrl, Source, UrlId, UrlState
+from gossamer.records import HostRecord, Link, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState, HoldRule
 
 FULL_FETCH_EVERY = 10  # visits: a server may answer "not modified" for a page that it changed
@@ -51,6 +52,7 @@ class Admission:
         self._hosts = hosts
         self._holding = holding
         self._events = emitter
+        self.tails = QueueTails() if rules.max_queued is not None else None
         self._foreign: set[int] = set()  # shards that are not owned
         self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
         self._state = state
@@ -64,9 +66,16 @@ class Admission:
         for link, context in waiting:
             self.offer([link], context, now)
 
+    def load_host(self, host: HostRecord) -> None:
+        """Record that a host of a shard that was taken has a queue."""
+        if self.tails is not None:
+            self.tails.add(host.name)
+
     def disown(self, shard: int) -> None:
         """Put links to a shard into the outbox from now on: it has another owner."""
         self._foreign.add(shard)
+        if self.tails is not None:
+            self.tails.forget(shard)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
@@ -192,6 +201,9 @@ class Admission:
         for url in urls:
             if not self._frontier.has_host(url.host):
                 self._hosts.bring_in(url.host, now)
+        if self.tails is not None:
+            for url in urls:
+                self.tails.add(url.host, (url.priority, url.seq))
         # Read before: adding a URL can swap its host out at once.
         records = {url.host: self._frontier.record_of(url.host) for url in urls}
         self._frontier.add(urls, now)

@@ -27,6 +27,7 @@ from gossamer.core.url import host_of
 from gossamer.engine.admission import Admission
 from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.eviction import Eviction
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.holding import Holding
@@ -125,6 +126,17 @@ class Crawl:
             evidence=self._evidence,
             emitter=emitter,
         )
+        self._eviction = None
+        if rules.max_queued is not None and self._admission.tails is not None:
+            self._eviction = Eviction(
+                rules.max_queued,
+                self._admission.tails,
+                frontier=frontier,
+                ledger=ledger,
+                removal=self._removal,
+                emitter=emitter,
+                state=state,
+            )
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
@@ -182,7 +194,7 @@ class Crawl:
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
         revived: dict[str, HostRecord] = {}
-        count = quarantined = 0
+        count = quarantined = evicted = 0
         for url_id, row in self._ledger.urls():
             if row.state is not UrlState.DEAD or not is_wanted(row):
                 continue
@@ -190,11 +202,13 @@ class Crawl:
             host = revived.get(name) or self._hosts.record(name, now)
             revived[name] = host
             quarantined += row.outcome == Outcome.QUARANTINED
+            evicted += row.outcome == Outcome.EVICTED
             row.attempt, row.not_before, row.hops = 0, 0.0, 0
             self._ledger.requeue(queued_from(url_id, name, row), row)
             Counts.enqueue_stored(host, 1)
             count += 1
         self._holding.count_quarantined(-quarantined)
+        self.totals.evicted -= evicted
         for host in revived.values():
             host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
             host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
@@ -281,7 +295,7 @@ class Crawl:
     def _record_denied(self, now: float) -> None:
         for denied in self.frontier.take_denied():
             self._removal.record_denied(denied, now)
-            self._evidence.record_denied(denied.url)
+            self._evidence.record_unfetched(denied.url)
             self._first_pass.fail(denied.url.host, now)
 
     # -- facts ------------------------------------------------------------------------------------
@@ -357,16 +371,18 @@ class Crawl:
             self._first_pass.reach(effects.hosts[0].domain)
 
     def _evict(self, now: float) -> None:
-        if self._rules.max_queued is not None:
-            self._removal.evict_excess(self._rules.max_queued, now)
+        if self._eviction is not None:
+            for url in self._eviction.evict_excess(now):
+                self._evidence.record_unfetched(url)
+                self._first_pass.fail(url.host, now)
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
         """Exclude these hosts and domains from now on, and no others."""
         self._removal.opt_out(names, now)
 
-    def warn_of_held(self, now: float) -> None:
-        """Emit what is held back by which rule: at the end of a run."""
-        self._holding.warn(now)
+    def warn_of_left_out(self, now: float) -> None:
+        """Emit what is held back by which rule, and what was dropped: at the end of a run."""
+        self._holding.warn_of_left_out(now)
 
     def recall_robots(self, record: RobotsRecord, now: float) -> None:
         """Offer the sitemaps of a robots.txt that was read back from the archive."""

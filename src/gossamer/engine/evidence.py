@@ -155,8 +155,8 @@ class Evidence:
             self._ledger.put_record(QUARANTINES, begun)
             self._events.quarantined(begun, now)
 
-    def record_denied(self, url: QueuedUrl) -> None:
-        """Record a URL that robots.txt forbids: it says nothing about a calendar."""
+    def record_unfetched(self, url: QueuedUrl) -> None:
+        """Record a URL that is not fetched after all: it says nothing about a calendar."""
         if self._intake.dates.has_dated(url.host) and is_dated(url.url):
             self._intake.dates.withdraw(url.host)
             self._holding.release(url.host, HoldRule.CALENDAR)
@@ -181,7 +181,7 @@ class Evidence:
         while urls := self._ledger.read_queue(host_id(host), after, _BATCH):
             after = urls[-1].position
             of_pattern = [url for url in urls if pattern in patterns_of(url.url)]
-            held += self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name)
+            held += len(self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name))
         return held
 
 

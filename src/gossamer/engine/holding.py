@@ -196,13 +196,15 @@ class Holding:
             self.drop(one)
         return found
 
-    def warn(self, now: float) -> None:
-        """Emit a warning for each rule that holds links back, and one for links that there was no room for."""
+    def warn_of_left_out(self, now: float) -> None:
+        """Emit a warning for each rule that holds links back, and for links and URLs that there was no room for."""
         totals = self._state.totals
         for rule, urls in sorted(totals.held.items()):
             self._events.emit(EventName.WARNING, now, reason="held_back", rule=rule, links=urls)
         if totals.held_dropped:
             self._events.emit(EventName.WARNING, now, reason="held_back_beyond_cap", links=totals.held_dropped)
+        if totals.evicted:
+            self._events.emit(EventName.WARNING, now, reason="evicted", rule="max_queued", links=totals.evicted)
 
     def drop(self, one: HeldUrl) -> None:
         """Remove a held link: it is offered, or queued in another way."""

@@ -6,7 +6,6 @@ Each has a row in the catalog with the reason. One method changes queue, catalog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import nlargest
 
 from gossamer.core.catalog import record_of
 from gossamer.core.frontier import Frontier
@@ -20,7 +19,6 @@ from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
 from gossamer.state import CrawlState
 
 _BATCH = 1000
-_LONGEST_QUEUES = 16  # that are shortened at a time
 
 
 class Removal:
@@ -43,8 +41,10 @@ class Removal:
         self._events = emitter
         self._state = state
 
-    def kill(self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = "") -> int:
-        """Move queued URLs of a host to the dead letters, except those in flight; return how many."""
+    def kill(
+        self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = ""
+    ) -> list[QueuedUrl]:
+        """Move queued URLs of a host to the dead letters, except those in flight; return them."""
         if self._frontier.has_host(host):
             gone = self._frontier.forget(host, urls, now)
             record = self._frontier.record_of(host)
@@ -60,7 +60,7 @@ class Removal:
         self._state.totals.dead += len(gone)
         if record is not None:
             self._ledger.put_host(record)
-        return len(gone)
+        return gone
 
     def kill_queue(self, command: KillQueue, now: float) -> int:
         """Move all that is queued at a host without address to the dead letters; return how many."""
@@ -71,25 +71,9 @@ class Removal:
         self._events.host_dead(record.name, outcome, error, killed, now)
         return killed
 
-    # -- eviction ---------------------------------------------------------------------------------
-
-    def evict_excess(self, max_queued: int, now: float) -> None:
-        """Move the last URLs of the longest queues to the dead letters; some more than needed, so that it is rare."""
-        over = self._frontier.counts.queued - max_queued
-        if over <= 0:
-            return
-        over += max_queued // 100
-        evicted = 1
-        while over > 0 and evicted:  # what is in flight or swapped out stays
-            evicted = 0
-            for record in nlargest(_LONGEST_QUEUES, self._frontier.view.records(), key=lambda host: host.queued):
-                count = min(over - evicted, max(1, record.queued // 2))
-                evicted += self._kill_last(record.name, count, Outcome.EVICTED, now)
-            over -= evicted
-
     def _kill_last(self, host: str, count: int, outcome: Outcome, now: float) -> int:
-        last = self._ledger.last(host_id(host), count) if count > 0 else []
-        return self.kill(host, last, outcome, now) if last else 0
+        last = self._ledger.last(host_id(host), count)
+        return len(self.kill(host, last, outcome, now)) if last else 0
 
     # -- robots.txt -------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ class Shards:
         self._frontier.counts.load(host)
         self._evidence.watch_size(host)
         self._first_pass.load_host(host)
+        self._admission.load_host(host)
         if not host.swapped_out_until and self._frontier.has_room():
             self._hosts.load(host, now)
         elif not host.swapped_out_until:

@@ -48,6 +48,7 @@ class CrawlStatus(Struct, kw_only=True):
     parked: list[str]
     held: dict[str, int]  # URLs that are held back, by rule
     held_dropped: int
+    evicted: int
 
 
 def crawl_status(crawl: CrawlReader) -> CrawlStatus:
@@ -83,6 +84,7 @@ def crawl_status(crawl: CrawlReader) -> CrawlStatus:
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
         held=totals.held,
         held_dropped=totals.held_dropped,
+        evicted=totals.evicted,
     )
 
 

@@ -273,9 +273,10 @@ class Session:
         self._services.heartbeat.emit()
         failpoints.reach("in_close")
         figures = self._services.figures.read_all(why)
-        now, held = self._now(), figures.totals.held
-        self._crawl.warn_of_held(now)
-        storage.emitter.emit(EventName.STOPPED, now, reason=why, fetched=figures.totals.pages, held=held or None)
+        now, totals = self._now(), figures.totals
+        self._crawl.warn_of_left_out(now)
+        left_out = {"held": totals.held or None, "evicted": totals.evicted}
+        storage.emitter.emit(EventName.STOPPED, now, reason=why, fetched=totals.pages, **left_out)
         storage.log.close()
         state.figures, state.is_running = figures, False
         storage.ledger.put_crawl_state(state)

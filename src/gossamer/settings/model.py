@@ -123,7 +123,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     block_host: Annotated[tuple[str, ...], _field(Group.WHAT, "never contact this host or domain", metavar="HOST")] = ()
     max_links_per_page: Annotated[_Count, _field(Group.LIMITS, "new URLs queued from one page")] = 1000
     max_queued: Annotated[
-        _Count | None, _field(Group.LIMITS, "at most N URLs queued; the last ones become dead letters")
+        _Count | None, _field(Group.LIMITS, "at most N URLs queued; the lowest priority becomes dead letters")
     ] = None
     politeness_ms: Annotated[
         _Natural, _field(Group.PACE, "minimum time between two requests to a host", metavar="MS")

@@ -47,6 +47,7 @@ class Summary(Struct, kw_only=True):
     memory_ceiling_bytes: int = 0  # 0: not known
     held: dict[str, int] = {}  # URLs that are held back, by rule
     held_dropped: int = 0  # links beyond what a host may have held back
+    evicted: int = 0  # URLs that left the queue because of --max-queued
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -72,11 +73,15 @@ class Summary(Struct, kw_only=True):
         held = held_text(self.held, self.held_dropped)
         if held:
             rows.insert(5, ("held back", held))
+        if self.evicted:
+            rows.insert(
+                5, ("evicted", f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again")
+            )
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
 
     def _ended(self) -> str:
-        if self.finished == "exhausted" and (self.held or self.held_dropped):
-            return "nothing is queued any more, but URLs are held back: see above"
+        if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
+            return "nothing is queued any more, but URLs were left out: see above"
         return REASONS.get(self.finished, self.finished)
 
     def _ceiling(self) -> str:
@@ -121,6 +126,7 @@ def summary_of(figures: Figures) -> Summary:
         memory_ceiling_bytes=figures.memory_ceiling_bytes,
         held=dict(totals.held),
         held_dropped=totals.held_dropped,
+        evicted=totals.evicted,
     )
 
 
