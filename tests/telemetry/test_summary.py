@@ -54,3 +54,10 @@ def test_a_summary_without_urls_held_back_says_that_everything_was_fetched() -> 
     text = summary_of(Figures(totals=Totals(pages=3), out="crawl", finished="exhausted")).render()
     assert "everything within reach was fetched" in text
     assert "held back" not in text
+
+
+def test_a_summary_names_what_was_evicted() -> None:
+    summary = summary_of(Figures(totals=Totals(pages=3, evicted=1200), out="crawl", finished="exhausted"))
+    assert summary.evicted == 1200
+    assert "1,200 URLs, by --max-queued" in summary.render()
+    assert "everything" not in summary.render()

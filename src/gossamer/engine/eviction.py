@@ -63,7 +63,8 @@ class Eviction:
             if not gone and self._tails.latest() <= _tail(last[0]):
                 aside.append(last[0])
             else:
-                self._tails.add(host, _tail(last[len(gone)] if len(gone) < len(last) else last[-1]))
+                known = {url.id for url in gone}
+                self._tails.add(host, _tail(next((url for url in last if url.id not in known), last[-1])))
         for url in aside:
             self._tails.add(url.host, _tail(url))
         if evicted:

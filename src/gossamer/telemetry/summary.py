@@ -74,9 +74,8 @@ class Summary(Struct, kw_only=True):
         if held:
             rows.insert(5, ("held back", held))
         if self.evicted:
-            rows.insert(
-                5, ("evicted", f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again")
-            )
+            text = f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
+            rows.insert(5, ("evicted", text))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
 
     def _ended(self) -> str:
