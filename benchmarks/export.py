@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from gossamer.archive.warc import Identified
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
@@ -67,7 +68,7 @@ def fill(path: Path, pages: int) -> None:
         exchange = Exchange(
             url=link.url, outcome=Outcome.OK, status=200, response_head=head.encode(), body=content, content=content
         )
-        stored = archive.write(exchange, date=STARTED_AT + number / 100, identified_type="text/html")
+        stored = archive.write(exchange, date=STARTED_AT + number / 100, identified=Identified("text/html"))
         url = QueuedUrl(link.url, link.id, host, priority=0, seq=number + 1, depth=1)
         row = record_of(url)
         row.state, row.outcome, row.status, row.content_type = UrlState.DONE, "ok", 200, "text/html"

@@ -136,6 +136,7 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     last_modified: str = ""
     report_sent: bool = False  # report immediately when the request is sent
     needs_links: bool = True  # false if the depth limit makes links useless
+    stored: ContentRecord | None = None  # the copy that a conditional request refers to
 
 
 class Exchange(Struct):
@@ -296,6 +297,7 @@ class HostRecord(Struct, array_like=True):
     slow_steps: int = 0  # times the delay was doubled because of rising latency
     slowed_at: float = 0.0  # when the delay was last doubled
     answers: int = 0  # since the pace was last evaluated
+    server_errors: list[tuple[int, int]] = []  # answers with 5xx: the hour since 1970, and how many; of the last day
 
 
 class UrlState(IntEnum):
@@ -346,6 +348,8 @@ class UrlRecord(Struct, array_like=True):
     near_duplicate_of: UrlId = b""  # a page with nearly the same text that duplicates no other itself
     similarity: float = 0.0  # to that page
     nofollow_links: int = 0  # anchors with rel=nofollow: not followed
+    links_found: int = 0
+    worker: int = 0  # that fetched it
 
 
 class RobotsRecord(Struct, array_like=True):
@@ -359,6 +363,7 @@ class RobotsRecord(Struct, array_like=True):
     expires_at: float
     etag: str = ""
     last_modified: str = ""
+    stored: ContentRecord | None = None  # the answer with this body, in the archive
 
 
 class Reserve(Struct, frozen=True, gc=False, array_like=True):
@@ -391,6 +396,7 @@ class ContentRecord(Struct, frozen=True, array_like=True):
     url: str
     date: float  # of its archive record
     payload_digest: bytes
+    archived: ArchiveSpan | None = None
 
 
 class ChangeKind(IntEnum):

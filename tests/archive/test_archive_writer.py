@@ -51,6 +51,16 @@ def test_spans_and_ends_are_those_in_the_file(tmp_path: Path) -> None:
     archive.close()
 
 
+def test_only_pages_count_towards_the_pages_of_a_file(tmp_path: Path) -> None:
+    archive = writer(tmp_path, save_interval=2)
+    for is_page in (True, False, False, True, False, True):
+        archive.write(exchange(), date=NOW, is_page=is_page)
+    archive.close()
+    first, second = sorted((tmp_path / "archive").iterdir())
+    answers = [[record for record in ArchiveReader(path) if record.type == "response"] for path in (first, second)]
+    assert [len(found) for found in answers] == [4, 2], "what follows a file's last page opens the next one"
+
+
 def test_files_rotate_by_pages_and_by_size_and_each_starts_with_warcinfo(tmp_path: Path) -> None:
     archive = writer(tmp_path, save_interval=10)
     for _ in range(25):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 
 import pytest
 
-from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
+from gossamer.core.politeness import count_server_error
+from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 
@@ -54,6 +57,25 @@ def test_one_host_is_described_for_people(finished: Crawled, capsys: pytest.Capt
     assert "[robots.txt]" in text
     assert "[seed]" in text
     assert "requests" in text.splitlines()[-1]
+
+
+def test_a_host_has_its_rank_connections_and_server_errors(
+    finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = finished.copied(tmp_path / "copy")
+    with ledger_of(path) as ledger:
+        host = max(ledger.hosts(), key=lambda host: host.pages)
+        now = time.time()
+        for at in (now - 30 * 3600, now - 3600, now, now):
+            count_server_error(host, at)
+        host.rank, host.is_blocked = 0.75, True
+        ledger.put_host(host)
+    _, out, _ = said(capsys, "hosts", path, host.name, "--json")
+    view = json.loads(out)["host"]
+    assert (view["rank"], view["connections"], view["server_errors_24h"], view["is_blocked"]) == (0.75, 1, 3, True)
+    _, out, _ = said(capsys, "hosts", path, host.name)
+    assert "3 answers with 5xx in 24 h" in out
+    assert "blocked" in out
 
 
 def test_a_host_that_is_not_known_is_exit_1(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,9 @@ from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
 from gossamer.records import ArchiveSpan, Exchange, Outcome, UrlRecord, UrlState
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e import program
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
@@ -198,3 +201,25 @@ def test_a_running_crawl_is_verified_but_not_mended(folder: Path, capsys: pytest
         status, out, err = said(capsys, "verify", folder, "--mend")
     assert (status, out) == (2, "")
     assert is_one_line(err)
+
+
+def test_plain_files_are_compared_with_the_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunningWeb(preset("small", pages=30, slow=0.0)) as web:
+        program.crawl(web, tmp_path / "c", 0, "--store", "files", "--store", "warc")
+    assert _problems(capsys, tmp_path / "c") == []
+    missing, changed, *_ = files = sorted((tmp_path / "c" / "files").glob("*/*.html"))
+    _, out, _ = said(capsys, "verify", tmp_path / "c")
+    assert f"{len(files)} plain files" in out
+    missing.unlink()
+    changed.write_text("something else")
+    (changed.parent / "stray.tmp").write_text("")
+    (tmp_path / "c" / "files" / "nobody").mkdir()
+    problems = "\n".join(_problems(capsys, tmp_path / "c"))
+    for path, what in (
+        (missing, "is missing"),
+        (changed, "is not the content of"),
+        (changed.parent / "stray.tmp", "belongs to no page"),
+        (tmp_path / "c" / "files" / "nobody", "no page of the catalog"),
+    ):
+        assert f"{path.relative_to(tmp_path / 'c')}: {what}" in problems
+    assert len(problems.splitlines()) == 4

@@ -12,7 +12,7 @@ from gossamer.engine.admission import FULL_FETCH_EVERY
 from gossamer.engine.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
-from gossamer.records import Order, Outcome, Truncation
+from gossamer.records import ArchiveSpan, Order, Outcome, Truncation
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
@@ -136,7 +136,9 @@ def test_every_tenth_visit_asks_for_the_whole_page(visits: int, is_conditional: 
     bench.crawl._admission._intake._remembers = False  # as with every cooldown
     bench.crawl._admission._intake._memo.clear()
     (order,) = bench.past_robots()
-    bench.end(order, etag='"x"', links=[link_to("http://a.test/other")])
+    links = [link_to("http://a.test/other")]
+    span = ArchiveSpan("a.warc.gz", 10, 20)
+    bench.end(order, etag='"x"', links=links, content_hash=b"c" * 16, archived=span)
     row = bench.ledger.look_up(order.url_id)
     assert row is not None
     row.visits = visits

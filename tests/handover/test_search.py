@@ -63,6 +63,8 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
         depth=0,
         bytes=1,
         similarity=0.0,
+        lastmod="",
+        worker=0,
         storage=Storage("f", 0, 1, "urn:x"),
         **empty,
     )

@@ -1,7 +1,8 @@
 """Where in the archive is each capture? CDXJ, the index that replay tools read.
 
-A line is `surt(url) YYYYMMDDhhmmss {json}`, exactly the line that cdxj-indexer makes of the same
-record, so the index can be rebuilt by us or by other tools and compared. Indexed: responses (of
+A line is `surt(url) YYYYMMDDhhmmss {json}`: the line that cdxj-indexer makes of the same record, and after its
+fields those of Common Crawl's index (`mime-detected`, `charset`, `languages`, `truncated`, `redirect`), each only if
+there is something to say. All of it is in the WARC record, so the index can be rebuilt. Indexed: responses (of
 every status) and revisits. Files are sorted bytewise, written to a temporary name and renamed;
 merging needs one line per file in memory. 12 µs per line from what the writer has.
 """
@@ -19,12 +20,15 @@ from pathlib import Path
 
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.surt import surt
+from gossamer.archive.warc import Identified, is_word
+from gossamer.core.url import redirect_target
 from gossamer.records import ArchiveSpan
 
 INDEX_NAME = "index.cdxj"
 PARTS_FOLDER = "parts"  # a separate folder, so that index/*.cdxj contains every capture once
 INDEXED_TYPES = frozenset({"response", "revisit"})
 _CONTENT_TYPE = re.compile(rb"\r\ncontent-type[ \t]*:([^\r\n]*)", re.IGNORECASE)
+_LOCATION = re.compile(rb"\r\nlocation[ \t]*:([^\r\n]*)", re.IGNORECASE)
 _END_OF_TYPE = re.compile(r"[;\s]")
 _NOT_DIGIT = re.compile(r"\D")
 _MERGE_WIDTH = 128  # files open at a time
@@ -38,20 +42,42 @@ def cdxj_line(
     digest: str,
     span: ArchiveSpan,
     is_revisit: bool = False,
+    details: str = "",
 ) -> str:
     """Return the line of one capture, without its newline.
 
-    `stored_head` is the HTTP head as archived, `digest` the WARC-Payload-Digest of the record.
+    `stored_head` is the HTTP head as archived, `digest` the WARC-Payload-Digest of the record, `details` what
+    `capture_details` returned.
     """
     mime = "warc/revisit" if is_revisit else _mime(stored_head)
     mime_field = "" if mime is None else f'"mime": {encode_basestring_ascii(mime)}, '
     status = stored_head[:64].partition(b"\r\n")[0].split(b" ", 2)[1].decode("latin-1")
+    if status[0] == "3":
+        details += _redirect(stored_head, url)
     # Formatted by hand: json.dumps of a dict takes 5 µs. The values after the URL need no escaping.
     return (
         f'{surt(url)} {_timestamp(warc_date)} {{"url": {encode_basestring_ascii(url)}, {mime_field}'
         f'"status": "{status}", "digest": "{digest}", "length": "{span.length}", "offset": "{span.offset}", '
-        f'"filename": "{span.file}"}}'
+        f'"filename": "{span.file}"{details}}}'
     )
+
+
+@lru_cache(maxsize=1024)
+def capture_details(identified: Identified, truncated: str) -> str:
+    """Return the fields of a line that follow those of cdxj-indexer, each with a comma before it."""
+    named = {
+        "mime-detected": identified.media_type,
+        "charset": identified.charset,
+        "languages": identified.language,
+        "truncated": truncated,
+    }
+    return "".join(f', "{name}": {encode_basestring_ascii(value)}' for name, value in named.items() if is_word(value))
+
+
+def _redirect(stored_head: bytes, url: str) -> str:
+    location = _LOCATION.search(stored_head)
+    target = redirect_target(location[1].decode("latin-1").strip(), url) if location is not None else None
+    return "" if target is None else f', "redirect": {encode_basestring_ascii(target)}'
 
 
 def record_line(record: ArchivedRecord, filename: str) -> str:
@@ -63,7 +89,18 @@ def record_line(record: ArchivedRecord, filename: str) -> str:
         digest=record.fields.get("warc-payload-digest", ""),
         span=ArchiveSpan(filename, record.offset, record.length),
         is_revisit=record.type == "revisit",
+        details=_details_of(record) if record.type != "revisit" else "",
     )
+
+
+def _details_of(record: ArchivedRecord) -> str:
+    fields = record.fields
+    identified = Identified(
+        fields.get("warc-identified-payload-type", ""),
+        fields.get("warc-identified-content-charset", ""),
+        fields.get("warc-identified-content-language", ""),
+    )
+    return capture_details(identified, fields.get("warc-truncated", ""))
 
 
 def index_file(warc_path: Path, filename: str = "") -> list[str]:

@@ -61,6 +61,17 @@ class StoredBlock(Struct, frozen=True, gc=False):
     block_digest: bytes  # of head and body
 
 
+class Identified(Struct, frozen=True, gc=False):
+    """What the content of an answer is, as far as parsing has shown. Empty: unknown."""
+
+    media_type: str = ""
+    charset: str = ""
+    language: str = ""
+
+
+NOT_IDENTIFIED = Identified()
+
+
 class ComposedExchange(Struct, gc=False):
     """The members of one exchange: the request's, if any, then the response's or revisit's."""
 
@@ -128,7 +139,7 @@ def compose_exchange(
     date: float,
     warcinfo_id: str,
     duplicate_of: RefersTo | None = None,
-    identified_type: str = "",
+    identified: Identified = NOT_IDENTIFIED,
     block: StoredBlock | None = None,
 ) -> ComposedExchange:
     """Return the members for an exchange that has a response head; `block` is its stored block, if known.
@@ -149,7 +160,7 @@ def compose_exchange(
             exchange, block.head, common, record_id=record_id, payload_digest=digest, refers=refers
         )
     else:
-        response = _response_member(exchange, block, common, record_id=record_id, identified_type=identified_type)
+        response = _response_member(exchange, block, common, record_id=record_id, identified=identified)
     return ComposedExchange(
         data=request + response,
         response_offset=len(request),
@@ -249,15 +260,14 @@ def _request_member(exchange: Exchange, common: str, response_id: str) -> bytes:
 
 
 def _response_member(
-    exchange: Exchange, block: StoredBlock, common: str, *, record_id: str, identified_type: str
+    exchange: Exchange, block: StoredBlock, common: str, *, record_id: str, identified: Identified
 ) -> bytes:
     truncated = f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else ""
-    identified = f"WARC-Identified-Payload-Type: {identified_type}\r\n" if _is_one_word(identified_type) else ""
     fields = (
         f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{record_id}>\r\n{common}"
         f"WARC-Payload-Digest: {sha1_base32(block.payload_digest)}\r\n"
         f"WARC-Block-Digest: {sha1_base32(block.block_digest)}\r\n"
-        f"{identified}{truncated}Content-Type: application/http; msgtype=response\r\n"
+        f"{_identified_fields(identified)}{truncated}Content-Type: application/http; msgtype=response\r\n"
     )
     return _member(fields, block.head, exchange.body)
 
@@ -276,7 +286,19 @@ def _revisit_member(
     return _member(fields, head)
 
 
-def _is_one_word(text: str) -> bool:
+@lru_cache(maxsize=1024)
+def _identified_fields(identified: Identified) -> str:
+    """Return the fields with what was identified. Language and charset are extensions, for the index to be rebuilt."""
+    named = {
+        "WARC-Identified-Payload-Type": identified.media_type,
+        "WARC-Identified-Content-Charset": identified.charset,
+        "WARC-Identified-Content-Language": identified.language,
+    }
+    return "".join(f"{name}: {value}\r\n" for name, value in named.items() if is_word(value))
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text is one printable ASCII word: others are no value of a field."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 

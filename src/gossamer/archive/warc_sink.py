@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from gossamer import failpoints
-from gossamer.archive.warc import RefersTo, stored_block
+from gossamer.archive.warc import Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.ports.page_sink import FetchedPage
-from gossamer.records import Outcome, Result
+from gossamer.records import OrderKind, Outcome, Result
+
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
+_OK, _PAGE = Outcome.OK, OrderKind.PAGE
 
 
 class WarcSink:
@@ -18,7 +21,7 @@ class WarcSink:
     def prepare(self, page: FetchedPage) -> None:
         """Compose the block that will be stored: its digest is that of the body, which parsing needs too."""
         exchange = page.exchange
-        if exchange.outcome is Outcome.OK and exchange.response_head:
+        if exchange.outcome is _OK and exchange.response_head:
             page.prepared = stored_block(exchange)
             exchange.body_sha1 = page.prepared.payload_digest
 
@@ -30,8 +33,9 @@ class WarcSink:
             exchange,
             date=exchange.sent_at or exchange.finished_at,
             duplicate_of=refers,
-            identified_type=result.content_type,
+            identified=Identified(result.content_type, result.charset, result.language),
             block=page.prepared,
+            is_page=exchange.outcome is _OK and page.order.kind is _PAGE,
         )
         result.archived, result.archive_end = archived.span, archived.end
         result.payload_digest = archived.payload_digest

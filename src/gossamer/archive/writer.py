@@ -23,10 +23,12 @@ from time import gmtime, strftime
 from msgspec import Struct
 
 from gossamer import failpoints
-from gossamer.archive.cdxj import cdxj_line, part_path, sorted_lines, write_index
+from gossamer.archive.cdxj import capture_details, cdxj_line, part_path, sorted_lines, write_index
 from gossamer.archive.digests import sha1_base32
 from gossamer.archive.warc import (
+    NOT_IDENTIFIED,
     ComposedExchange,
+    Identified,
     RefersTo,
     StoredBlock,
     compose_exchange,
@@ -96,12 +98,14 @@ class ArchiveWriter:
         *,
         date: float,
         duplicate_of: RefersTo | None = None,
-        identified_type: str = "",
+        identified: Identified = NOT_IDENTIFIED,
         block: StoredBlock | None = None,
+        is_page: bool = True,
     ) -> Archived:
         """Store the records of one order; on return they are in the file, but perhaps not yet durable.
 
-        `block` is the stored block of the exchange, if known.
+        `block` is the stored block of the exchange, if known. A file has `save_interval` pages, and whatever other
+        answers come between them.
 
         Raises DiskFullError if there is no room; the file is then as before.
         """
@@ -111,7 +115,7 @@ class ArchiveWriter:
             date=date,
             warcinfo_id=file.warcinfo_id,
             duplicate_of=duplicate_of,
-            identified_type=identified_type,
+            identified=identified,
             block=block,
         )
         data = composed.data
@@ -120,9 +124,9 @@ class ArchiveWriter:
             info = warcinfo_record(filename=file.name, date=date, record_id=file.warcinfo_id, fields=self._warcinfo)
             data, offset = info + data, offset + len(info)
         _append(file, data)
-        file.pages += 1
+        file.pages += is_page
         span = ArchiveSpan(file=file.name, offset=offset, length=len(composed.data) - composed.response_offset)
-        file.index_lines.append(_index_line(exchange.url, composed, span, date))
+        file.index_lines.append(_index_line(exchange, composed, span, date, identified))
         return Archived(span, file.length, composed.payload_digest, composed.is_revisit)
 
     def sync(self) -> None:
@@ -193,14 +197,17 @@ def _sync_file(file: _OpenFile) -> None:
         raise _as_disk_full(error, file.path) from error
 
 
-def _index_line(url: str, composed: ComposedExchange, span: ArchiveSpan, date: float) -> str:
+def _index_line(
+    exchange: Exchange, composed: ComposedExchange, span: ArchiveSpan, date: float, identified: Identified
+) -> str:
     return cdxj_line(
-        url=target_uri(url),
+        url=target_uri(exchange.url),
         warc_date=warc_date(date),
         stored_head=composed.stored_head,
         digest=sha1_base32(composed.payload_digest),
         span=span,
         is_revisit=composed.is_revisit,
+        details=capture_details(identified, exchange.truncated) if not composed.is_revisit else "",
     )
 
 

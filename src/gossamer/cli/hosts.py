@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from gossamer.assembly import pace_of
 from gossamer.core.identity import host_id
+from gossamer.core.politeness import server_errors_of_a_day
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.inspect.host_requests import HostRequest, host_requests
@@ -54,6 +56,10 @@ class HostView(Struct, kw_only=True):
     last_fetch_at: float
     addresses: tuple[str, ...]
     robots_tries: int  # consecutive, without an answer
+    rank: float  # from 0, least important, to 1
+    connections: int  # requests that it may have in flight
+    server_errors_24h: int  # answers with 5xx
+    is_blocked: bool  # by --block-host or blocked.txt
     robots: list[RobotsView]
 
 
@@ -190,6 +196,10 @@ def _view(crawl: CrawlReader, host: HostRecord) -> HostView:
         last_fetch_at=host.last_fetch_at,
         addresses=host.addresses,
         robots_tries=host.robots_tries,
+        rank=host.rank,
+        connections=pace_of(crawl.settings).connections(host.name),
+        server_errors_24h=server_errors_of_a_day(host, now),
+        is_blocked=host.is_blocked,
         robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
     )
 
@@ -231,11 +241,17 @@ def _described(view: HostView) -> str:
     rows = [
         ("host", f"{printable(view.name)} (domain {printable(view.domain)}), {view.state}"),
         ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
-        ("requests", f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms"),
+        (
+            "requests",
+            f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms; "
+            f"{count(view.server_errors_24h)} answers with 5xx in 24 h",
+        ),
         (
             "pace",
-            f"one request every {view.delay_s:g} s" + (f", slowed down {view.backoff} times" if view.backoff else ""),
+            f"one request every {view.delay_s:g} s, {view.connections} at a time"
+            + (f", slowed down {view.backoff} times" if view.backoff else ""),
         ),
+        ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),
         ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
         ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),

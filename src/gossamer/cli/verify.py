@@ -26,15 +26,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: something is wrong."""
     done: list[str] = []
     with CrawlReader(arguments.dir) as crawl:
+        stores = crawl.settings.store
         if arguments.mend:
             crawl.folder.take()
             try:
                 done = mend(crawl.folder, crawl.ledger)
-                found = check_agreement(crawl.folder, crawl.ledger, is_running=False)
+                found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
             finally:
                 crawl.folder.release()
         else:
-            found = check_agreement(crawl.folder, crawl.ledger, is_running=crawl.owner is not None)
+            found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=crawl.owner is not None)
     found.notes = [*done, *found.notes]
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1
@@ -46,6 +47,8 @@ def render(found: Agreement) -> str:
         f"{count(found.files)} archive files, {count(found.records)} records, {count(found.captures)} captures; "
         f"{count(found.rows)} URLs of {count(found.hosts)} hosts, {count(found.queued)} queued"
     ]
+    if found.plain_files:
+        lines[0] += f"; {count(found.plain_files)} plain files"
     lines += [f"note: {printable(note)}" for note in found.notes]
     lines += [f"{printable(p.where)}: {printable(p.what, 400)}" for p in found.problems[:_SHOWN]]
     if found.problem_count > _SHOWN:

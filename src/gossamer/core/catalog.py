@@ -98,6 +98,8 @@ def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: Url
         result.near_duplicate_of,
         result.similarity,
         result.nofollow_links,
+        result.links_found,
+        result.worker,
     )
     if before is not None and result.status == 304:
         _copy_content(record, before)
@@ -109,6 +111,7 @@ def _copy_content(record: UrlRecord, before: UrlRecord) -> None:
     record.content_bytes, record.language = before.content_bytes, before.language
     record.charset, record.duplicate_of = before.charset, before.duplicate_of
     record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
+    record.links_found, record.nofollow_links = before.links_found, before.nofollow_links
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:

@@ -378,6 +378,8 @@ def _count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: b
         record.fetches += 1
         record.errors += is_error(result.outcome, is_robots=is_robots)
     record.last_fetch_at = now
+    if result.status >= 500:
+        politeness.count_server_error(record, now)
     record.bytes += result.wire_bytes
     if result.first_byte_at > result.sent_at > 0:
         politeness.record_latency(record, result.first_byte_at - result.sent_at)

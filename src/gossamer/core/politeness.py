@@ -68,6 +68,19 @@ class Pace:
         return self._connections if rule is None or rule.connections is None else rule.connections
 
 
+def count_server_error(record: HostRecord, now: float) -> None:
+    """Count an answer with 5xx, by the hour; hours that ended a day ago are forgotten."""
+    hour = int(now // 3600)
+    counts = dict(record.server_errors)
+    counts[hour] = counts.get(hour, 0) + 1
+    record.server_errors = [(when, count) for when, count in counts.items() if when > hour - 24]
+
+
+def server_errors_of_a_day(record: HostRecord, now: float) -> int:
+    """Return how many answers of the last 24 hours had 5xx."""
+    return sum(count for when, count in record.server_errors if when > now // 3600 - 24)
+
+
 def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
     """Return the host's delay including backoff and slowness."""
     if not record.backoff and not record.slow_steps:

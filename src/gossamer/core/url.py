@@ -85,6 +85,17 @@ def _without_credentials(href: str) -> str:
     return href if at < 0 else href[:start] + href[at + 1 :]
 
 
+def redirect_target(location: str, base: str) -> str | None:
+    """Return where a Location header (as latin-1) leads, in canonical form; None if nowhere."""
+    # Bytes beyond ASCII must be sent back as they are: as UTF-8 if valid, otherwise percent-encoded one by one.
+    if not location.isascii():
+        try:
+            location = location.encode("latin-1").decode("utf-8")
+        except UnicodeError:
+            location = "".join(char if char.isascii() else f"%{ord(char):02X}" for char in location)
+    return canonical(location, base)
+
+
 def host_of(url: str) -> str:
     """Return the host name of a canonical URL, without port and final dot (an IPv6 address has its brackets)."""
     authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # after "https://" or "http://" and a letter

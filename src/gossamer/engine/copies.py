@@ -30,7 +30,7 @@ class Copies:
     def _is_duplicate(self, url: QueuedUrl, result: Result) -> bool:
         if not result.content_hash:
             return False
-        page = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest)
+        page = ContentRecord(url.id, url.url, result.sent_at, result.payload_digest, result.archived)
         first = self._ledger.put_content(result.content_hash, page)
         if first is None or first.url_id == url.id:
             return False

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from gossamer.core import frontier_io
 from gossamer.core.catalog import queued_from
 from gossamer.core.counts import Counts
@@ -25,6 +27,7 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.core.url import host_of
 from gossamer.engine.admission import Admission
+from gossamer.engine.conditional import with_stored_copy
 from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.eviction import Eviction
@@ -239,6 +242,8 @@ class Crawl:
             if frontier.has_denied:
                 self._record_denied(now)
             if order is not None:
+                if order.etag or order.last_modified:
+                    order = with_stored_copy(order, self._ledger)
                 self._orders[order.id] = order
                 orders.append(order)
                 if frontier.has_commands:
@@ -399,6 +404,8 @@ class Crawl:
             self._hosts.load(self._hosts.record(link.host, now), now)
         order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
         if order is not None:
+            if order.etag or order.last_modified:
+                order = replace(order, stored=with_stored_copy(order, self._ledger).stored)
             self._orders[order.id] = order
         return order
 

@@ -18,7 +18,7 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.events import EventName
 from gossamer.ports import FrontierStore
-from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
+from gossamer.records import ContentRecord, Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
 from gossamer.state import Submitters
 
 MAX_SITEMAPS = 100  # that one robots.txt may list
@@ -50,7 +50,7 @@ class RobotsResults:
         origin, robots = effects.robots_origin, effects.robots
         self._events.robots(order, result, origin, now)
         if robots is not None and not robots.is_unreachable and not robots.is_last_good_copy:
-            self._store(origin, robots, result, now)
+            self._store(origin, order.url, robots, result, now)
         self._warn_of_absurd(order, result, robots, now)
         for url in effects.fallbacks:
             self._fall_back(url, result, now)
@@ -71,7 +71,7 @@ class RobotsResults:
         if reason:
             self._events.emit(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
 
-    def _store(self, origin: str, rules: OriginRules, result: Result, now: float) -> None:
+    def _store(self, origin: str, url: str, rules: OriginRules, result: Result, now: float) -> None:
         record = RobotsRecord(
             origin=origin,
             status=result.status,
@@ -82,10 +82,13 @@ class RobotsResults:
             etag=rules.etag,
             last_modified=rules.last_modified,
         )
+        if result.outcome is Outcome.OK and result.payload_digest:
+            record.stored = ContentRecord(b"", url, result.sent_at, result.payload_digest, result.archived)
         if result.outcome is Outcome.NOT_MODIFIED:
             for known in self._ledger.robots(host_id(host_of(origin + "/"))):
                 if known.origin == origin:
                     record.status, record.outcome, record.body = known.status, known.outcome, known.body
+                    record.stored = known.stored
         self._ledger.put_robots(record)
 
     def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:

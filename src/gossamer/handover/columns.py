@@ -71,6 +71,8 @@ OURS: tuple[tuple[str, str], ...] = (
     ("outlinks", "int32"),
     ("directives", "string"),
     ("usage", "string"),
+    ("lastmod", "string"),
+    ("worker", "int32"),
 )
 TEXT = ("text", "string")
 
@@ -191,4 +193,6 @@ def _our_columns(document: PageDocument) -> dict[str, Any]:
         "outlinks": len(article.links),
         "directives": facts.directives or None,
         "usage": facts.usage or None,
+        "lastmod": facts.lastmod or None,
+        "worker": facts.worker,
     }

@@ -56,6 +56,7 @@ class PageFacts(Struct, kw_only=True):
     found_via: str
     etag: str
     last_modified: str
+    lastmod: str  # according to a sitemap
     content_hash: str  # of the decoded body
     payload_digest: str  # of the body as archived, sha1:BASE32
     bytes: int  # of the decoded body
@@ -65,6 +66,7 @@ class PageFacts(Struct, kw_only=True):
     similarity: float
     directives: str
     usage: str
+    worker: int  # that fetched it
     storage: Storage
 
 
@@ -121,6 +123,7 @@ class DocumentMaker:
             found_via=FOUND_VIA[row.source],
             etag=row.etag,
             last_modified=row.last_modified,
+            lastmod=row.lastmod,
             content_hash=row.content_hash.hex(),
             payload_digest=sha1_base32(page.record.payload_digest) if page.record.payload_digest else "",
             bytes=row.content_bytes,
@@ -130,6 +133,7 @@ class DocumentMaker:
             similarity=1.0 if row.duplicate_of else round(row.similarity, 4),
             directives=row.directives,
             usage=row.usage,
+            worker=row.worker,
             storage=Storage(span.file, span.offset, span.length, page.record.id),
         )
 

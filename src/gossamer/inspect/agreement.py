@@ -12,7 +12,7 @@ While a crawl runs, only what no longer changes is checked. Costs: 90 µs per re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from gossamer.archive.warc import target_uri
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
+from gossamer.inspect.agreement_files import check_files
 from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, UrlRecord
@@ -51,6 +52,7 @@ class Agreement(Struct, kw_only=True):
     rows: int = 0
     queued: int = 0
     hosts: int = 0
+    plain_files: int = 0  # of `--store files`
     problem_count: int = 0
     problems: list[Disagreement] = []
     notes: list[str] = []
@@ -84,10 +86,14 @@ class _Captures:
     robots_targets: set[str] = field(default_factory=set)  # where robots.txt redirects to
 
 
-def check_agreement(folder: CrawlFolder, ledger: Ledger, *, is_running: bool) -> Agreement:
-    """Return what is wrong with a crawl folder."""
+def check_agreement(
+    folder: CrawlFolder, ledger: Ledger, stores: Sequence[str] = ("warc",), *, is_running: bool
+) -> Agreement:
+    """Return what is wrong with a crawl folder that has these stores."""
     check = _Check(folder, ledger, is_running)
     check.run()
+    if "files" in stores and not is_running:
+        check.found.plain_files = check_files(folder.files, ledger, check.found.add_problem)
     return check.found
 
 
@@ -215,6 +221,8 @@ class _Check:
     def _check_revisit(self, where: str, record: ArchivedRecord) -> None:
         """A revisit must point to a stored record with the same payload."""
         target = canonical(record.fields.get("warc-refers-to-target-uri", ""))
+        if target is not None and (path_of(target) == "/robots.txt" or target in self._captures.robots_targets):
+            return  # the catalog has no rows of robots.txt
         row = self._ledger.look_up(url_id(target)) if target is not None else None
         if row is None or row.archived is None:
             self.found.add_problem(where, f"refers to {target}, which is not stored")

@@ -35,7 +35,8 @@ from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
 from gossamer.runtime.crash import Crash, crash_of
-from gossamer.runtime.worker import WorkerRules, crashed_result, read_answer
+from gossamer.runtime.stored_copy import decoded_exchange
+from gossamer.runtime.worker import WorkerRules, add_stored_links, crashed_result, read_answer
 
 WHY_UNKNOWN = "its URL is unknown, the page that it was found on may be lost"
 WHY_NO_ORIGINAL = "the record that it refers to is unknown"
@@ -142,6 +143,9 @@ class StoredResults:
         exchange = exchange_of(response, None, original)
         try:
             result = result_of(order, exchange, self._rules)
+            if original is not None and result.outcome is Outcome.NOT_MODIFIED:
+                stored = decoded_exchange(exchange_of(original), self._rules.max_bytes)
+                add_stored_links(result, order, stored, self._rules.worker)
         except Exception as error:  # as in a worker: the page ends, and the folder can be opened
             self.crashes.append(crash_of(order.url, error))
             result = crashed_result(order, exchange, error)
@@ -180,8 +184,7 @@ def _places(number: int, tail: RecoveredTail) -> list[_Place]:
 
 def result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
     """Return the result of a stored answer, as a worker would have."""
-    decoded = decode(exchange.body, exchange.header("content-encoding"), rules.max_bytes)
-    exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+    decoded_exchange(exchange, rules.max_bytes)
     exchange.outcome = status_outcome(
         exchange.status,
         has_location=bool(exchange.header("location")),

@@ -25,7 +25,7 @@ from gossamer.archive.digests import sha1
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.pdf_type import PDF
-from gossamer.core.url import canonical, links_from
+from gossamer.core.url import canonical, links_from, redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
@@ -114,7 +114,10 @@ class Worker:
         sinks: Sequence[PageSink],
         first_copy: Callable[[bytes], ContentRecord | None],
         listener: Listener,
+        *,
+        stored_copy: Callable[[ContentRecord], Exchange | None] | None = None,
     ) -> None:
+        self._stored_copy = stored_copy
         self._rules = rules
         self._fetcher = fetcher
         self._sinks = sinks
@@ -223,7 +226,11 @@ class Worker:
         """Return the result of an answer. Sinks come first: the archive's digest of the body is the content's too."""
         for sink in self._sinks:
             sink.prepare(page)
-        return read_answer(page.order, page.exchange, self._rules, self._memo)
+        result = read_answer(page.order, page.exchange, self._rules, self._memo)
+        stored = page.order.stored
+        if stored is not None and self._stored_copy is not None and result.outcome is Outcome.NOT_MODIFIED:
+            add_stored_links(result, page.order, self._stored_copy(stored), self._rules)
+        return result
 
     def _read_big(self, page: FetchedPage) -> Result:
         """Read an answer that needs much memory, and return that to the system."""
@@ -250,6 +257,8 @@ class Worker:
             return
         if result.content_hash:
             page.first_copy = self._first_copy(result.content_hash)
+        elif page.order.stored is not None and result.outcome is Outcome.NOT_MODIFIED:
+            page.first_copy = page.order.stored
         for sink in self._sinks:
             sink.write(page, result)
 
@@ -307,14 +316,22 @@ def crashed_result(order: Order, exchange: Exchange, error: Exception) -> Result
     return read_answer(order, known, WorkerRules())
 
 
+def add_stored_links(result: Result, order: Order, stored: Exchange | None, rules: WorkerRules) -> None:
+    """Add the links of the stored copy to the result of a 304."""
+    if order.kind is OrderKind.ROBOTS or not order.needs_links:
+        return
+    if stored is None:
+        result.error = "unchanged, but the stored copy cannot be read: its links are unknown"
+        return
+    known = read_answer(order, stored, rules)
+    result.links, result.links_found, result.lastmods = known.links, known.links_found, known.lastmods
+    if order.kind is OrderKind.SITEMAP:
+        result.content_type = known.content_type
+
+
 def _read_redirect(exchange: Exchange, result: Result) -> None:
     location = exchange.header("location")
-    # Bytes beyond ASCII must be sent back as they are: as UTF-8 if valid, otherwise percent-encoded one by one.
-    try:
-        location = location.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        location = "".join(char if char.isascii() else f"%{ord(char):02X}" for char in location)
-    target = canonical(location, exchange.url)
+    target = redirect_target(location, exchange.url)
     if target is None:
         result.outcome = Outcome.BAD_REDIRECT
         result.error = f"Location {location[:200]!r}"

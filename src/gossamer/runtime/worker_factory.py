@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import crash_of
 from gossamer.runtime.sinks import SinkConfig, open_sinks
+from gossamer.runtime.stored_copy import StoredCopies
 from gossamer.runtime.worker import Listener, Worker, WorkerRules
 
 FirstCopy = Callable[[bytes], ContentRecord | None]
@@ -53,8 +55,10 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         ca_file=config.ca_file,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
     )
+    copies = StoredCopies(Path(config.sinks.out) / "archive", config.limits.max_bytes)
     async with fetcher:
-        worker = Worker(config.rules, fetcher, open_sinks(config.sinks, config.rules.number), first_copy, listener)
+        sinks = open_sinks(config.sinks, config.rules.number)
+        worker = Worker(config.rules, fetcher, sinks, first_copy, listener, stored_copy=copies)
         try:
             yield worker
         finally:

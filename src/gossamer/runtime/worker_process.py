@@ -58,7 +58,9 @@ class CopyFinder:
             return
         if len(self._recent) >= self._max_recent:
             self._recent.clear()
-        self._recent[result.content_hash] = ContentRecord(b"", url, result.sent_at, result.payload_digest)
+        self._recent[result.content_hash] = ContentRecord(
+            b"", url, result.sent_at, result.payload_digest, result.archived
+        )
 
 
 class WorkerEnd:

@@ -46,6 +46,11 @@ class CrawlFolder:
         return self.path / "index"
 
     @property
+    def files(self) -> Path:
+        """The pages of `--store files`."""
+        return self.path / "files"
+
+    @property
     def events(self) -> Path:
         """The event files."""
         return self.path / "events"
