@@ -271,6 +271,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             parses_pdf=settings.parse_pdf_links,
             parses_pdf_deep=settings.pdf is PdfUse.DEEP,
             accepts=accepted_types(settings),
+            robots_token=robots_token_of(settings),
             previews=basis.observer.on_page is not None,
             near_dup=settings.near_dup,
             max_hrefs=budget.hrefs,

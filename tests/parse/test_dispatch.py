@@ -88,3 +88,14 @@ def test_link_headers_add_canonical_and_next() -> None:
     document = read(LINK, HTML, ("link", value))
     assert (document.canonical, document.hrefs) == ("/c", ["/x", "/c", "/n"])
     assert read(b"<link rel=canonical href=/own>", HTML, ("link", "</c>; rel=canonical")).canonical == "/own"
+
+
+def test_directives_for_one_robot_bind_the_one_that_is_named() -> None:
+    markup = b'<meta name="name2" content="nofollow"><a href=/x>x</a>'
+    exchange = Exchange(
+        "http://a.test/", Outcome.OK, headers=[HTML, ("x-robots-tag", "name2: noindex")], content=markup
+    )
+    named = parse_exchange(exchange, want_text=True, want_pdf_links=True, token="name2")
+    assert (named.is_nofollow, named.is_noindex, named.hrefs) == (True, True, [])
+    other = parse_exchange(exchange, want_text=True, want_pdf_links=True)
+    assert (other.is_nofollow, other.is_noindex, other.hrefs) == (False, False, ["/x"])

@@ -20,6 +20,7 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
+from gossamer.settings.identity import robots_token_of
 
 FOUND_VIA = {
     Source.SEED: "seed",
@@ -92,6 +93,7 @@ class DocumentMaker:
     def __init__(self, crawl: OpenCrawl, pages: StoredPages) -> None:
         self._crawl = crawl
         self._pages = pages
+        self._robots_token = robots_token_of(crawl.settings)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
 
     def make(self, page: StoredPage) -> PageDocument:
@@ -105,6 +107,7 @@ class DocumentMaker:
             headers=exchange.headers,
             header_charset=declared.charset,
             fetched_at=page.row.fetched_at,
+            robots_token=self._robots_token,
         )
         return PageDocument(self._facts(page, declared.essence), read_article(source))
 

@@ -25,7 +25,7 @@ from turbohtml import Element, PlainText, Text
 from gossamer.core.url import canonical
 from gossamer.parse.charset import decode_text
 from gossamer.parse.dates import iso_date
-from gossamer.parse.directives import directives_of, header_words
+from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
 from gossamer.parse.html_tree import load_tree, read_markup
 from gossamer.parse.language import detect_language
 from gossamer.parse.markup import Markup, document_of, one_line
@@ -107,6 +107,7 @@ class PageSource(Struct, kw_only=True):
     content_type: str  # as sniffed when the page was fetched
     content: bytes  # decoded
     headers: list[tuple[str, str]] = []
+    robots_token: str = ROBOTS_TOKEN
     header_charset: str = ""
     fetched_at: float = 0.0
 
@@ -123,7 +124,7 @@ def read_article(page: PageSource) -> Article:
         article = Article(text=decode_text(page.content, page.header_charset)[0][:MAX_TEXT_CHARS])
     else:
         article = Article()
-    asked = directives_of(header_words(page.values("x-robots-tag")))
+    asked = directives_of(header_words(page.values("x-robots-tag"), page.robots_token))
     article.noindex |= asked.is_noindex
     article.modified = article.modified or iso_date(next(iter(page.values("last-modified")), ""), page.fetched_at)
     guess = detect_language(article.text)
@@ -135,7 +136,7 @@ def read_article(page: PageSource) -> Article:
 def _from_html(page: PageSource) -> Article:
     tree = load_tree(page.content, page.header_charset)
     markup = read_markup(tree)
-    said = document_of(markup)
+    said = document_of(markup, page.robots_token)
     said.canonical = encode_query(said.canonical, said.charset)
     base = (canonical(said.base, page.url) if said.base else None) or page.url
     published, modified = _dates(tree, markup, page.fetched_at)

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 ROBOTS_TOKEN = "gossamer"  # noqa: S105 - a name, not a secret
-META_NAMES = frozenset({"robots", ROBOTS_TOKEN})
 
 _NOINDEX = frozenset({"noindex", "none"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
@@ -42,8 +41,8 @@ def meta_words(content: str) -> list[str]:
     return [word.strip().lower() for word in content.split(",")]
 
 
-def header_words(values: Iterable[str]) -> list[str]:
-    """Return the words of X-Robots-Tag headers that are for every robot or for us.
+def header_words(values: Iterable[str], token: str = ROBOTS_TOKEN) -> list[str]:
+    """Return the words of X-Robots-Tag headers that are for every robot or for the one with this token.
 
     A name applies from its position to the end of its header: `otherbot: noindex, nofollow`.
     """
@@ -53,7 +52,7 @@ def header_words(values: Iterable[str]) -> list[str]:
         for part in value.split(","):
             name, colon, rest = part.partition(":")
             if colon and name.strip().lower() not in _VALUED:
-                is_ours = name.strip().lower() == ROBOTS_TOKEN
+                is_ours = name.strip().lower() == token
                 part = rest  # noqa: PLW2901
             if is_ours:
                 words.append(part.strip().lower())

@@ -10,7 +10,7 @@ import re
 
 from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.parse.charset import decode_text
-from gossamer.parse.directives import directives_of, header_words
+from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
 from gossamer.parse.markup import TITLE_CHARS, one_line
@@ -26,17 +26,17 @@ _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE
 
 
 def parse_exchange(
-    exchange: Exchange, want_text: bool, want_pdf_links: bool, *, want_deep_pdf: bool = False
+    exchange: Exchange, want_text: bool, want_pdf_links: bool, *, want_deep_pdf: bool = False, token: str = ROBOTS_TOKEN
 ) -> Document:
     """Return the contents of the answer. A deep look into a PDF takes long: not on the event loop."""
     declared = declared_type(exchange)
     if not exchange.is_decoded:
         document = Document(content_type=declared.essence)
     else:
-        document = _parse_content(declared, exchange, want_text=want_text)
+        document = _parse_content(declared, exchange, want_text=want_text, token=token)
         if document.content_type == PDF and want_pdf_links:
             _read_pdf(document, exchange.content, is_deep=want_deep_pdf)
-    _apply_headers(document, exchange)
+    _apply_headers(document, exchange, token)
     return document
 
 
@@ -51,12 +51,12 @@ def declared_type(exchange: Exchange) -> MimeType:
     return combined_mime_type(exchange.all_values("content-type"))
 
 
-def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool) -> Document:
+def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, token: str) -> Document:
     """Parse by the sniffed type."""
     content = exchange.content
     kind = sniff_type(declared.essence, content)
     if kind in (HTML, XHTML):
-        document = parse_html(content, declared.charset, want_text=want_text)
+        document = parse_html(content, declared.charset, want_text=want_text, token=token)
         document.content_type = kind
         return document
     document = Document(content_type=PDF if is_pdf(kind, content, exchange.url) else kind)
@@ -84,13 +84,13 @@ def _read_pdf(document: Document, content: bytes, *, is_deep: bool) -> None:
         document.problem = "; ".join(filter(None, (found.problem, deep.problem)))
 
 
-def _apply_headers(document: Document, exchange: Exchange) -> None:
+def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
     """Add the directives of X-Robots-Tag and the links of Link."""
     named = exchange.named
     if "link" in named:
         _apply_links(document, exchange.all_values("link"))
     if "x-robots-tag" in named:
-        asked = directives_of(header_words(exchange.all_values("x-robots-tag")))
+        asked = directives_of(header_words(exchange.all_values("x-robots-tag"), token))
         document.is_noindex |= asked.is_noindex
         document.is_nofollow |= asked.is_nofollow
         document.is_noarchive |= asked.is_noarchive

@@ -8,14 +8,17 @@ surrogates, because text is decoded by the WHATWG's rules before it is parsed.
 from __future__ import annotations
 
 from gossamer.parse.charset import html_as_utf8, html_charset
+from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.markup import Markup, document_of
 from gossamer.parse.query_charset import encode_queries, encode_query
 from gossamer.parse.scan import scan
 from gossamer.records import Document
 
 
-def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = True) -> Document:
-    """Return links, metadata and, if wanted, the text of a page."""
+def parse_html(
+    content: bytes, header_charset: str = "", *, want_text: bool = True, token: str = ROBOTS_TOKEN
+) -> Document:
+    """Return links, metadata and, if wanted, the text of a page, as the robot with this token is to read it."""
     charset = html_charset(content, header_charset)
     text = html_as_utf8(content, charset)
     found = scan(text, want_text) or scan(text.decode("utf-8", "replace").encode(), want_text)
@@ -31,7 +34,8 @@ def parse_html(content: bytes, header_charset: str = "", *, want_text: bool = Tr
             language=language,
             charset=charset,
             nofollow_links=nofollow_links,
-        )
+        ),
+        token,
     )
     document.visible, document.words = visible, words
     if charset != "utf-8":

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from gossamer.parse.directives import META_NAMES, NO_DIRECTIVES, directives_of, meta_words
+from gossamer.parse.directives import NO_DIRECTIVES, ROBOTS_TOKEN, directives_of, meta_words
 from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
 from gossamer.records import Document
 
@@ -39,14 +39,14 @@ class Markup:
     nofollow_links: int = 0
 
 
-def document_of(markup: Markup) -> Document:
-    """Return the document that the markup describes."""
+def document_of(markup: Markup, token: str = ROBOTS_TOKEN) -> Document:
+    """Return the document that the markup describes, to the robot with this token."""
     canonical, link_hrefs = _link_elements(markup.links)
-    names: dict[str, str] = {}
+    ours, names = ("robots", token), dict[str, str]()
     words: list[str] = []
     for name, content in markup.metas:
         key = name.strip().lower()
-        if key in META_NAMES:
+        if key in ours:
             words += meta_words(content)
         names.setdefault(key, content)
     asked = directives_of(words) if words else NO_DIRECTIVES

@@ -29,6 +29,7 @@ from gossamer.core.url import canonical, links_from, redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
+from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.dispatch import may_be_pdf, parse_exchange
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.sitemap import parse_sitemap
@@ -99,6 +100,7 @@ class WorkerRules(Struct, frozen=True):
     parses_pdf: bool = True
     parses_pdf_deep: bool = False
     accepts: tuple[str, ...] = ()
+    robots_token: str = ROBOTS_TOKEN  # of directives in pages
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
     max_hrefs: int = MEMO_HREFS  # in the cache of links
@@ -356,7 +358,11 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
     failpoints.reach("in_parse")
     document = parse_exchange(
-        exchange, want_text=True, want_pdf_links=rules.parses_pdf, want_deep_pdf=rules.parses_pdf_deep
+        exchange,
+        want_text=True,
+        want_pdf_links=rules.parses_pdf,
+        want_deep_pdf=rules.parses_pdf_deep,
+        token=rules.robots_token,
     )
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:
