@@ -42,7 +42,8 @@ class Markup:
 def document_of(markup: Markup, token: str = ROBOTS_TOKEN) -> Document:
     """Return the document that the markup describes, to the robot with this token."""
     canonical, link_hrefs = _link_elements(markup.links)
-    ours, names = ("robots", token), dict[str, str]()
+    ours = ("robots", token)
+    names: dict[str, str] = {}
     words: list[str] = []
     for name, content in markup.metas:
         key = name.strip().lower()
