@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
 import subprocess
 import time
@@ -11,6 +10,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
 
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
@@ -18,13 +20,6 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Outcome, Truncation
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, keeps, run, says, stage
-
-HTTP2_SERVER = """
-const fs = require('fs');
-const server = require('http2').createSecureServer({key: fs.readFileSync('key.pem'), cert: fs.readFileSync('cert.pem')},
-  (request, response) => { response.writeHead(200, {'content-type': 'text/html'}); response.end('by http/2'); });
-server.listen(0, '127.0.0.1', () => console.log(server.address().port));
-"""
 
 
 @pytest.fixture(scope="module")
@@ -110,28 +105,50 @@ def test_l02_cut_off_without_a_word(folder: Path) -> None:
     run(main)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node as an HTTP/2 server")
+async def _speak_http_2(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer every request of a connection over HTTP/2."""
+    connection = H2Connection(H2Configuration(client_side=False))
+    connection.initiate_connection()
+    while data := await reader.read(1 << 16):
+        for event in connection.receive_data(data):
+            if isinstance(event, RequestReceived):
+                assert event.stream_id is not None
+                connection.send_headers(event.stream_id, [(":status", "200"), ("content-type", "text/html")])
+                connection.send_data(event.stream_id, b"by http/2", end_stream=True)
+        writer.write(connection.data_to_send())
+    writer.close()
+
+
 def test_http_2_is_spoken_over_tls(folder: Path) -> None:
     async def main() -> None:
-        server = await asyncio.create_subprocess_exec(
-            "node", "-e", HTTP2_SERVER, stdout=asyncio.subprocess.PIPE, cwd=folder
-        )
-        assert server.stdout is not None
-        try:
-            port = int(await server.stdout.readline())
-            policy = AddressPolicy(allowed_addresses=LOOPBACK)
-            ca_file = str(folder / "cert.pem")
-            async with Fetcher(FetchLimits(), IDENTITY, policy, time.time, ca_file=ca_file) as fetcher:
-                request = FetchRequest(f"https://site.test:{port}/", LOOPBACK)
-                exchanges = await asyncio.gather(*(fetcher.fetch(request) for _ in range(5)))
-                exchange = exchanges[0]
-                assert {each.body for each in exchanges} == {b"by http/2"}
-                assert exchange.http_version == "2"
-                assert exchange.response_head.startswith(b"HTTP/2 200 \r\n")
-                assert exchange.header("content-type") == "text/html"
-                assert exchange.request_head.startswith(b"GET / HTTP/1.1\r\nHost: site.test:")
-        finally:
-            server.kill()
-            await server.wait()
+        context = _context(folder)
+        context.set_alpn_protocols(["h2"])
+        server = await asyncio.start_server(_speak_http_2, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        policy = AddressPolicy(allowed_addresses=LOOPBACK)
+        async with (
+            server,
+            Fetcher(FetchLimits(), IDENTITY, policy, time.time, ca_file=str(folder / "cert.pem")) as fetcher,
+        ):
+            request = FetchRequest(f"https://site.test:{port}/", LOOPBACK)
+            exchanges = await asyncio.gather(*(fetcher.fetch(request) for _ in range(5)))
+            exchange = exchanges[0]
+            assert {each.body for each in exchanges} == {b"by http/2"}
+            assert (exchange.http_version, exchange.tls_version) == ("2", "TLSv1.3")
+            assert exchange.response_head.startswith(b"HTTP/2 200 \r\n")
+            assert exchange.header("content-type") == "text/html"
+            assert exchange.request_head.startswith(b"GET / HTTP/1.1\r\nHost: site.test:")
+
+    run(main)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_the_version_of_tls_is_known_for_every_answer(folder: Path, version: ssl.TLSVersion) -> None:
+    async def main() -> None:
+        context = _context(folder)
+        context.minimum_version = context.maximum_version = version
+        async with stage(keeps(answer(b"x")), tls=context, ca_file=str(folder / "cert.pem")) as scene:
+            seen = [(await scene.get()).tls_version for _ in range(3)]
+            assert seen == [version.name.replace("_", ".")] * 3
 
     run(main)

@@ -7,6 +7,8 @@ Invariants
 - libcurl would repeat a request by itself if a keep-alive connection is dead; PREREQFUNCTION refuses that.
 - a callback that raises sets `fault` and ends the transfer: libcurl would only print the error.
 - CONNECT_TO sets the one address to connect to. The peer's address is checked again before a byte is written.
+- the version of TLS is learned from libcurl's messages, which are only requested until it is known for an origin:
+  each costs a call.
 - header lines are collected without a Python call for each (0.6 µs), and checked when the head is complete or
   the transfer ends. libcurl itself stops at 300 KiB of heads, 100 KiB per line and 5000 headers, with trailers.
 """
@@ -31,6 +33,8 @@ _RECEIVE_BYTES: Final = 128 * 1024
 # What browsers offer, without the hybrid with ML-KEM: its key share is made for every connection and takes a fifth
 # of its CPU. It protects recorded traffic from being decrypted in decades: here, public pages.
 _GROUPS: Final = "X25519:P-256:P-384:P-521"
+_HANDSHAKE: Final = b"SSL connection using "  # a message of libcurl; the version follows
+_MAX_TLS_VERSIONS: Final = 20_000  # origins
 _IGNORE_CONTENT_LENGTH: Final = 136
 _DISALLOW_USERNAME_IN_URL: Final = 278  # curl.h; pycurl has no name for it
 
@@ -42,9 +46,11 @@ class CurlTransfer(Transfer):
         "_base_headers",
         "_connect_to",
         "_has_extra_headers",
+        "_has_messages",
         "_head_tail",
         "_on_socket_made",
         "_socket",
+        "_tls_versions",
         "curl",
         "is_length_ignored",
     )
@@ -57,10 +63,13 @@ class CurlTransfer(Transfer):
         clock: Clock,
         *,
         on_socket_made: Callable[[int], None],
+        tls_versions: dict[str, str],
         ca_file: str = "",
     ) -> None:
         super().__init__(limits, policy, clock)
         self._on_socket_made = on_socket_made
+        self._tls_versions = tls_versions  # by origin, shared by all transfers
+        self._has_messages = False
         self._base_headers = list(identity.headers())
         self._head_tail = head_tail(identity)
         self._has_extra_headers = False
@@ -71,16 +80,31 @@ class CurlTransfer(Transfer):
         self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._on_request)
+        self.curl.setopt(pycurl.DEBUGFUNCTION, self._on_message)
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._on_socket)
 
     def prepare(self, request: FetchRequest, addresses: list[str], on_done: OnDone, on_sent: OnSent | None) -> None:
         """Set the handle up for a request."""
         super().prepare(request, addresses, on_done, on_sent)
         self.curl.setopt(pycurl.URL, request.url)
+        self._request_messages(request.url.startswith("https:") and self.origin not in self._tls_versions)
         if request.headers or self._has_extra_headers:
             extra = [f"{name}: {value}" for name, value in request.headers]
             self.curl.setopt(pycurl.HTTPHEADER, self._base_headers + extra)
             self._has_extra_headers = bool(extra)
+
+    def _request_messages(self, is_wanted: bool) -> None:
+        if is_wanted != self._has_messages:
+            self._has_messages = is_wanted
+            self.curl.setopt(pycurl.VERBOSE, int(is_wanted))
+
+    def _on_message(self, kind: int, text: bytes) -> None:
+        """Record the version of TLS; other messages are ignored."""
+        if kind == pycurl.INFOTYPE_TEXT and text.startswith(_HANDSHAKE):
+            if len(self._tls_versions) >= _MAX_TLS_VERSIONS:
+                self._tls_versions.clear()
+            version = text[len(_HANDSHAKE) :].split(None, 1)[0].decode("latin-1")
+            self._tls_versions[self.origin] = version
 
     @property
     def origin(self) -> str:
@@ -137,6 +161,7 @@ class CurlTransfer(Transfer):
             self.stop(Outcome.DISCONNECTED, DEAD_CONNECTION)
             return int(pycurl.PREREQFUNC_ABORT)
         self.address = address
+        self.tls_version = self._tls_versions.get(self.origin, "")
         self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers))
         return int(pycurl.PREREQFUNC_OK)
 

@@ -53,6 +53,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
         status=head.status,
         address=transfer.address,
         http_version=head.http_version,
+        tls_version=transfer.tls_version,
         response_head=head.raw,
         headers=head.headers,
         request_head=transfer.request_head,

@@ -100,6 +100,7 @@ class Fetcher:
             kept_connections=self._kept_connections,
         )
         self._ca_bundle = bundle(trust_sources(self._ca_file))
+        self._tls_versions: dict[str, str] = {}
         self._curl = CurlEngine(
             self._loop,
             self._new_curl_transfer,
@@ -200,6 +201,7 @@ class Fetcher:
             self._policy,
             self._clock,
             on_socket_made=on_socket_made,
+            tls_versions=self._tls_versions,
             ca_file=self._ca_bundle,
         )
 

@@ -105,6 +105,7 @@ class Transfer(ABC):
         "sent_at",
         "size",
         "ticket",
+        "tls_version",
         "verdict",
     )
 
@@ -113,6 +114,7 @@ class Transfer(ABC):
         self._policy = policy
         self._clock = clock
         self.ticket: Ticket | None = None
+        self.tls_version = ""  # of the connection, as "TLSv1.3"
         self.lines: list[bytes] = []
         self.chunks: list[bytes] = []
 
