@@ -38,6 +38,7 @@ from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.conditions import Conditions, Machine
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
@@ -211,6 +212,7 @@ def build_session(
     ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names)
+    conditions = _build_conditions(basis, warnings, local_workers)
     hub = Hub(
         _hub_limits(basis),
         crawl=crawl,
@@ -223,16 +225,17 @@ def build_session(
             warnings.warn,
             warnings.crash,
             lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
+            conditions.check_request,
         ),
     )
-    probe = _build_probe(basis, storage, crawl, hub, local_workers)
+    probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
     rereader = Rereader(
         crawl.rereading, storage.ledger, folder.archive, rules, warnings=warnings, submit=hub.submit, now=now
     )
-    watching = (heartbeat, opt_outs, rereader)
+    watching = (heartbeat, opt_outs, rereader, conditions)
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
     plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
@@ -317,8 +320,17 @@ def _hub_limits(basis: _Basis) -> HubLimits:
     )
 
 
+def _build_conditions(basis: _Basis, warnings: WarningLog, workers: LocalWorkers) -> Conditions:
+    return Conditions(
+        warnings,
+        connections=basis.budget.connections,
+        measure=lambda: Machine.measured(basis.folder.path, workers.pids()),
+        pace=pace_of(basis.settings),
+    )
+
+
 def _build_probe(
-    basis: _Basis, storage: RunStorage, crawl: Crawl, hub: Hub, workers: LocalWorkers
+    basis: _Basis, ledger: LocalLedger, crawl: Crawl, hub: Hub, *, workers: LocalWorkers, warnings: WarningLog
 ) -> vitals.StallProbe:
     """Return the probe of the event loop, which also calls memory control."""
     budget = basis.budget
@@ -332,8 +344,8 @@ def _build_probe(
     memory = MemoryControl(
         limits,
         crawl=crawl,
-        ledger=storage.ledger,
-        emitter=storage.emitter,
+        ledger=ledger,
+        warn=warnings.warn,
         submit=hub.submit,
         now=basis.time_line.now,
     )

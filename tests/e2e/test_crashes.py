@@ -111,7 +111,7 @@ def test_a_stopped_worker_is_replaced_and_the_crawl_ends(
 
     summary = asyncio.run(main())
     assert summary.worker_deaths == 1
-    (warning,) = events_of(tmp_path / "out", "warning")
+    (warning,) = [event for event in events_of(tmp_path / "out", "warning") if event["rule"] == "worker_died"]
     assert "did not answer for 1 s" in warning["reason"]
     report = small_web.judge(JudgeRules(politeness_s=0.02, slack_s=0.003))
     assert report.missing == 0, report.render()

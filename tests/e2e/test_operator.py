@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,43 @@ def test_a_heartbeat_comes_exactly_every_50_pages_with_figures(tmp_path: Path, s
     assert all(figure in printed[0] for figure in figures)
     plain = [line for line in done.stderr.splitlines() if line.endswith("/s on average")]
     assert [line.split(" ")[1].split("/")[0] for line in plain[:2]] == ["50", "100"]
+
+
+def test_conditions_are_watched_while_a_crawl_runs(tmp_path: Path) -> None:
+    """A site of which half of all pages is missing."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), HalfMissing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        seed = f"http://127.0.0.1:{server.server_address[1]}/0"
+        options = ["--politeness-ms", "5", "--max-time", "4", "--json"]
+        done = run("crawl", seed, "-o", str(tmp_path / "out"), *options)
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 0, done.stderr
+    (warning,) = [event for event in events_of(tmp_path / "out", "warning") if event["rule"] == "error_rate"]
+    assert f"warning: {warning['reason']}" in done.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert warning["reason"] in report["warnings"]
+
+
+class HalfMissing(http.server.BaseHTTPRequestHandler):
+    """Every page links to the next hundred; every second one is missing."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        number = int(self.path[1:]) if self.path[1:].isdigit() else 1
+        links = "".join(f"<a href=/{following}>x</a>" for following in range(number + 1, number + 100))
+        body = f"<title>{number}</title>{links}".encode()
+        self.send_response(404 if number % 2 else 200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
 
 def test_the_user_name_and_password_of_a_seed_are_dropped_and_that_is_said(

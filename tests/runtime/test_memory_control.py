@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import Event, EventName
 from gossamer.runtime.control import Command, CommitSoon, SetMemoryWindow
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.sim.scenarios import START, Scenario, many_hosts
@@ -32,14 +30,14 @@ class Controlled:
     def __init__(self) -> None:
         self.caches = Caches()
         self.submitted: list[Command] = []
-        self.events: list[Event] = []
+        self.warnings: list[str] = []
         self.now = START
         crawl, _ = Scenario(many_hosts(2, 10), ["http://h0.test/", "http://h1.test/"]).prepare()
         self.control = MemoryControl(
             MemoryLimits(CEILING, min_connections=4, max_connections=64, body_bytes=10_000_000, max_pending=1000),
             crawl=crawl,
             ledger=self.caches,
-            emitter=EventEmitter(self.events.append, START),
+            warn=lambda rule, text: self.warnings.append(f"{rule}: {text}"),
             submit=self.submitted.append,
             now=lambda: self.now,
         )
@@ -77,7 +75,8 @@ def test_over_the_ceiling_caches_shrink_a_commit_is_asked_for_and_one_warning_is
         run.control.on_memory(2 * CEILING)
     assert run.caches.shrunk == 3
     assert run.submitted.count(CommitSoon()) == 3
-    assert [event.event for event in run.events] == [EventName.WARNING]
+    (warning,) = run.warnings
+    assert warning.startswith("memory: ")
 
 
 def test_near_duplicates_among_newer_pages_only_are_warned_of_once() -> None:
@@ -85,5 +84,5 @@ def test_near_duplicates_among_newer_pages_only_are_warned_of_once() -> None:
     run.caches.has_forgotten_signatures = True
     run.control.on_memory(CEILING // 10)
     run.control.on_memory(CEILING // 10)
-    (warning,) = run.events
-    assert "near duplicates" in warning.reason
+    (warning,) = run.warnings
+    assert "near duplicates" in warning

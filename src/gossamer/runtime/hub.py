@@ -72,6 +72,7 @@ class HubObserver(Struct, frozen=True):
     on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
     on_crash: Callable[[Crash], None] | None = None
     on_beat: Callable[[], None] | None = None  # after every 50th page
+    on_request: Callable[[str, float], None] | None = None  # the host and the time of every request that was sent
 
 
 @dataclass(slots=True)
@@ -117,6 +118,7 @@ class Hub:
         self._now = now
         self._observer = observer or HubObserver()
         self._observe = self._observer.on_result
+        self._check_request = self._observer.on_request
         self._memory_window = crawl.frontier.limits.connections
         self._commands: deque[control.Command] = deque()
         self._paused_by: set[str] = set()
@@ -314,7 +316,9 @@ class Hub:
         if number is None:
             return
         self._check_drained()
-        order = self._crawl.order(result.order_id) if self._observe is not None else None
+        order = self._crawl.order(result.order_id)
+        if self._check_request is not None and order is not None and result.requests_sent:
+            self._check_request(order.host, result.sent_at)
         self._crawl.complete(result, self._now())
         if self._observe is not None and order is not None:
             self._observe(order, result)

@@ -13,8 +13,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import EventName
 from gossamer.runtime import vitals
 from gossamer.runtime.control import CommitSoon, SetMemoryWindow, Submit
 from gossamer.runtime.memory import MemoryGuard, Use, Window
@@ -56,14 +54,14 @@ class MemoryControl:
         *,
         crawl: Crawl,
         ledger: CachedLedger,
-        emitter: EventEmitter,
+        warn: Callable[[str, str], None],
         submit: Submit,
         now: Callable[[], float],
     ) -> None:
         self._max_pending = limits.max_pending
         self._crawl = crawl
         self._ledger = ledger
-        self._emitter = emitter
+        self._warn = warn  # the name of a rule, and a text
         self._submit = submit
         self._now = now
         self._guard = MemoryGuard(
@@ -88,12 +86,9 @@ class MemoryControl:
             self._submit(CommitSoon())
         if self._ledger.has_forgotten_signatures and not self._has_warned_of_signatures:
             self._has_warned_of_signatures = True
-            self._warn("near duplicates are searched among the newer pages only: memory is at its ceiling", now)
+            self._warn("memory", "near duplicates are searched among the newer pages only: memory is at its ceiling")
         if warning:
-            self._warn(warning, now)
-
-    def _warn(self, reason: str, now: float) -> None:
-        self._emitter.emit(EventName.WARNING, now, reason=reason)
+            self._warn("memory", warning)
 
     def _relieve(self) -> None:
         """Return freed memory to the system, and commit early."""

@@ -29,6 +29,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Order, Outcome, Result, UrlRecord
+from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.control import Command
 from gossamer.runtime.crash import CrashFile, CrashReporter
 from gossamer.runtime.event_tap import EventTap, OnEvent
@@ -92,6 +93,7 @@ class RunServices(Struct, frozen=True):
     heartbeat: Heartbeat
     opt_outs: OptOutWatch
     rereader: Rereader
+    conditions: Conditions
     warnings: WarningLog
     observer: Observer
 
@@ -241,7 +243,7 @@ class Session:
 
     @asynccontextmanager
     async def _watched(self, progress: Progress | None) -> AsyncIterator[None]:
-        """Run the watchers beside the crawl: opt-outs, and progress if requested."""
+        """Run the watchers beside the crawl: opt-outs, conditions, and progress if requested."""
         watching = asyncio.create_task(self._watch(progress))
         try:
             yield
@@ -255,6 +257,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(services.opt_outs.run())
+                group.create_task(services.conditions.run(services.figures.read))
                 group.create_task(services.rereader.run())
                 if progress is not None:
                     group.create_task(self._show_progress(progress))

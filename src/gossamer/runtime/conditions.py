@@ -1,0 +1,164 @@
+"""Which conditions must the operator know of while a crawl runs?
+
+Once per second the figures and the machine are looked at. A condition that begins is a warning; it is reported
+again only after it has ended (`warning_log`). So that a value near a limit does not begin and end again and
+again, a condition ends well on the other side of it. No clock is read here: times are those of the figures.
+
+    error_rate         over 5 % of the last 100 fetches or more
+    frontier_starving  for 30 s fewer URLs are queued than there are connections, most of which are idle
+    stalled            for 60 s no request has ended, although hosts could be contacted or requests are in flight
+    open_files         over 90 % of what this process, or a worker, may open
+    disk               less than 500 MB free
+    pace_exceeded      two requests to a host came closer than its delay allows
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from gossamer.core.politeness import Pace
+from gossamer.figures import Figures, RunState
+from gossamer.runtime.warning_log import WarningLog
+from gossamer.telemetry.text import count, percent, size
+
+LOOK_S = 1.0
+HIGH_ERROR_RATE = 0.05
+FETCHES_JUDGED = 100
+STARVING_S = 30.0
+STALLED_S = 60.0
+FILES_SHARE = 0.9
+LOW_DISK_BYTES = 500_000_000
+PACE_SLACK_S = 0.003  # between the clock's reading and the write
+PACE_QUIET_S = 60.0
+MAX_HOSTS = 100_000
+
+
+class Machine(Struct, frozen=True):
+    """What a crawl needs of its machine, at one moment."""
+
+    open_files: int
+    max_files: int
+    free_bytes: int
+
+    @classmethod
+    def measured(cls, folder: Path, pids: Sequence[int]) -> Machine:
+        """Measure: the open files are those of the process that has most."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = max(_open_files("self"), *(_open_files(str(pid)) for pid in pids), 0)
+        return cls(most, soft, shutil.disk_usage(folder).free)
+
+
+def _open_files(pid: str) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:  # it has ended
+        return 0
+
+
+class Conditions:
+    """The conditions of one run."""
+
+    def __init__(self, warnings: WarningLog, *, connections: int, measure: Callable[[], Machine], pace: Pace) -> None:
+        self._warnings = warnings
+        self._connections = connections
+        self._measure = measure
+        self._pace = pace
+        self._earlier: deque[Figures] = deque()  # the first is at least 100 fetches old, if there were as many
+        self._fed_at_s = self._moved_at_s = 0.0  # when the frontier last had enough; when a request last ended
+        self._fetches = 0
+        self._sent_at: dict[str, float] = {}  # the last request to each host
+        self._breach = ""
+        self._breach_at_s = 0.0
+
+    async def run(self, read: Callable[[], Figures]) -> None:
+        """Look until cancelled."""
+        self._earlier.append(read())
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.look(read(), self._measure())
+
+    def look(self, figures: Figures, machine: Machine) -> None:
+        """Report what has begun, and record what has ended."""
+        self._judge_errors(figures)
+        self._judge_frontier(figures)
+        self._judge_movement(figures)
+        self._judge_machine(machine)
+        self._judge_pace(figures)
+
+    def check_request(self, host: str, sent_at: float) -> None:
+        """Compare a request with the previous one to its host: called for each, 0.2 µs."""
+        last = self._sent_at.get(host)
+        if last is None:
+            if len(self._sent_at) >= MAX_HOSTS:
+                self._sent_at.clear()
+            self._sent_at[host] = sent_at
+            return
+        gap_s = sent_at - last if sent_at > last else last - sent_at  # results come in any order
+        delay_s = self._pace.floor_s(host, None)
+        if gap_s < delay_s - PACE_SLACK_S:
+            self._breach = f"two requests to {host} within {gap_s:.3f} s; its delay is {delay_s:g} s"
+        if sent_at > last:
+            self._sent_at[host] = sent_at
+
+    # -- the conditions ---------------------------------------------------------------------------
+
+    def _report(self, rule: str, is_so: bool, is_over: bool, text: str) -> None:
+        if is_so:
+            self._warnings.begin(rule, text)
+        elif is_over:
+            self._warnings.end(rule)
+
+    def _judge_errors(self, figures: Figures) -> None:
+        earlier = self._earlier
+        earlier.append(figures)
+        while len(earlier) > 1 and figures.totals.fetches - earlier[1].totals.fetches >= FETCHES_JUDGED:
+            earlier.popleft()
+        fetches = figures.totals.fetches - earlier[0].totals.fetches
+        if fetches < FETCHES_JUDGED:
+            return
+        rate = (figures.totals.errors - earlier[0].totals.errors) / fetches
+        text = f"{percent(rate)} of the last {count(fetches)} fetches were errors; 'gossamer report' says which"
+        self._report("error_rate", rate > HIGH_ERROR_RATE, rate < 0.8 * HIGH_ERROR_RATE, text)
+
+    def _judge_frontier(self, figures: Figures) -> None:
+        is_hungry = figures.urls_queued < self._connections and figures.in_flight < self._connections / 10
+        is_near_goal = figures.max_pages is not None and figures.totals.pages >= 0.9 * figures.max_pages
+        if not is_hungry or is_near_goal or figures.state is not RunState.RUNNING:
+            self._fed_at_s = figures.run_seconds
+        queued = f"{count(figures.urls_queued)} URLs are queued for {count(self._connections)} connections"
+        is_so = figures.run_seconds - self._fed_at_s >= STARVING_S
+        text = f"the frontier starves: {queued}, {figures.in_flight} of which are in use"
+        self._report("frontier_starving", is_so, not is_so, text)
+
+    def _judge_movement(self, figures: Figures) -> None:
+        fetches = figures.totals.fetches
+        could_move = figures.in_flight > 0 or figures.hosts.get("ready", 0) > 0
+        if fetches != self._fetches or not could_move or figures.state is not RunState.RUNNING:
+            self._fetches, self._moved_at_s = fetches, figures.run_seconds
+        still_s = figures.run_seconds - self._moved_at_s
+        text = f"no request has ended for {still_s:.0f} s; {figures.in_flight} are in flight"
+        self._report("stalled", still_s >= STALLED_S, still_s < LOOK_S, text)
+
+    def _judge_machine(self, machine: Machine) -> None:
+        share = machine.open_files / machine.max_files if machine.max_files > 0 else 0.0
+        text = f"{count(machine.open_files)} of {count(machine.max_files)} files are open; raise the limit (ulimit -n)"
+        self._report("open_files", share > FILES_SHARE, share < FILES_SHARE - 0.1, text)
+        text = f"{size(machine.free_bytes)} are free on the disk; a full one ends the crawl, which can be resumed"
+        is_over = machine.free_bytes > 1.2 * LOW_DISK_BYTES
+        self._report("disk", machine.free_bytes < LOW_DISK_BYTES, is_over, text)
+
+    def _judge_pace(self, figures: Figures) -> None:
+        if self._breach:
+            self._breach_at_s = figures.run_seconds
+        is_over = figures.run_seconds - self._breach_at_s > PACE_QUIET_S
+        text = f"politeness was exceeded: {self._breach}; 'gossamer audit' lists all cases"
+        self._report("pace_exceeded", bool(self._breach), is_over, text)
+        self._breach = ""

@@ -1,0 +1,162 @@
+"""Conditions that the operator must know of: each is a warning when it begins, once, and again after it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer.core.politeness import Pace, PaceRule
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.events import Event, EventName
+from gossamer.figures import Figures, RunState, Totals
+from gossamer.runtime.conditions import Conditions, Machine
+from gossamer.runtime.crash import CrashFile
+from gossamer.runtime.warning_log import WarningLog
+
+WELL = Machine(open_files=50, max_files=1000, free_bytes=10**11)
+BUSY = Figures(totals=Totals(), out="crawl", urls_queued=10_000, in_flight=20, hosts={"ready": 5})
+
+
+class Watch:
+    """Conditions, and everything that they report."""
+
+    def __init__(self, folder: Path, pace: Pace | None = None) -> None:
+        self.events: list[Event] = []
+        self.lines: list[str] = []
+        self.second = 0
+        emitter = EventEmitter(self.events.append, 0.0)
+        warnings = WarningLog(emitter, CrashFile(folder), lambda: float(self.second), self.lines.append)
+        self.conditions = Conditions(warnings, connections=100, measure=lambda: WELL, pace=pace or Pace(1.0, 1))
+
+    def passes(self, seconds: int, machine: Machine = WELL, **changes: Any) -> None:
+        """Look once per second; by default a crawl in which everything is well."""
+        for _ in range(seconds):
+            self.second += 1
+            totals = changes.get("totals", Totals(fetches=10 * self.second, pages=10 * self.second))
+            figures = replace(BUSY, **{**changes, "totals": totals, "run_seconds": float(self.second)})
+            self.conditions.look(figures, machine)
+
+    def rules(self) -> list[str]:
+        """Return the names of the warnings so far; each is an event and a line on stderr."""
+        assert all(event.event is EventName.WARNING for event in self.events)
+        assert [event.reason for event in self.events] == self.lines
+        return [event.rule for event in self.events]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Watch:
+    return Watch(tmp_path)
+
+
+def test_a_crawl_in_which_all_is_well_has_no_warnings(watch: Watch) -> None:
+    watch.passes(300)
+    assert watch.rules() == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "trouble", "says"),
+    [
+        ("frontier_starving", {"urls_queued": 7, "in_flight": 2}, "7 URLs are queued for 100 connections"),
+        ("stalled", {"totals": Totals(fetches=3), "in_flight": 4}, "no request has ended for 60 s; 4 are in flight"),
+        ("open_files", {"machine": Machine(950, 1000, 10**11)}, "950 of 1,000 files are open"),
+        ("disk", {"machine": Machine(50, 1000, 10**8)}, "100.0 MB are free"),
+    ],
+)
+def test_a_condition_is_reported_once_until_it_has_ended(
+    watch: Watch, rule: str, trouble: dict[str, Any], says: str
+) -> None:
+    watch.passes(5)
+    watch.passes(100, **trouble)
+    assert watch.rules() == [rule]
+    assert says in watch.lines[0]
+    watch.passes(5)
+    assert watch.rules() == [rule]
+    watch.passes(100, **trouble)
+    assert watch.rules() == [rule, rule]
+
+
+def test_errors_over_5_percent_of_the_last_fetches_are_reported_once(watch: Watch) -> None:
+    def fetch(seconds: int, errors_per_second: int) -> None:
+        for _ in range(seconds):
+            totals.fetches += 20
+            totals.errors += errors_per_second
+            watch.passes(1, totals=replace(totals))
+
+    totals = Totals()
+    fetch(100, 1)  # exactly 5 %
+    assert watch.rules() == []
+    fetch(20, 2)
+    assert watch.rules() == ["error_rate"]
+    assert "10.0 % of the last" in watch.lines[0] or "% of the last 1" in watch.lines[0]
+    fetch(20, 0)
+    fetch(20, 2)
+    assert watch.rules() == ["error_rate", "error_rate"]
+
+
+def test_few_fetches_are_not_judged(watch: Watch) -> None:
+    watch.passes(30, totals=Totals(fetches=99, errors=99))
+    assert watch.rules() == []
+
+
+@pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPING])
+def test_a_crawl_that_is_paused_or_stops_neither_starves_nor_stalls(watch: Watch, state: RunState) -> None:
+    watch.passes(200, totals=Totals(), urls_queued=0, in_flight=1, state=state)
+    assert watch.rules() == []
+
+
+def test_a_crawl_near_its_goal_does_not_starve(watch: Watch) -> None:
+    watch.passes(100, max_pages=100, totals=Totals(pages=95), urls_queued=3, in_flight=0, hosts={})
+    assert watch.rules() == []
+
+
+def test_a_crawl_that_waits_politely_does_not_stall(watch: Watch) -> None:
+    watch.passes(200, totals=Totals(fetches=3), in_flight=0, hosts={"waiting": 9})
+    assert watch.rules() == []
+
+
+# -- pace -------------------------------------------------------------------------------------------
+
+
+def test_two_requests_that_are_too_close_are_reported(watch: Watch) -> None:
+    for at in (0.0, 1.0, 2.0):
+        watch.conditions.check_request("a.test", at)
+        watch.conditions.check_request("b.test", at + 0.1)
+    watch.passes(1)
+    assert watch.rules() == []
+    watch.conditions.check_request("a.test", 2.5)
+    watch.passes(1)
+    assert watch.rules() == ["pace_exceeded"]
+    assert "two requests to a.test within 0.500 s; its delay is 1 s" in watch.lines[0]
+    watch.conditions.check_request("a.test", 2.6)
+    watch.passes(70)
+    assert watch.rules() == ["pace_exceeded"]
+    watch.conditions.check_request("a.test", 2.7)
+    watch.passes(1)
+    assert watch.rules() == ["pace_exceeded"] * 2
+
+
+def test_results_may_come_in_any_order(watch: Watch) -> None:
+    for at in (0.0, 3.0, 1.0, 2.0, 4.0):
+        watch.conditions.check_request("a.test", at)
+    watch.passes(1)
+    assert watch.rules() == []
+
+
+def test_each_host_has_its_own_delay(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, Pace(1.0, 1, [PaceRule("quick.test", 0.1), PaceRule("slow.test", 5.0)]))
+    for host in ("quick.test", "slow.test"):
+        watch.conditions.check_request(host, 0.0)
+        watch.conditions.check_request(host, 1.0)
+    watch.passes(1)
+    assert "slow.test" in watch.lines[0]
+    assert len(watch.lines) == 1
+
+
+def test_the_machine_is_measured(tmp_path: Path) -> None:
+    machine = Machine.measured(tmp_path, [1 << 22])
+    assert machine.open_files > 2
+    assert machine.max_files >= machine.open_files
+    assert machine.free_bytes > 0
