@@ -39,7 +39,7 @@ def memory() -> int:
 
 
 def bytes_of_a_set(count: int) -> float:
-    """Return the bytes a URL of a set of URL strings."""
+    """Return the bytes per URL of a set of URL strings."""
     draw = Random(1)
     before = memory()
     urls = {f"https://www.example-{draw.randrange(10**5)}.com/articles/{number}/some-words" for number in range(count)}

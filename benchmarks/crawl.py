@@ -36,7 +36,8 @@ def main() -> None:
             summary = crawl(web, f"{folder}/out", "--workers", workers)
         print(
             f"crawl with {workers} worker(s): {summary['pages']:,} pages, {summary['pages_per_second']:.0f} pages/s, "
-            f"{summary['cpu_ms_per_page']:.3f} ms of CPU a page, {summary['peak_private_bytes'] / 1e6:.0f} MB private, "
+            f"{summary['cpu_ms_per_page']:.3f} ms of CPU per page, "
+            f"{summary['peak_private_bytes'] / 1e6:.0f} MB private, "
             f"at p99 loop held {summary['loop_stall_p99_ms']:.0f} ms, waited {summary['core_wait_p99_ms']:.0f} ms "
             f"for a core, commit {summary['commit_p99_ms']:.0f} ms"
         )

@@ -27,8 +27,8 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.records import ChangeKind, Exchange, HostRecord, Outcome, QueuedUrl, UrlState
 from gossamer.settings.load import completed, merged, to_toml
 
-PAGES_A_HOST = 500
-LINKS_A_PAGE = 40
+PAGES_PER_HOST = 500
+LINKS_PER_PAGE = 40
 COMMIT_EVERY = 2000
 STARTED_AT = 1_777_593_600.0
 WORDS = (
@@ -42,7 +42,7 @@ def page_html(rng: random.Random, host: str, number: int) -> bytes:
     def words(count: int) -> str:
         return " ".join(rng.choices(WORDS, k=count))
 
-    menu = "".join(f'<li><a href="/p/{n}">{words(2)}</a>' for n in range(LINKS_A_PAGE))
+    menu = "".join(f'<li><a href="/p/{n}">{words(2)}</a>' for n in range(LINKS_PER_PAGE))
     body = "".join(f"<h2>{words(4)}</h2><p>{words(90)}, {words(60)}.</p>" for _ in range(7))
     return (
         f'<!doctype html><html lang="en"><head><title>{words(6)} {number}</title><meta name=description '
@@ -54,15 +54,15 @@ def page_html(rng: random.Random, host: str, number: int) -> bytes:
 def fill(path: Path, pages: int) -> None:
     """Make a folder as a crawl leaves it."""
     folder = CrawlFolder(path)
-    folder.take()
+    folder.lock()
     folder.write("crawl.toml", to_toml(completed(merged(("benchmark", {})), has_domain_list=False)).encode())
     ledger = LocalLedger(folder.state)
     ledger.open()
     archive = ArchiveWriter(folder.archive, folder.index, prefix="bench", worker=0, warcinfo={"software": "benchmark"})
     rng = random.Random(1)
     for number in range(pages):
-        host = f"h{number // PAGES_A_HOST}.test"
-        link = link_to(f"http://{host}/p/{number % PAGES_A_HOST}")
+        host = f"h{number // PAGES_PER_HOST}.test"
+        link = link_to(f"http://{host}/p/{number % PAGES_PER_HOST}")
         content = page_html(rng, host, number)
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
         exchange = Exchange(
@@ -77,8 +77,8 @@ def fill(path: Path, pages: int) -> None:
         ledger.finish(url, row)
         ledger.put_archive_end(stored.span.file, stored.end)
         ledger.record_change(link.id, ChangeKind.UPSERT)
-        if number % PAGES_A_HOST == 0:
-            ledger.put_host(HostRecord(host, host, pages=PAGES_A_HOST))
+        if number % PAGES_PER_HOST == 0:
+            ledger.put_host(HostRecord(host, host, pages=PAGES_PER_HOST))
         if number % COMMIT_EVERY == 0:
             ledger.commit()
     archive.close()
@@ -97,7 +97,7 @@ def measure(name: str, words: list[str], out: str, pages: int) -> None:
     if status:
         sys.exit(f"{name}: exit status {status}")
     print(
-        f"{name:<16} {pages / seconds:>8,.0f} pages/s  {cpu_ms:6.2f} ms CPU a page"
+        f"{name:<16} {pages / seconds:>8,.0f} pages/s  {cpu_ms:6.2f} ms CPU per page"
         f"  peak memory {usage.ru_maxrss / 1024:6.0f} MB",
         flush=True,
     )

@@ -26,8 +26,8 @@ from gossamer.records import HostRecord, QueuedUrl, UrlState
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
-URLS_A_HOST = 500
-HOSTS_A_COMMIT = 100
+URLS_PER_HOST = 500
+HOSTS_PER_COMMIT = 100
 FIRST_PAGES = 10
 MAX_TIMES = 1.15
 MAX_BYTES_PER_URL = 20
@@ -49,16 +49,16 @@ def fill(state: Path, known: int) -> None:
     """Add fetched URLs to a ledger until it knows so many."""
     ledger = LocalLedger(state)
     ledger.open()
-    for number in range(known // URLS_A_HOST):
+    for number in range(known // URLS_PER_HOST):
         host = f"h{number}.test"
-        links = [link_to(f"http://{host}/articles/{page}/some-words-in-a-path") for page in range(URLS_A_HOST)]
+        links = [link_to(f"http://{host}/articles/{page}/some-words-in-a-path") for page in range(URLS_PER_HOST)]
         batch = [QueuedUrl(link.url, link.id, host, priority=1, seq=page, depth=1) for page, link in enumerate(links)]
         for url in ledger.admit(batch):
             row = record_of(url)
             row.state, row.status, row.content_type = UrlState.DONE, 200, "text/html"
             ledger.finish(url, row)
-        ledger.put_host(HostRecord(host, host, queued=0, pages=URLS_A_HOST, delay_s=1.0))
-        if number % HOSTS_A_COMMIT == HOSTS_A_COMMIT - 1:
+        ledger.put_host(HostRecord(host, host, queued=0, pages=URLS_PER_HOST, delay_s=1.0))
+        if number % HOSTS_PER_COMMIT == HOSTS_PER_COMMIT - 1:
             ledger.commit()
     ledger.close()
 
@@ -105,7 +105,7 @@ def main() -> int:
         stage = measure(known, arguments.pages)
         stages.append(stage)
         print(
-            f"{known:>12,} known URLs: {stage.cpu_ms_per_page:.3f} ms of CPU a page over {stage.pages:,} pages, "
+            f"{known:>12,} known URLs: {stage.cpu_ms_per_page:.3f} ms of CPU per page over {stage.pages:,} pages, "
             f"{stage.private_bytes / 1e6:.0f} MB private at most, opened with {stage.open_cpu_s:.1f} s of CPU "
             f"(took {time.monotonic() - begun:.0f} s)",
             flush=True,
@@ -119,15 +119,15 @@ def judge(few: Stage, many: Stage) -> bool:
     times = many.cpu_ms_per_page / few.cpu_ms_per_page
     bytes_a_url = (many.private_bytes - few.private_bytes) / (many.known - few.known)
     max_bytes = MAX_BYTES.get(many.known)
-    is_kept = times <= MAX_TIMES and bytes_a_url <= MAX_BYTES_PER_URL
-    is_kept = is_kept and (max_bytes is None or many.private_bytes <= max_bytes)
+    is_met = times <= MAX_TIMES and bytes_a_url <= MAX_BYTES_PER_URL
+    is_met = is_met and (max_bytes is None or many.private_bytes <= max_bytes)
     limit = f", {many.private_bytes / 1e6:.0f} of {max_bytes / 1e6:.0f} MB" if max_bytes else ""
     print(
-        f"from {few.known:,} to {many.known:,}: {times:.2f} times the CPU a page (at most {MAX_TIMES}), "
+        f"from {few.known:,} to {many.known:,}: {times:.2f} times the CPU per page (at most {MAX_TIMES}), "
         f"{bytes_a_url:.1f} bytes private a URL (at most {MAX_BYTES_PER_URL}){limit}: "
-        f"{'kept' if is_kept else 'NOT KEPT'}"
+        f"{'met' if is_met else 'NOT MET'}"
     )
-    return is_kept
+    return is_met
 
 
 if __name__ == "__main__":

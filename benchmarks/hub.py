@@ -39,7 +39,7 @@ from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
-RESULTS_A_FRAME = 8  # as workers under load send them
+RESULTS_PER_FRAME = 8  # as workers under load send them
 MAX_AIM_US = 80.0
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -85,7 +85,7 @@ class PlayedChannel(ProcessChannel):
 
     def _answer(self) -> None:
         begun = thread_time()
-        orders, self._waiting = self._waiting[:RESULTS_A_FRAME], self._waiting[RESULTS_A_FRAME:]
+        orders, self._waiting = self._waiting[:RESULTS_PER_FRAME], self._waiting[RESULTS_PER_FRAME:]
         if self._waiting:
             self._plan_answer()
         results = []
@@ -140,7 +140,7 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
 
 
 def play(settings: Settings, seeds: list[Seed], out: Path, recorded: Recorded) -> float:
-    """Crawl from the record; return CPU microseconds a page."""
+    """Crawl from the record; return CPU microseconds per page."""
     session = build_session(settings, CrawlFolder(out), seeds, workers=PlayedWorkers(recorded))
     session.open()
     recorded.worker_s = 0.0
@@ -151,7 +151,7 @@ def play(settings: Settings, seeds: list[Seed], out: Path, recorded: Recorded) -
 def show(name: str, costs: list[float]) -> None:
     """Print what came of one kind of crawl."""
     print(
-        f"hub, {name}: {median(costs):.0f} µs of CPU a page, {min(costs):.0f} at least, over {len(costs)} crawls "
+        f"hub, {name}: {median(costs):.0f} µs of CPU per page, {min(costs):.0f} at least, over {len(costs)} crawls "
         f"(at most {MAX_AIM_US:.0f} wanted of a hub that is never idle)"
     )
 
@@ -180,7 +180,7 @@ def main() -> None:
         if arguments.pause_ms:
             recorded.pause_s = arguments.pause_ms / 1000
             costs = [play(settings, seeds, folder / f"paused{number}", recorded) for number in range(rounds)]
-            show(f"idle for {arguments.pause_ms:g} ms before each {RESULTS_A_FRAME} results of a worker", costs)
+            show(f"idle for {arguments.pause_ms:g} ms before each {RESULTS_PER_FRAME} results of a worker", costs)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def main() -> int:
         checks = {verb: check(verb, out) for verb in ("verify", "audit")}
     print(
         f"{summary['pages']:,} of {pages:,} pages in {summary['seconds']:.0f} s, "
-        f"{summary['pages_per_second']:.0f} pages/s, {summary['cpu_ms_per_page']:.3f} ms of CPU a page, "
+        f"{summary['pages_per_second']:.0f} pages/s, {summary['cpu_ms_per_page']:.3f} ms of CPU per page, "
         f"{summary['peak_private_bytes'] / 1e6:.0f} MB private, {summary['errors']} errors, "
         f"at p99 loop held {summary['loop_stall_p99_ms']:.0f} ms, waited {summary['core_wait_p99_ms']:.0f} ms "
         f"for a core, commit {summary['commit_p99_ms']:.0f} ms, "

@@ -50,7 +50,7 @@ from gossamer.sim.web import preset
 
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 HOSTS, PAGES = 3000, 12_000
-BODY_BYTES, BODY_HOSTS, BODIES_A_HOST = 5_000_000, 64, 2
+BODY_BYTES, BODY_HOSTS, BODIES_PER_HOST = 5_000_000, 64, 2
 ROBOTS = (
     b"User-agent: *\nDisallow: /private/\nDisallow: /search\nAllow: /private/open/\nSitemap: https://x.test/map.xml\n"
 )
@@ -111,7 +111,7 @@ def _hrefs() -> tuple[int, object]:
     memo = HrefMemo()
     for page in range(500):
         memo.fresh(page, f"https://{_host(page)}/a/", [f"/articles/{page}/{n}/some-words" for n in range(100)])
-        memo.note_offered(page)
+        memo.mark_offered(page)
     return 50_000, memo
 
 
@@ -178,7 +178,7 @@ class Run(Struct, frozen=True):
     said_bytes: int
     pages: int
     seconds: float
-    cpu_ms_a_page: float
+    cpu_ms_per_page: float
     finished: str
 
 
@@ -222,7 +222,8 @@ def watched(command: Sequence[str]) -> Run:
 def _show(name: str, run: Run) -> None:
     print(
         f"{name}: {run.pages:,} pages, {run.peak_bytes / 1e6:.1f} MB private at most ({run.said_bytes / 1e6:.1f} "
-        f"by the crawl's own account), {run.seconds:.1f} s, {run.cpu_ms_a_page:.3f} ms of CPU a page, {run.finished}",
+        f"by the crawl's own account), {run.seconds:.1f} s, {run.cpu_ms_per_page:.3f} ms of CPU per page, "
+        f"{run.finished}",
         flush=True,
     )
 
@@ -230,9 +231,9 @@ def _show(name: str, run: Run) -> None:
 def _judged(free: Run, held: Run, ceiling: int, *, is_same: bool) -> bool:
     is_kept = held.peak_bytes <= ceiling and is_same
     print(
-        f"ceiling {ceiling / 1e6:.1f} MB: {'kept' if held.peak_bytes <= ceiling else 'NOT KEPT'}; "
+        f"ceiling {ceiling / 1e6:.1f} MB: {'met' if held.peak_bytes <= ceiling else 'NOT MET'}; "
         f"{'the same pages' if is_same else 'NOT THE SAME PAGES'}; "
-        f"{held.cpu_ms_a_page / free.cpu_ms_a_page:.2f} times the CPU a page"
+        f"{held.cpu_ms_per_page / free.cpu_ms_per_page:.2f} times the CPU per page"
     )
     return is_kept
 
@@ -282,7 +283,7 @@ def measure_ceiling(memory: str, known: int, more: Sequence[str]) -> bool:
 async def _serve_bodies(port_out: int) -> None:
     """Answer every page with one of `BODY_BYTES`."""
     filler = b"<p>Some words of a paragraph that is repeated with <b>a tag</b> and more words, so it is text.</p>\n"
-    links = b"".join(b"<a href='/%d'>x</a>" % n for n in range(BODIES_A_HOST))
+    links = b"".join(b"<a href='/%d'>x</a>" % n for n in range(BODIES_PER_HOST))
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -324,7 +325,7 @@ def measure_bodies(memory: str, more: Sequence[str]) -> bool:
     finally:
         os.kill(server, 9)
         os.waitpid(server, 0)
-    is_same = runs[0].pages == runs[1].pages == BODY_HOSTS * BODIES_A_HOST
+    is_same = runs[0].pages == runs[1].pages == BODY_HOSTS * BODIES_PER_HOST
     return _judged(runs[0], runs[1], size_from(memory) or 0, is_same=is_same)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/near_dup.py [accuracy] [cost] [million]
 
 accuracy  pairs of texts with known edits, judged against the exact Jaccard similarity of their 5-word shingles
-cost      CPU a page of 10 KB of text: signature, index in memory, index on disk with a commit every 500 pages
+cost      CPU per page of 10 KB of text: signature, index in memory, index on disk with a commit every 500 pages
 million   1,000,000 pages through the durable index: memory and time a page, and the time to open it again
 """
 
@@ -143,7 +143,7 @@ def measure_cost() -> None:
     texts = [" ".join(some_words(1500)) for _ in range(5000)]
     texts += [" ".join(edited(text.split(), 0.97)) for text in texts[:500]]
     size = sum(map(len, texts)) / len(texts)
-    print(f"CPU a page, {len(texts)} texts of {size / 1000:.1f} KB, one in eleven a near duplicate")
+    print(f"CPU per page, {len(texts)} texts of {size / 1000:.1f} KB, one in eleven a near duplicate")
     if kernel is not None:
         print(f"  MinHash, compiled             {cpu_us(kernel.minhash, texts):7.1f} µs")
         print(f"  SimHash, compiled             {cpu_us(kernel.simhash, texts):7.1f} µs")
@@ -180,11 +180,11 @@ def measure_million(pages: int = 1_000_000) -> None:
         print(f"{pages:,} pages, one in ten a near duplicate of an earlier one")
         longest = fill(ledger, pages)
         grown = memory("RssAnon") - before
-        print(f"  memory           {grown / pages:6.0f} bytes a page   (wanted: at most 600)")
+        print(f"  memory           {grown / pages:6.0f} bytes per page   (wanted: at most 600)")
         print(f"  longest pages    {longest[0] * 1000:6.2f} ms in 1 of 100,000, {longest[-1] * 1000:.2f} at most")
         ledger.close()
         used = sum(path.stat().st_blocks * 512 for path in folder.iterdir())
-        print(f"  disk             {used / pages:6.0f} bytes a page")
+        print(f"  disk             {used / pages:6.0f} bytes per page")
         started = perf_counter()
         ledger = open_ledger(folder)
         print(f"  opened again in  {perf_counter() - started:6.1f} s")
@@ -212,7 +212,7 @@ def fill(ledger: LocalLedger, pages: int) -> list[float]:
             ledger.commit()
         spent += process_time() - cpu
         if (number + 1) % (pages // 10) == 0:
-            print(f"  CPU at {number + 1:>9,}  {spent / (pages // 10) * 1e6:6.1f} µs a page, commits included")
+            print(f"  CPU at {number + 1:>9,}  {spent / (pages // 10) * 1e6:6.1f} µs per page, commits included")
             spent = 0.0
     return sorted(longest)
 

@@ -23,7 +23,7 @@ from gossamer.records import HostRecord, QueuedUrl, UrlState
 from gossamer.runtime.vitals import private_bytes
 from gossamer.settings.load import completed, merged
 
-URLS_A_HOST = 500
+URLS_PER_HOST = 500
 QUEUED_SHARE = 10
 
 
@@ -31,10 +31,10 @@ def fill(folder: Path, urls: int) -> None:
     ledger = LocalLedger(folder)
     ledger.open()
     seq = 0
-    for host_number in range(urls // URLS_A_HOST):
+    for host_number in range(urls // URLS_PER_HOST):
         host = f"h{host_number}.test"
         batch = []
-        for page in range(URLS_A_HOST):
+        for page in range(URLS_PER_HOST):
             seq += 1
             link = link_to(f"http://{host}/articles/{page}/some-words-in-a-path")
             batch.append(QueuedUrl(link.url, link.id, host, priority=page % 7, seq=seq, depth=page % 7))
@@ -43,7 +43,7 @@ def fill(folder: Path, urls: int) -> None:
                 row = record_of(url)
                 row.state, row.status, row.content_type = UrlState.DONE, 200, "text/html"
                 ledger.finish(url, row)
-        ledger.put_host(HostRecord(host, host, queued=URLS_A_HOST // QUEUED_SHARE, pages=450, delay_s=1.0))
+        ledger.put_host(HostRecord(host, host, queued=URLS_PER_HOST // QUEUED_SHARE, pages=450, delay_s=1.0))
         if host_number % 100 == 99:
             ledger.commit()
     ledger.close()
@@ -76,7 +76,7 @@ def main() -> None:
             print(
                 f"{urls:,} URLs: ready in {seconds:.2f} s ({cpu:.2f} s of CPU), {ready} hosts asked for; "
                 f"private memory +{(private_bytes() - before) / 1e6:.0f} MB, RSS peak {peak:.0f} MiB; "
-                f"{size / urls:.0f} bytes of ledger a URL, filled at {1e6 * filled_s / urls:.1f} µs a URL"
+                f"{size / urls:.0f} bytes of ledger per URL, filled at {1e6 * filled_s / urls:.1f} µs per URL"
             )
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers [--rounds 3] [--only gossamer,scrapy] [--no-broad]
 
-CPU a page = user and system time of the rival and its children, by the kernel, over the HTML pages
+CPU per page = user and system time of the rival and its children, by the kernel, over the HTML pages
 that nginx served it with 200, each page once. The start (interpreter, imports, an empty crawl) is
 measured apart, on a page without links, and given both ways. Of several rounds the median counts.
 """
@@ -32,7 +32,7 @@ from msgspec import Struct
 RESULTS = Path(__file__).parent.parent / "results"
 MAX_S = 300.0
 HEAD = (
-    ["rival", "CPU ms a page", "start taken off", "times", "pages/s", "pages", "coverage", "requests", "peak MB"],
+    ["rival", "CPU ms per page", "start taken off", "times", "pages/s", "pages", "coverage", "requests", "peak MB"],
     "what it keeps",
 )
 
@@ -57,7 +57,7 @@ class Standing(Struct):
     failure: str = ""
 
     def cpu_ms(self, *, without_start: bool = False) -> float:
-        """Return CPU milliseconds a page, the median of all rounds."""
+        """Return CPU milliseconds per page, the median of all rounds."""
         start_s = self.start_cpu_s if without_start else 0.0
         return 1000 * median((one.cpu_s - start_s) / max(1, one.pages) for one in self.rounds)
 
@@ -149,7 +149,7 @@ def _run(rival: Rival, server: Nginx, path: str, work: Path, wanted: frozenset[s
 
 
 def _told(rival: Rival, taken: Taken, one: Round) -> str:
-    text = f"{1000 * one.cpu_s / max(1, one.pages):.3f} ms of CPU a page, {one.pages:,} pages in {one.seconds:.1f} s"
+    text = f"{1000 * one.cpu_s / max(1, one.pages):.3f} ms of CPU per page, {one.pages:,} pages in {one.seconds:.1f} s"
     if rival.name.startswith("gossamer"):
         # Its own account must agree: it leaves out only the report at the end.
         own = json.loads(taken.output.splitlines()[-1])
@@ -182,7 +182,7 @@ def _rows(outcome: Outcome) -> list[list[str]]:
 
 def _write(outcome: Outcome) -> None:
     head, rows = HEAD[0], _rows(outcome)
-    floor_head = ["wrk, the same pages", "CPU µs a request"]
+    floor_head = ["wrk, the same pages", "CPU µs per request"]
     floor_rows = [[name, f"{us:.0f}"] for name, us in outcome.floors_us.items()]
     broad_head, broad_rows = Broad.table(outcome.broad)
     print(f"\n{text_table(head, rows)}\n\n{text_table(floor_head, floor_rows)}")
@@ -198,7 +198,7 @@ def _write(outcome: Outcome) -> None:
     ]
     (RESULTS / "peers.md").write_text("\n\n".join(tables) + "\n", "utf-8")
     bars = [(row[0], float(row[1]), f"{row[1]} ms") for row in rows]
-    title = f"CPU milliseconds a page, {outcome.reachable:,} documentation pages, one core"
+    title = f"CPU milliseconds per page, {outcome.reachable:,} documentation pages, one core"
     (RESULTS / "peers.svg").write_text(bar_plot(title, bars, ours="gossamer"), "utf-8")
     print(f"\nwritten: {RESULTS}/peers.json, peers.md, peers.svg")
 

@@ -26,10 +26,10 @@ from msgspec import Struct
 
 from gossamer.cli.bench import Figures
 
-DOMAINS, HOSTS_A_DOMAIN, PAGES_A_HOST = 30, 100, 3
+DOMAINS, HOSTS_PER_DOMAIN, PAGES_PER_HOST = 30, 100, 3
 ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 9))
 MAX_TIMES_WRK = 2.5
-_WORDS_A_PAGE = 1200
+_WORDS_PER_PAGE = 1200
 _TIMES_LINKED = 6
 
 
@@ -53,7 +53,7 @@ class Broad(Struct, frozen=True):
     @staticmethod
     def table(rows: list[Broad]) -> tuple[list[str], list[list[str]]]:
         """Return head and rows of a table."""
-        head = ["broad, new connections", "hosts", "pages", "requests", "CPU µs a page", "page work"]
+        head = ["broad, new connections", "hosts", "pages", "requests", "CPU µs per page", "page work"]
         head += ["a connection", "wrk's", f"times (most {MAX_TIMES_WRK})"]
         cells = [
             [
@@ -82,7 +82,7 @@ def measure_broad(work: Path, rounds: int) -> list[Broad]:
     """Crawl the broad web, plain and over TLS, so many times each; the median counts."""
     folder = work / "broad"
     folder.mkdir()
-    hosts = [f"h{host}.d{domain}.test" for domain in range(DOMAINS) for host in range(HOSTS_A_DOMAIN)]
+    hosts = [f"h{host}.d{domain}.test" for domain in range(DOMAINS) for host in range(HOSTS_PER_DOMAIN)]
     names = tuple(f"*.d{domain}.test" for domain in range(DOMAINS))
     server = Nginx(
         folder, folder / "root" / "$host", addresses=ADDRESSES, names=names, keeps_alive=False, more="index index.html;"
@@ -159,12 +159,12 @@ def _write_pages(root: Path, hosts: list[str]) -> None:
     random = Random(1)
     letters = "aeioubdfgklmnprstvz"
     words = ["".join(random.choices(letters, k=random.randint(3, 9))) for _ in range(3000)]
-    names = ["index.html", *(f"{number}.html" for number in range(1, PAGES_A_HOST))]
+    names = ["index.html", *(f"{number}.html" for number in range(1, PAGES_PER_HOST))]
     for host in hosts:
         folder = root / host
         folder.mkdir(parents=True)
         for name in names:
             links = " ".join(f'<a href="{other}#{random.choice(words)}">{other}</a>' for other in names * _TIMES_LINKED)
-            text = " ".join(random.choices(words, k=_WORDS_A_PAGE))
+            text = " ".join(random.choices(words, k=_WORDS_PER_PAGE))
             page = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{host} {name}</title><p>{links}<p>{text}"
             (folder / name).write_text(page, "utf-8")

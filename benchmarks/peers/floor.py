@@ -1,6 +1,6 @@
 """The floor: what does it cost to fetch these pages and do nothing with them?
 
-wrk asks for the same pages in turn, on the rivals' core. CPU a request, on kept connections
+wrk asks for the same pages in turn, on the rivals' core. CPU per request, on kept connections
 and on new ones, plain and over TLS. A new TLS connection is a full handshake, since the server lets
 nobody resume; wrk does not verify the certificate.
 """
@@ -35,7 +35,7 @@ _REQUESTS = re.compile(r"(\d+) requests in")
 def cost_of_request_us(
     url: str, paths: Sequence[str], *, new_connections: bool, seconds: int = 4, host: str = ""
 ) -> float:
-    """Return CPU microseconds a request; `url` is the origin, `host` the name to ask for where that differs."""
+    """Return CPU microseconds per request; `url` is the origin, `host` the name to ask for where that differs."""
     if shutil.which("wrk") is None:
         raise SystemExit("peers: wrk is not installed; expected: make engines")
     with tempfile.TemporaryDirectory() as name:
@@ -53,7 +53,7 @@ def cost_of_request_us(
 
 
 def floors(origin: str, tls_origin: str, paths: Sequence[str], seconds: int = 4) -> dict[str, float]:
-    """Return CPU microseconds a request by kind of connection."""
+    """Return CPU microseconds per request by kind of connection."""
     return {
         "kept connection": cost_of_request_us(origin, paths, new_connections=False, seconds=seconds),
         "new connection": cost_of_request_us(origin, paths, new_connections=True, seconds=seconds),

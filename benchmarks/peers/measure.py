@@ -1,7 +1,7 @@
 """What does a program take? Its CPU time and peak memory, pinned to one core.
 
 CPU is what the kernel accounts to the process and its children when it has ended (wait4).
-Memory is VmHWM, looked at ten times a second: `ru_maxrss` would begin with the parent's.
+Memory is VmHWM, looked at ten times per second: `ru_maxrss` would begin with the parent's.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def build_crawl(
 def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     """Open the ledger of a crawl folder, or the one in a folder of its own; the caller closes it.
 
-    A writer must own the crawl folder (`CrawlFolder.take`); any number of readers may have it open at the same time.
+    A writer must own the crawl folder (`CrawlFolder.lock`); any number of readers may have it open at the same time.
     """
     path = folder.state if isinstance(folder, CrawlFolder) else folder
     ledger = LocalLedger(path, is_readonly=is_readonly)
@@ -285,7 +285,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
         allowed_addresses=(),
         time_line=basis.time_line,
         sinks=_sink_config(basis, identity),
-        kept_connections=budget.kept_connections,
+        max_idle_connections=budget.max_idle_connections,
         ca_file=settings.ca_file,
         copies=budget.copies,
     )

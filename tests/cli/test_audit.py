@@ -211,7 +211,7 @@ def test_rudeness_is_found(  # noqa: PLR0917 - fixtures
     assert breach in _breaches(capsys, folder)
 
 
-def test_a_crawl_keeps_to_its_promise_to_an_address_and_is_found_out_where_it_had_promised_less(
+def test_a_crawl_keeps_to_its_promise_to_an_address_and_is_found_out_if_it_had_promised_less(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with RunningWeb(preset("small", pages=120, domains_per_address=12, slow=1.0, slow_s=0.05)) as web:

@@ -39,7 +39,7 @@ def test_the_stages_add_up_to_the_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert [name for name, share in profile["stages"].items() if not share["calls"]] == ["decode"]
 
 
-def test_hub_and_workers_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hub_and_workers_are_measured_separately(capsys: pytest.CaptureFixture[str]) -> None:
     figures = _bench(capsys, "--workers", "2")
     assert figures["pages"] == PAGES
     assert figures["hub_cpu_ms_per_page"] > 0

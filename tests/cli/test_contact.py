@@ -46,7 +46,7 @@ def _asked(typed: str, config: Path) -> tuple[str, str]:
     return shown.decode(), out.decode().strip()
 
 
-def test_the_question_says_where_the_answer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_says_where_the_answer_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "gossamer" / "contact"
     shown, contact = _asked("nobody\nyou@example.org\n", tmp_path)
     assert f"stored in {kept}; --contact overrides it" in shown
@@ -57,7 +57,7 @@ def test_the_question_says_where_the_answer_is_kept(tmp_path: Path, monkeypatch:
     assert with_contact(Settings(), seeds_from(["https://example.org/"])).contact == "you@example.org"
 
 
-def test_no_answer_starts_and_keeps_nothing(tmp_path: Path) -> None:
+def test_no_answer_starts_and_stores_nothing(tmp_path: Path) -> None:
     shown, contact = _asked("\n", tmp_path)
     assert "no contact given; nothing was started" in shown
     assert contact == ""

@@ -37,7 +37,7 @@ def test_the_table_fits_and_says_how_many_more(finished: Crawled, capsys: pytest
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_every_request_to_a_host_is_told(
+def test_every_request_to_a_host_is_reported(
     finished: Crawled, small_web: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = said(capsys, "hosts", finished.path, "--json")

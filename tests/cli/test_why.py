@@ -19,7 +19,9 @@ def _a_url(crawled: Crawled, wanted: Callable[[UrlRecord], bool]) -> str:
     return next(url for url, row in crawled.rows().items() if wanted(row))
 
 
-def test_a_page_is_told_from_seed_to_archive(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_history_of_a_page_is_shown_from_seed_to_archive(
+    finished: Crawled, capsys: pytest.CaptureFixture[str]
+) -> None:
     url = _a_url(finished, lambda row: row.depth == 2 and row.outcome == "ok" and row.archived is not None)
     status, out, _ = said(capsys, "why", finished.path, url)
     assert status == 0

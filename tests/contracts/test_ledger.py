@@ -244,7 +244,7 @@ def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: Step) -> None:
     assert paths(ledger.read_queue(host_id("i.test"), None, 10)) == ["x"]
 
 
-def test_burying_keeps_what_the_catalog_knew(ledger: Ledger, step: Step) -> None:
+def test_killing_a_queue_preserves_what_the_catalog_knew(ledger: Ledger, step: Step) -> None:
     ledger.put_host(HostRecord("h.test", "h.test"))
     url = queued("a")
     ledger.admit([url])

@@ -80,7 +80,7 @@ def test_a_signature_that_differs_a_little_is_found_with_its_similarity(ledger: 
     assert ledger.most_similar(signature(99)) is None
 
 
-def test_nothing_is_similar_where_nothing_is_kept(ledger: Ledger) -> None:
+def test_nothing_is_similar_if_nothing_is_kept(ledger: Ledger) -> None:
     ledger.use_signatures(MINHASH)
     assert ledger.most_similar(signature(1)) is None
 

@@ -23,7 +23,7 @@ def test_what_was_offered_is_left_out_on_pages_nearby() -> None:
     memo = HrefMemo()
     assert memo.fresh(1, PAGE, ["x", "/z", "?p=2", "http://c.test/"]) == ["x", "/z", "?p=2", "http://c.test/"]
     assert memo.fresh(2, PAGE, ["x"]) == ["x"], "nobody said that it was offered"
-    memo.note_offered(1)
+    memo.mark_offered(1)
     assert memo.fresh(3, "http://a.test/docs/other", ["x", "/z", "?p=2", "http://c.test/", "w"]) == ["?p=2", "w"]
     assert memo.fresh(4, "http://a.test/else/", ["x", "/z", "http://c.test/"]) == ["x"]
     assert memo.fresh(5, "https://a.test/docs/", ["x", "/z", "http://c.test/"]) == ["x", "/z"]
@@ -35,7 +35,7 @@ def test_no_url_is_left_out_that_was_never_offered(pages: list[tuple[str, list[s
     for number, (base, hrefs) in enumerate(pages):
         fresh = memo.fresh(number, base, hrefs)
         offered |= {link.url for link in links_from(base, fresh)}
-        memo.note_offered(number)
+        memo.mark_offered(number)
         assert {link.url for link in links_from(base, hrefs)} <= offered
 
 
@@ -43,7 +43,7 @@ def test_memory_is_bounded() -> None:
     memo = HrefMemo()
     for number in range(40):
         memo.fresh(number, "http://a.test/", [f"{number}-{n}" for n in range(2000)])
-        memo.note_offered(number)
+        memo.mark_offered(number)
     assert sum(len(known) for known in memo._known.values()) <= href_memo.MEMO_HREFS + 4000
     for number in range(2 * href_memo.MAX_PENDING):
         memo.fresh(number, "http://a.test/", [f"pending-{number}"])
@@ -55,7 +55,7 @@ def test_pages_with_very_many_links_that_are_not_decided_take_no_more_memory_tha
     for number in range(100):
         memo.fresh(number, "http://a.test/", [f"/{number}/{link}" for link in range(300)])
     assert sum(len(hrefs) for _, hrefs in memo._pending.values()) <= 1000
-    memo.note_offered(99)
+    memo.mark_offered(99)
     memo.fresh(200, "http://a.test/", [f"/200/{link}" for link in range(5000)])
     assert list(memo._pending) == [200], "the last page is kept, however many it has"
     assert memo.fresh(201, "http://a.test/", ["/99/5", "/98/5"]) == ["/98/5"]

@@ -42,7 +42,7 @@ def test_candidates_keep_their_order_and_know_where_they_come_from() -> None:
     )
 
 
-def test_each_refusal_is_named_and_told_once() -> None:
+def test_each_refusal_is_named_and_reported_once() -> None:
     intake = _intake()
     links = _links("http://other.test/", "/a/a/a/a/", "/x.zip", "/login", "/ok")
     screened = intake.screen(links, PAGE, 0.0)
@@ -97,7 +97,7 @@ def test_the_calendar_budget_counts_what_was_admitted() -> None:
     assert len(intake.screen(links[40:], PAGE, 0.0).candidates) == 10, "ten were known already"
 
 
-def test_the_first_pass_takes_one_url_a_domain_but_every_redirect() -> None:
+def test_the_first_pass_admits_one_url_per_domain_but_every_redirect() -> None:
     scope_any = Intake(
         Scope(Reach.ANY),
         ordering(QueueOrder.BREADTH),

@@ -50,7 +50,7 @@ def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
         (["https://example.org/"], ["--contact"]),
     ],
 )
-def test_wrong_arguments_are_told_in_one_line(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+def test_wrong_arguments_are_reported_in_one_line(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
     out = [] if not arguments else ["--out", str(tmp_path / "out")]
     refused(run("crawl", *arguments, *out, environment={"XDG_CONFIG_HOME": str(tmp_path)}, cwd=tmp_path), *words)
     assert not (tmp_path / "out").exists()
@@ -98,13 +98,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     refused(run("crawl", SEED, "--out", str(blocker)), str(blocker), "folder")
 
 
-def test_a_host_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_host_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     with RunningWeb(preset("small")) as web:
         done = run("crawl", "http://no-such-host.test/", "--out", str(tmp_path / "out"), "--dns", web.dns_address)
     refused(done, "no page could be fetched", "no-such-host.test", status=1)
 
 
-def test_a_closed_address_is_told_with_the_option_that_opens_it(tmp_path: Path) -> None:
+def test_a_closed_address_is_reported_with_the_option_that_opens_it(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     with RunningWeb(preset("small")) as web:
         (seed,) = web.seeds(1)
@@ -117,7 +117,7 @@ def test_a_closed_address_is_told_with_the_option_that_opens_it(tmp_path: Path) 
         assert "--allow-network" not in run("why", out, seed).stdout
 
 
-def test_an_unknown_verb_is_told() -> None:
+def test_an_unknown_verb_is_reported() -> None:
     refused(run("crwal"), "crwal", "crawl")
 
 

@@ -386,7 +386,7 @@ def test_the_second_page_with_a_content_points_to_the_first() -> None:
     assert bench.ledger.is_seen(link_to("http://c.test/").id), "its links are followed all the same"
 
 
-def test_links_of_copies_are_left_alone_where_asked() -> None:
+def test_links_of_copies_are_not_followed_if_requested() -> None:
     bench = Bench("http://a.test/0", "http://b.test/0", rules=CrawlRules(follows_duplicates=False))
     first, second = bench.past_robots()
     bench.end(first, content_hash=b"h" * 16)

@@ -71,7 +71,7 @@ _TOLD = Event(
 
 
 @pytest.mark.parametrize("retry_after_s", [-1.0, 30.0])
-def test_each_field_of_a_page_is_told_under_its_own_name(retry_after_s: float) -> None:
+def test_each_field_of_a_page_is_reported_under_its_own_name(retry_after_s: float) -> None:
     told: list[Event] = []
     result = replace(_RESULT, retry_after_s=retry_after_s)
     EventEmitter(told.append, 90.0).page(_ORDER, _URL, result, 8, 110.0)

@@ -46,7 +46,7 @@ def trap() -> Bench:
     return bench
 
 
-def test_a_pattern_in_quarantine_is_told_and_held() -> None:
+def test_a_pattern_in_quarantine_is_reported_and_held() -> None:
     bench = trap()
     (event,) = bench.told(EventName.TRAP_QUARANTINED)
     assert event.rule.startswith("a.test/shop?")
@@ -70,7 +70,7 @@ def test_what_is_released_is_queued_again() -> None:
     assert again.orders(after_s=10.0)
 
 
-def test_nothing_is_held_where_the_evidence_is_off() -> None:
+def test_nothing_is_held_if_the_evidence_is_off() -> None:
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(watches_traps=False))
     orders = bench.past_robots()
     for number in range(300):

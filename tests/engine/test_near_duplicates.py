@@ -87,7 +87,7 @@ def test_a_page_that_says_nothing_repeats_nothing() -> None:
     assert bench.crawl.totals.near_duplicates == 0
 
 
-def test_nothing_is_compared_where_it_is_off() -> None:
+def test_nothing_is_compared_if_it_is_off() -> None:
     bench = Bench(*seeds(2), rules=CrawlRules(near_dup=NearDup.OFF))
     crawled(bench, FIRST, NEAR)
     assert bench.crawl.totals.near_duplicates == 0

@@ -68,7 +68,7 @@ def test_what_a_sitemap_lists_keeps_its_date() -> None:
     assert row.lastmod == "2026-01-02"
 
 
-def test_sitemaps_come_first_where_so_wished() -> None:
+def test_sitemaps_come_first_if_requested() -> None:
     _, mixed = _crawl()
     _, first = _crawl(reads_sitemaps_first=True)
     assert first[:3] == ["/robots.txt", "/s.xml", "/listed"]

@@ -79,7 +79,7 @@ async def stage(
     ca_file: str = "",
     more_addresses: tuple[str, ...] = (),
     clock: Callable[[], float] = time.time,
-    kept_connections: int = 1024,
+    max_idle_connections: int = 1024,
 ) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -101,7 +101,7 @@ async def stage(
     policy = policy or AddressPolicy(["127.0.0.0/8"])
     try:
         async with Fetcher(
-            limits, IDENTITY, policy, clock, ca_file=ca_file, kept_connections=kept_connections
+            limits, IDENTITY, policy, clock, ca_file=ca_file, max_idle_connections=max_idle_connections
         ) as fetcher:
             scene = Stage(port, "https" if tls else "http", fetcher)
             yield scene

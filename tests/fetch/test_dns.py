@@ -118,7 +118,7 @@ def test_a_name_is_looked_up_once_while_its_time_runs() -> None:
     run(main)
 
 
-def test_only_one_query_is_sent_where_there_is_an_ipv4_address() -> None:
+def test_only_one_query_is_sent_if_there_is_an_ipv4_address() -> None:
     async def main() -> None:
         zone = Zone()
         zone.add("both.test", "192.0.2.1", "2001:db8::1")
@@ -353,7 +353,7 @@ def test_many_names_at_once_under_uvloop() -> None:
     uvloop.run(main())
 
 
-def test_the_hosts_file_is_read_where_no_server_was_chosen(tmp_path: Path) -> None:
+def test_the_hosts_file_is_read_if_no_server_was_chosen(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("# names\n::9 web.test\n192.0.2.5 Web.test alias # web\nbroken\n\nnot-an-ip x\n")
     assert read_hosts(path) == {"web.test": ("192.0.2.5", "::9"), "alias": ("192.0.2.5",)}

@@ -16,7 +16,7 @@ def test_the_final_head_is_found_behind_interim_ones() -> None:
     assert head.headers == [("a", "1")]
 
 
-def test_trailers_are_ignored_even_where_they_look_like_a_head() -> None:
+def test_trailers_are_ignored_even_if_they_look_like_a_head() -> None:
     head = read_head([*FINAL, b"HTTP/1.1 500 No: x\r\n", b"B: 2\r\n", b"\r\n"])
     assert head.status == 200
     assert head.headers == [("a", "1")]

@@ -260,7 +260,7 @@ def test_n17_switching_protocols_unasked() -> None:
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-def test_n18_a_body_where_none_may_be(status: str) -> None:
+def test_n18_a_body_that_must_not_be_there(status: str) -> None:
     async def main() -> None:
         async with stage(keeps(*[answer(b"x" * 20, status=status), answer(b"next")])) as scene:
             assert (await scene.get()).body == b""

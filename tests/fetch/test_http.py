@@ -21,7 +21,7 @@ from .servers import LOOPBACK, Visit, answer, fetched, keeps, run, says, stage
 PAGE = b"<html>a page</html>"
 
 
-def test_an_answer_is_kept_byte_for_byte() -> None:
+def test_an_answer_is_stored_byte_for_byte() -> None:
     exchange = fetched(says(b"HTTP/1.1 200 Fine\r\nX-Odd:  a  \r\nContent-Length: 4\r\nx-odd: b\r\n\r\nbody"))
     assert exchange.outcome is Outcome.OK
     assert exchange.status == 200
@@ -175,7 +175,7 @@ def test_a_fresh_connection_that_is_closed_without_an_answer_is_not_repeated() -
     run(main)
 
 
-def test_on_sent_is_told_before_the_answer() -> None:
+def test_on_sent_is_reported_before_the_answer() -> None:
     order: list[str] = []
 
     async def script(visit: Visit) -> None:
@@ -401,7 +401,7 @@ def test_a_status_has_its_outcome(status: str, headers: list[str], outcome: Outc
     assert exchange.status == int(status[:3])
 
 
-def test_a_304_counts_only_where_it_was_asked_for() -> None:
+def test_a_304_counts_only_if_it_was_asked_for() -> None:
     page = b'HTTP/1.1 304 Not Modified\r\nETag: "v1"\r\n\r\n'
     assert fetched(says(page), headers=(("If-None-Match", '"v1"'),)).outcome is Outcome.NOT_MODIFIED
     assert fetched(says(page)).outcome is Outcome.BAD_STATUS
@@ -478,7 +478,7 @@ def test_without_an_address_nothing_is_resolved() -> None:
     assert fetched(says(answer(PAGE)), addresses=()).outcome is Outcome.DNS_FAILED
 
 
-def test_the_next_address_is_tried_where_the_first_cannot_be_reached() -> None:
+def test_the_next_address_is_tried_if_the_first_cannot_be_reached() -> None:
     async def main() -> None:
         async with stage(says(answer(PAGE)), policy=AddressPolicy(["127.0.0.0/8", "::1/128"])) as scene:
             exchange = await scene.get(addresses=("127.0.0.9", "10.0.0.1", "127.0.0.1"))

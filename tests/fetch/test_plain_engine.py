@@ -67,7 +67,7 @@ def deaf_listener(address: str, port: int) -> Iterator[None]:
 
 def test_no_more_connections_are_kept_than_allowed_and_the_oldest_goes_first() -> None:
     async def main() -> None:
-        async with stage(echoes, kept_connections=2) as scene:
+        async with stage(echoes, max_idle_connections=2) as scene:
             for host in ("a.test", "b.test", "c.test", "b.test", "c.test"):
                 assert (await get(scene, host)).outcome is Outcome.OK
             assert scene.connections == 3
@@ -79,7 +79,7 @@ def test_no_more_connections_are_kept_than_allowed_and_the_oldest_goes_first() -
 
 def test_none_may_be_kept() -> None:
     async def main() -> None:
-        async with stage(echoes, kept_connections=0) as scene:
+        async with stage(echoes, max_idle_connections=0) as scene:
             for _ in range(3):
                 assert (await get(scene, "a.test")).outcome is Outcome.OK
             assert scene.connections == 3
@@ -151,7 +151,7 @@ def test_what_came_unasked_is_found_before_the_connection_is_used() -> None:
 
 
 @pytest.mark.parametrize("is_reset", [False, True])
-def test_a_kept_connection_that_dies_under_a_request_is_told_as_such(is_reset: bool) -> None:
+def test_a_kept_connection_that_dies_under_a_request_is_reported_as_such(is_reset: bool) -> None:
     seen = []
 
     async def script(visit: Visit) -> None:
@@ -217,7 +217,7 @@ def test_a_connection_that_broke_or_is_out_of_step_is_not_kept(first: bytes) -> 
 
 
 @pytest.mark.parametrize(("header", "connections"), [("X: 1", 2), ("Connection: keep-alive", 1)])
-def test_http_1_0_keeps_a_connection_only_where_it_says_so(header: str, connections: int) -> None:
+def test_http_1_0_keeps_a_connection_only_if_it_says_so(header: str, connections: int) -> None:
     async def main() -> None:
         page = f"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n{header}\r\n\r\nhi".encode()
         async with stage(keeps(page, page)) as scene:
@@ -301,7 +301,7 @@ def test_socket_numbers_that_are_used_again_at_once_mix_nothing_up() -> None:
             if len(told) == 450:
                 finished.set()
 
-        async with stage(script, limits=FetchLimits(), kept_connections=5) as scene:
+        async with stage(script, limits=FetchLimits(), max_idle_connections=5) as scene:
             for number in range(50):
                 begin(number)
             await finished.wait()

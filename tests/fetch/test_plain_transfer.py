@@ -102,7 +102,7 @@ def gist(exchange: Exchange) -> tuple[object, ...]:
 
 @given(LIKELY | ANSWERS, st.lists(st.integers(0, 10_000), max_size=12), st.sampled_from([None, TEXT_ONLY]))
 @settings(max_examples=500)
-def test_where_an_answer_is_cut_into_pieces_changes_nothing(
+def test_if_an_answer_is_cut_into_pieces_changes_nothing(
     data: bytes, places: list[int], wanted: frozenset[str] | None
 ) -> None:
     whole = heard([data] if data else [], transfer_of(wanted_types=wanted))
@@ -132,7 +132,7 @@ def test_the_final_head_is_the_one_that_was_framed_by() -> None:
     assert (exchange.status, exchange.headers, exchange.body) == (200, [("content-length", "2")], b"hi")
 
 
-def test_what_came_of_a_head_is_told_where_it_breaks_off() -> None:
+def test_the_part_of_a_head_that_arrived_is_reported_if_it_breaks_off() -> None:
     transfer = transfer_of()
     transfer.feed(OK_HEAD + b"X: y\r\nZ:")
     exchange = exchange_of(transfer, Outcome.TIMEOUT, "")
@@ -166,7 +166,7 @@ def test_a_connection_is_not_used_again_behind_what_is_out_of_order(data: bytes)
     assert not transfer.is_reusable
 
 
-def test_a_connection_is_not_used_again_where_an_answer_was_not_wanted_to_its_end() -> None:
+def test_a_connection_is_not_used_again_if_an_answer_was_not_wanted_to_its_end() -> None:
     for limits, wanted in ((TIGHT, None), (LIMITS, TEXT_ONLY)):
         transfer = transfer_of(limits, wanted)
         assert transfer.feed(OK_HEAD + b"Content-Length: 20\r\nContent-Type: image/png\r\n\r\n" + b"x" * 13)
@@ -174,7 +174,7 @@ def test_a_connection_is_not_used_again_where_an_answer_was_not_wanted_to_its_en
 
 
 @pytest.mark.parametrize("length", [2**14, 2**16])
-def test_a_line_between_chunks_is_capped_also_where_it_comes_in_one_piece(length: int) -> None:
+def test_a_line_between_chunks_is_capped_also_if_it_comes_in_one_piece(length: int) -> None:
     line = b"1;" + b"x" * (length - 1)
     in_one, dripping = (
         [CHUNKED + line + b"\r\na\r\n0\r\n\r\n"],
@@ -195,7 +195,7 @@ def test_a_line_between_chunks_is_capped_also_where_it_comes_in_one_piece(length
     ],
     ids=["a line", "lines", "a status line", "behind an interim", "an extension", "a trailer"],
 )
-def test_a_byte_at_a_time_costs_no_more_where_much_came_before(start: bytes, drop: bytes) -> None:
+def test_a_byte_at_a_time_costs_no_more_if_much_came_before(start: bytes, drop: bytes) -> None:
     transfer = transfer_of()
     for at in range(0, len(start), 50_000):
         assert not transfer.feed(start[at : at + 50_000])

@@ -108,7 +108,7 @@ def test_a_condition_on_the_status_asks_for_errors_too(finished: Crawled, tmp_pa
     assert {line["status"] for line in lines} <= {404, 410}
 
 
-def test_languages_are_told_by_the_pages(finished: Crawled, tmp_path: Path) -> None:
+def test_languages_are_counted_by_page(finished: Crawled, tmp_path: Path) -> None:
     everything = json_lines(exported(finished, "jsonl", tmp_path / "all.jsonl"))
     code = everything[0]["language"]
     some = json_lines(exported(finished, "jsonl", tmp_path / "some.jsonl", f"language={code}"))
@@ -238,7 +238,7 @@ def test_a_link_stays_a_link(stopped: Crawled, tmp_path: Path) -> None:
     assert len(json_lines(tmp_path / "there" / "real.jsonl")) == stopped.summary.pages
 
 
-def test_a_full_disk_is_named_where_it_is(tmp_path: Path) -> None:
+def test_the_error_names_the_disk_that_is_full(tmp_path: Path) -> None:
     def lines() -> Iterator[bytes]:
         yield b"a line\n"
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -55,7 +55,7 @@ def test_an_entry_says_what_became_of_the_page(finished: Crawled) -> None:
             assert row.status in (404, 410)
 
 
-def test_a_line_has_the_document_only_where_it_is_new(finished: Crawled) -> None:
+def test_a_line_has_the_document_only_if_it_is_new(finished: Crawled) -> None:
     for entry in entries(finished.path):
         line = json.loads(entry.to_json())
         assert ("document" in line) is (entry.op == "upsert")
@@ -95,7 +95,7 @@ def test_following_waits_while_the_crawl_runs_and_ends_with_it(finished: Crawled
 
     with CrawlReader(path) as inspection:
         feed = Feed(inspection)
-        owner.take()
+        owner.lock()
         assert [entry.cursor for entry in feed.follow(last - 3, wait)] == [last - 2, last - 1, last]
     assert waits == [last, last]
 

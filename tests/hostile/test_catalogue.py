@@ -34,7 +34,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "N15": ("hostile.test_network:test_n15_another_protocol",),
     "N16": ("hostile.test_network:test_n16_endless_interim_answers",),
     "N17": ("hostile.test_network:test_n17_switching_protocols",),
-    "N18": ("hostile.test_network:test_n18_a_body_where_none_may_be",),
+    "N18": ("hostile.test_network:test_n18_a_body_that_must_not_be_there",),
     "N19": ("hostile.test_network:test_n19_not_modified_unasked",),
     "N20": ("hostile.test_network:test_n20_controls_in_a_header",),
     "N21": ("hostile.test_network:test_n21_odd_statuses",),

@@ -49,7 +49,7 @@ def arrivals(after: Aftermath) -> list[Seen]:
     return sorted(after.server.requests("k01") + after.server.requests("k01", ROBOTS), key=lambda seen: seen.at)
 
 
-def test_the_requests_that_got_no_answer_came_on_kept_connections(after: Aftermath) -> None:
+def test_the_requests_that_got_no_answer_came_on_max_idle_connections(after: Aftermath) -> None:
     for path in HUNG_UP_ON:
         dropped, _ = after.server.requests("k01", path)
         assert any(seen.connection == dropped.connection and seen.at < dropped.at for seen in arrivals(after))

@@ -122,7 +122,7 @@ def test_n17_switching_protocols(after: Aftermath) -> None:
     is_lost(after, "n17", "protocol_error")
 
 
-def test_n18_a_body_where_none_may_be(after: Aftermath) -> None:
+def test_n18_a_body_that_must_not_be_there(after: Aftermath) -> None:
     assert after.row("n18", "/204").content_bytes == 0
     is_page(after, "n18", "/after")
     by_path = {seen.path: seen.connection for seen in after.server.requests("n18")}

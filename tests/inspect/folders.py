@@ -76,7 +76,7 @@ def stopped(small_web: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> 
 def owned(path: Path) -> Iterator[None]:
     """Own a crawl folder for a while, as a running crawl does."""
     folder = CrawlFolder(path)
-    folder.take()
+    folder.lock()
     try:
         yield
     finally:

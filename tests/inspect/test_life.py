@@ -70,7 +70,7 @@ def test_it_waits_for_a_parked_host_and_for_the_crawl(ledger: MemoryLedger, tmp_
     assert life.waits_for == ["the crawl is not running", "its host, parked for 60.0 s: 429 Retry-After"]
 
 
-def test_robots_is_told_with_its_line(ledger: MemoryLedger, tmp_path: Path) -> None:
+def test_robots_is_reported_with_its_line(ledger: MemoryLedger, tmp_path: Path) -> None:
     robots = _life(ledger, "http://a.test/secret/x", tmp_path).robots
     assert (robots.is_allowed, robots.line_number, robots.line) == (False, 2, "Disallow: /secret")
     assert robots.crawl_delay_s == 5

@@ -63,7 +63,7 @@ def test_mark_then_header_then_meta_then_content_decides(content: bytes, header:
     assert (document.charset, document.title, document.hrefs) == (charset, "caf\u00e9", ["/caf\u00e9"])
 
 
-def test_the_content_decides_where_nothing_is_declared() -> None:
+def test_the_content_decides_if_nothing_is_declared() -> None:
     russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
     assert decode_text(russian.encode("windows-1251"), "") == (russian, "windows-1251")
     assert decode_html(f"<p>{russian}".encode("windows-1251"), "")[1] == "windows-1251"

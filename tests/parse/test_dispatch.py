@@ -38,7 +38,7 @@ def test_h13_binary_under_text_html_is_not_parsed() -> None:
     assert read(gzip.compress(LINK), ("content-type", "text/html")).content_type == "application/gzip"
 
 
-def test_pdf_gives_links_where_they_are_wanted() -> None:
+def test_pdf_gives_links_if_they_are_wanted() -> None:
     pdf = b"%PDF-1.4 /URI (http://b.test/)"
     assert read(pdf, ("content-type", "application/pdf")).hrefs == ["http://b.test/"]
     assert read(pdf, ("content-type", "text/html")).content_type == "application/pdf"

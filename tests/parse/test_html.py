@@ -48,7 +48,7 @@ def test_blocks_stand_on_lines_of_their_own() -> None:
     assert lines[-2:] == ["eins", "zwei"]
 
 
-def test_text_is_left_out_where_it_is_not_wanted() -> None:
+def test_text_is_left_out_if_it_is_not_wanted() -> None:
     assert parse_html(PAGE, want_text=False).text == ""
 
 

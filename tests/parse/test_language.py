@@ -208,7 +208,7 @@ def test_a_paragraph_is_known(code: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "   ", "12345 67890", "qwpe zxcv mnbv rtyu", "😀😀😀", "a" * (MIN_LETTERS - 1), "\x00\ud800"]
 )
-def test_where_there_is_nothing_to_go_by_nothing_is_said(text: str) -> None:
+def test_if_there_is_nothing_to_go_by_nothing_is_said(text: str) -> None:
     assert detect_language(text).code == ""
 
 

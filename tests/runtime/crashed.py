@@ -45,7 +45,7 @@ class CrashedFolder:
 
     def __init__(self, path: Path, queued: Sequence[str]) -> None:
         self.folder = CrawlFolder(path)
-        self.folder.take()
+        self.folder.lock()
         self.ledger = LocalLedger(self.folder.state)
         self.ledger.open()
         self.events: list[Event] = []

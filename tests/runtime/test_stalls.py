@@ -91,7 +91,7 @@ def test_a_wait_for_a_core_is_no_stall() -> None:
     assert probe.core_wait_p99_ms() == pytest.approx(30)
 
 
-def test_what_is_both_is_told_apart() -> None:
+def test_what_is_both_is_distinguished() -> None:
     machine = Machine()
     probe = _probe(machine)
     machine.stand_still(held_s=0.012, waited_s=0.020)
@@ -160,7 +160,7 @@ def test_the_kernel_is_asked_about_the_thread_that_begins() -> None:
     assert closed_look == 0.0
 
 
-def test_where_the_kernel_does_not_tell_all_delay_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_the_kernel_does_not_tell_all_delay_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> int:
         raise FileNotFoundError
 

@@ -48,12 +48,12 @@ def test_entries_fit_into_the_ceiling(workers: int, connections: int, max_bytes:
     assert budget.urls >= 4 * 1000
     assert budget.seen >= 3_000_000
     assert budget.near_pages >= 10_000
-    assert budget.kept_connections >= 32
+    assert budget.max_idle_connections >= 32
 
 
 def test_with_memory_to_spare_the_limits_are_those_of_no_ceiling() -> None:
     budget = Budget.of(64 << 30, workers=1, connections=256, max_bytes=5_000_000)
-    assert (budget.connections, budget.safe_connections, budget.kept_connections) == (256, 256, 2048)
+    assert (budget.connections, budget.safe_connections, budget.max_idle_connections) == (256, 256, 2048)
     assert (budget.hosts, budget.urls, budget.links, budget.names) == (50_000, 400_000, 200_000, 50_000)
     assert budget.near_pages > 100_000_000
 
@@ -112,7 +112,7 @@ def test_a_size_survives_the_folder(tmp_path: Path) -> None:
     assert settings_for_known(stored, [("flags", {"memory": "2G"})]).memory == 2 << 30
 
 
-def test_what_is_no_size_is_told_with_its_source_and_what_is_right() -> None:
+def test_a_bad_size_is_reported_with_its_source_and_what_is_expected() -> None:
     with pytest.raises(UsageError) as refused:
         merged(("crawl.toml", {"memory": "lots"}))
     assert str(refused.value) == "crawl.toml: memory = 'lots': not a size; expected 2G, 512M or a number of bytes"
@@ -126,7 +126,7 @@ def test_other_kinds_of_values_are_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize(("workers", "worker_factory"), [(1, "1 worker"), (3, "3 workers")])
-def test_too_little_is_told_with_the_least_that_is_right(workers: int, worker_factory: str) -> None:
+def test_too_little_is_reported_with_the_minimum(workers: int, worker_factory: str) -> None:
     least = min_bytes(workers, 5_000_000)
     with pytest.raises(UsageError) as refused:
         merged(("flags", {"memory": least - 1, "workers": workers}))

@@ -126,7 +126,7 @@ def test_an_unknown_variable_is_named() -> None:
         ({"pace": [{"host": "a", "connection": 1}]}, ["'connection'", "did you mean 'connections'?"]),
     ],
 )
-def test_a_bad_value_is_told_in_one_line(values: dict[str, object], parts: list[str]) -> None:
+def test_a_bad_value_is_reported_in_one_line(values: dict[str, object], parts: list[str]) -> None:
     with pytest.raises(UsageError) as what:
         merged(("flags", values))
     message = _complaint(what)
@@ -198,7 +198,7 @@ def test_a_crawl_that_has_begun_keeps_its_order_but_may_change_its_limits() -> N
     assert changed_fixed_option(before, same, merged(("flags", same))) is None
 
 
-def test_every_setting_is_told_to_the_user() -> None:
+def test_every_setting_is_shown_to_the_user() -> None:
     for option in options():
         assert option.help
         assert option.group in Group

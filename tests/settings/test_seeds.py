@@ -52,7 +52,7 @@ def test_a_seed_is_a_url_or_a_bare_domain(text: str, url: str, is_guess: bool) -
         ("seeds.txt", "seeds.txt: cannot read the seeds"),
     ],
 )
-def test_a_bad_seed_is_told_in_one_line(text: str, part: str) -> None:
+def test_a_bad_seed_is_reported_in_one_line(text: str, part: str) -> None:
     with pytest.raises(UsageError) as what:
         seeds_from([text])
     message = str(what.value)
@@ -139,7 +139,7 @@ def test_a_csv_without_domains(tmp_path: Path) -> None:
         ("http://example.org/", (), True),
     ],
 )
-def test_what_a_seed_opens_and_who_must_be_told(text: str, addresses: tuple[str, ...], is_public: bool) -> None:
+def test_what_a_seed_opens_and_who_needs_a_contact(text: str, addresses: tuple[str, ...], is_public: bool) -> None:
     seed = seed_from(text, "seed")
     assert opened_addresses(seed) == addresses
     assert needs_contact(seed) is is_public

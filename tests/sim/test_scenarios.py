@@ -379,7 +379,7 @@ def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
     assert states(scenario.ledger) == {UrlState.DONE: 1}
 
 
-def test_where_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> None:
+def test_if_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> None:
     web = ImaginedSites(
         {
             "a.test": ImaginedHost(says=on_page("a.test/", lambda order: redirect(order, "http://www.b.test/"))),
@@ -577,7 +577,7 @@ def _fails_up_to(number: int, url: str, _now: float) -> int:
     return 404 if int(url.rpartition("/")[2]) <= number else 200
 
 
-def test_the_first_pass_tries_reserves_where_a_domain_fails() -> None:
+def test_the_first_pass_tries_reserves_if_a_domain_fails() -> None:
     web = ImaginedSites({"hub.test": _hub([f"http://d{n}.test/{m}" for m in range(1, 6) for n in range(10)])})
     for n in range(10):
         # Domain n has n pages that fail before the first good one.
@@ -608,7 +608,7 @@ def test_the_first_pass_stops_at_its_target() -> None:
     assert again.why_over(driver.now, 300.0) == "target_domains", "a reached target stays reached"
 
 
-def test_after_the_target_the_normal_policy_goes_on_where_asked() -> None:
+def test_after_the_target_the_normal_policy_goes_on_if_asked() -> None:
     web = many_hosts(10, 5)
     rules = CrawlRules(continues_after_target=True)
     why, crawl, _ = Scenario(web, ["http://h0.test/"], target_domains=4, rules=rules).run()

@@ -88,7 +88,7 @@ def test_a_request_too_soon_is_found_and_slack_forgives_jitter() -> None:
     assert broken(judged(*log, rules=JudgeRules(slack_s=0.002))) == {}
 
 
-def test_a_host_s_own_crawl_delay_counts_where_it_is_longer() -> None:
+def test_a_host_s_own_crawl_delay_counts_if_it_is_longer() -> None:
     slow = site_where(crawl_delay_s=2.0)
     assert broken(judged(seen(0, "/robots.txt", slow), seen(1.5, "/", slow))) == {"too_soon": 1}
 

@@ -25,7 +25,7 @@ VERBS = {
     "status": ("gossamer.cli.status", "the progress of a crawl"),
     "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
-    "why": ("gossamer.cli.why", "the whole life of a URL"),
+    "why": ("gossamer.cli.why", "the whole history of a URL"),
     "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
     "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
     "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),

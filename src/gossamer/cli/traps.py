@@ -56,7 +56,7 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
 def _release(folder: CrawlFolder, name: str) -> int:
     from gossamer.assembly import open_ledger
 
-    folder.take()
+    folder.lock()
     try:
         with closing(open_ledger(folder, is_readonly=False)) as ledger:
             released = release_quarantine(ledger, name)

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     with CrawlReader(arguments.dir) as crawl:
         stores = crawl.settings.store
         if arguments.mend:
-            crawl.folder.take()
+            crawl.folder.lock()
             try:
                 done = mend(crawl.folder, crawl.ledger)
                 found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)

@@ -44,7 +44,7 @@ class HrefMemo:
                 self._pending_count -= len(self._pending.popitem(last=False)[1][1])
         return fresh
 
-    def note_offered(self, order_id: int) -> None:
+    def mark_offered(self, order_id: int) -> None:
         """Record that the decision on all fresh hrefs of a page is final."""
         pending = self._pending.pop(order_id, None)
         if pending is None:

@@ -37,7 +37,7 @@ class CurlEngine:
         on_end: OnEnd,
         *,
         on_fault: OnFault,
-        kept_connections: int,
+        max_idle_connections: int,
     ) -> None:
         self._new_transfer = new_transfer
         self._on_end = on_end
@@ -46,7 +46,7 @@ class CurlEngine:
         self._idle: list[CurlTransfer] = []
         self._lengthless: set[str] = set()  # origins whose Content-Length libcurl refuses
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, kept_connections)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, max_idle_connections)
         self._poller = Poller(self._multi, loop, self._on_progress)
 
     def transfer(self) -> CurlTransfer:

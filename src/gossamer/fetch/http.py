@@ -70,7 +70,7 @@ class Fetcher:
         policy: AddressPolicy,
         clock: Clock,
         *,
-        kept_connections: int = 1024,
+        max_idle_connections: int = 1024,
         ca_file: str = "",
         on_crash: OnCrash | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class Fetcher:
         self._identity = identity
         self._policy = policy
         self._clock = clock
-        self._kept_connections = kept_connections
+        self._max_idle_connections = max_idle_connections
         self._ca_file = ca_file
         self._on_crash = on_crash
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
@@ -97,7 +97,7 @@ class Fetcher:
             policy=self._policy,
             clock=self._clock,
             head_tail=head_tail(self._identity),
-            kept_connections=self._kept_connections,
+            max_idle_connections=self._max_idle_connections,
         )
         self._ca_bundle = bundle(trust_sources(self._ca_file))
         self._tls_versions: dict[str, str] = {}
@@ -106,7 +106,7 @@ class Fetcher:
             self._new_curl_transfer,
             self._end,
             on_fault=self._crash,
-            kept_connections=self._kept_connections,
+            max_idle_connections=self._max_idle_connections,
         )
         self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl}
         self._is_open = True

@@ -71,7 +71,7 @@ class PlainEngine:
         policy: AddressPolicy,
         clock: Clock,
         head_tail: bytes,
-        kept_connections: int,
+        max_idle_connections: int,
     ) -> None:
         self._loop = loop
         self._new_transfer = new_transfer
@@ -80,7 +80,7 @@ class PlainEngine:
         self._policy = policy
         self._clock = clock
         self._head_tail = head_tail
-        self._max_idle = kept_connections
+        self._max_idle = max_idle_connections
         self._spare: list[PlainTransfer] = []
         self._beginning: dict[PlainTransfer, None] = {}
         self._serving: dict[PlainTransfer, Connection] = {}

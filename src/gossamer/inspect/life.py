@@ -117,7 +117,7 @@ class Life(Struct, kw_only=True):
 
 
 class LifeSource(Struct, frozen=True):
-    """What the life of a URL is read from."""
+    """What the history of a URL is read from."""
 
     ledger: Ledger
     events: Path

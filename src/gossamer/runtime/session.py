@@ -142,7 +142,7 @@ class Session:
     def open(self) -> None:
         """Lock the folder, recover what a dead process left, and queue the seeds."""
         storage = self._storage
-        storage.folder.take()
+        storage.folder.lock()
         try:
             storage.ledger.open()
             storage.log.open()

@@ -152,7 +152,7 @@ class Worker:
 
     def mark_links_final(self, order_id: int) -> None:
         """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""
-        self._memo.note_offered(order_id)
+        self._memo.mark_offered(order_id)
 
     async def sync(self) -> None:
         """Make what is archived durable; finish full files."""

@@ -36,7 +36,7 @@ class WorkerConfig(Struct, frozen=True):
     allowed_addresses: tuple[str, ...]
     time_line: TimeLine
     sinks: SinkConfig
-    kept_connections: int
+    max_idle_connections: int
     ca_file: str
     copies: int  # contents in the cache of a worker process
 
@@ -51,7 +51,7 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         config.identity,
         policy,
         config.time_line.now,
-        kept_connections=max(1, min(config.kept_connections, files // 2)),
+        max_idle_connections=max(1, min(config.max_idle_connections, files // 2)),
         ca_file=config.ca_file,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
     )

@@ -73,7 +73,7 @@ class Budget(Struct, frozen=True):
     whole: int
     connections: int  # requests in flight, of all workers together
     safe_connections: int  # how many of these may get the largest body at the same time
-    kept_connections: int  # per worker
+    max_idle_connections: int  # per worker
     bodies: int
     changes: int
     hosts: int
@@ -98,7 +98,7 @@ class Budget(Struct, frozen=True):
             whole=whole,
             connections=min(wanted, max(safe, part["bodies"] // CONNECTION)),
             safe_connections=min(wanted, safe),
-            kept_connections=part["kept"] // KEPT // workers,
+            max_idle_connections=part["kept"] // KEPT // workers,
             bodies=part["bodies"],
             changes=part["changes"] // CHANGE,
             hosts=part["hosts"] // HOST,

@@ -31,7 +31,7 @@ def _figures(folder: Path) -> EventFigures:
     return figures
 
 
-def test_an_order_told_twice_in_a_run_counts_once(tmp_path: Path) -> None:
+def test_an_order_recorded_twice_in_a_run_counts_once(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [_page(1), _page(2), _page(1)])
     assert _figures(tmp_path).requests == 2
 
@@ -43,7 +43,7 @@ def test_the_same_order_id_in_another_run_is_another_order(tmp_path: Path) -> No
     assert (figures.requests, figures.runs) == (2, 2)
 
 
-def test_a_page_told_by_a_killed_run_and_again_on_recovery_counts_once(tmp_path: Path) -> None:
+def test_a_page_recorded_by_a_killed_run_and_again_on_recovery_counts_once(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [_page(1, sent_at=5.25, url="http://a.test/x")])
     recovered = _page(1, at=9.0, sent_at=5.2500001, url="http://a.test/x")
     later = _page(2, at=9.5, sent_at=9.4, url="http://a.test/x")
@@ -69,7 +69,7 @@ def test_pauses_between_runs_are_not_crawl_time(tmp_path: Path) -> None:
     assert _figures(tmp_path).timeline()[-1].t_s == pytest.approx(5.0, abs=0.01)
 
 
-def test_errors_are_told_by_outcome_and_status_but_for_a_missing_robots(tmp_path: Path) -> None:
+def test_errors_are_reported_by_outcome_and_status_but_for_a_missing_robots(tmp_path: Path) -> None:
     write_events(
         tmp_path,
         "a",
@@ -102,7 +102,7 @@ def test_no_events_are_no_error(tmp_path: Path) -> None:
     assert _figures(tmp_path / "missing").timeline()[-1].pages == 0
 
 
-def test_a_copy_told_by_a_killed_run_and_recovered_by_the_next_counts_once(tmp_path: Path) -> None:
+def test_a_copy_recorded_by_a_killed_run_and_recovered_by_the_next_counts_once(tmp_path: Path) -> None:
     def page(order: int, ts: float) -> list[Event]:
         return [
             event(EventName.FETCH_OK, ts=ts, url="http://a.test/", order=order, sent_at=100.0),

@@ -53,7 +53,7 @@ def test_the_report_agrees_with_the_summary(report: Report, finished: Crawled) -
     assert report.timeline[-1].domains == summary.unique_domains
 
 
-def test_what_is_left_is_told_with_the_time_that_politeness_takes(stopped: Crawled) -> None:
+def test_what_is_left_is_reported_with_the_time_that_politeness_takes(stopped: Crawled) -> None:
     report = msgspec.json.decode((stopped.path / "report.json").read_bytes(), type=Report)
     assert report.left.queued == stopped.summary.urls_queued > 0
     assert sum(report.left.queued_by_depth) == report.left.queued
@@ -159,7 +159,7 @@ def test_writing_twice_replaces_the_report(tmp_path: Path) -> None:
     assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report).summary.pages == 2
 
 
-def test_a_parked_host_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_parked_host_is_reported_with_its_reason(tmp_path: Path) -> None:
     ledger = MemoryLedger()
     ledger.put_host(HostRecord("a.test", "a.test", queued=41, delay_s=5, parked_until=1060.0, park_reason="429"))
     ledger.commit()

@@ -79,7 +79,7 @@ class CrawlFolder:
         names = {entry.name for entry in self.path.iterdir()}
         return names <= _OWN_NAMES and not (self.archive.is_dir() and any(self.archive.iterdir()))
 
-    def take(self) -> None:
+    def lock(self) -> None:
         """Create the folder if it is missing, and become its owner."""
         try:
             for folder in (self.path, self.state, self.archive, self.index, self.events):
