@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gossamer.core.frontier_io import ReadQueue, SwapOut
-from gossamer.core.host_table import BEFORE_ALL, HEAD_URLS, LONG_WAIT_S, MIN_HEAD_URLS, HostTable
+from gossamer.core.host_table import HEAD_URLS, LONG_WAIT_S, MIN_HEAD_URLS, HostTable
 from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import DomainRecord, HostRecord
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
 

@@ -8,10 +8,10 @@ from gossamer.core.counts import Counts
 from gossamer.core.frontier_io import Resolve
 from gossamer.core.host_table import HEAD_URLS, HostTable
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.order_maker import OrderMaker
+from gossamer.core.order_maker import MAX_SKIPPED, OrderMaker
 from gossamer.core.outstanding import Outstanding
 from gossamer.core.robots import ALLOW_ALL, parse_robots
-from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import Order, OrderKind
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
 
@@ -145,10 +145,21 @@ def test_a_url_whose_robots_cannot_be_reached_is_deferred_and_stays_queued() -> 
     assert bench.counts.queued == 1
 
 
-def test_a_host_is_parked_if_too_many_of_its_urls_are_deferred() -> None:
-    bench = scene(*(str(number) for number in range(2 * HEAD_URLS + 1)))
+def test_many_urls_of_a_banned_origin_are_skipped_and_read_again_after_the_ban() -> None:
+    bench = scene(*(str(number) for number in range(2 * HEAD_URLS + 7)))
     bench.host.origins[ORIGIN] = OriginRules(is_unreachable=True, expires_at=NOW + 60)
-    for _ in range(2 * HEAD_URLS):
+    for _ in range(2 * HEAD_URLS + 7):
+        assert bench.order() is None
+    assert (len(bench.host.deferred), bench.host.skipped) == (2 * HEAD_URLS, 7)
+    assert (bench.host.record.parked_until, bench.host.horizon) == (0.0, None)
+    bench.host.recall(NOW + 60)
+    assert (bench.host.skipped_until, bench.host.horizon) == (0.0, BEFORE_ALL)
+
+
+def test_a_host_is_parked_if_too_many_of_its_urls_are_banned() -> None:
+    bench = scene(*(str(number) for number in range(2 * HEAD_URLS + MAX_SKIPPED + 1)))
+    bench.host.origins[ORIGIN] = OriginRules(is_unreachable=True, expires_at=NOW + 60)
+    for _ in range(2 * HEAD_URLS + MAX_SKIPPED):
         assert bench.order() is None
     assert bench.host.record.parked_until == 0.0
     assert bench.order() is None

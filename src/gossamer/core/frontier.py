@@ -30,7 +30,7 @@ from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.page_end import PageEnd
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
-from gossamer.core.robots_requests import RobotsRequests, first_wait_s
+from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
 from gossamer.core.workbench import HostSlot, HostState, OriginRules
 from gossamer.figures import is_error
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
@@ -147,12 +147,24 @@ class Frontier:
                 heappush(head, (url.priority, url.seq, url.id, url))
             if len(head) > 2 * max_head:
                 host.trim(max_head)
+            if host.record.parked_until > now and self._unpark_for(host, url, now):
+                touched[url.host] = host
             # A URL that does not become the first of its host does not change the host's turn.
             if first is None or host.head[0] is not first or host.state not in _IN_LINE:
                 touched[url.host] = host
         for host in touched.values():
             if host.state is not _BLOCKED and host.in_flight < host.connections:
                 self._reschedule(host, now)
+
+    @staticmethod
+    def _unpark_for(host: HostSlot, url: QueuedUrl, now: float) -> bool:
+        """End the wait of a host for robots.txt of another origin than this URL's: a ban is by origin."""
+        if not host.record.park_reason.startswith(UNREACHABLE) or is_banned(host, url.url, now):
+            return False
+        if not any(rules.is_unreachable and rules.expires_at > now for rules in host.origins.values()):
+            return False  # the ban is an earlier run's: of which origin is not known any more
+        host.record.parked_until = now
+        return True
 
     def read_queue(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
         """Accept the answer to `ReadQueue`: URLs in the order of the queue."""
@@ -363,6 +375,8 @@ class Frontier:
         heapify(host.head)
         heapify(host.deferred)
         host.out -= gone & deferred
+        if not host.deferred:
+            host.reread_skipped()
         self.counts.enqueue(host.record, -len(gone))
         self._reschedule_if_free(host, now)
         return [url for url in urls if url.id in gone]

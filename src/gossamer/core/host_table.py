@@ -16,13 +16,12 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering
 from gossamer.core.url import origin_of
-from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
+from gossamer.core.workbench import BEFORE_ALL, DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import DomainRecord, HostRecord
 
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
-BEFORE_ALL = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
 

@@ -19,6 +19,7 @@ from gossamer.records import Order, OrderKind, QueuedUrl
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY = HostState.READY, HostState.BUSY
+MAX_SKIPPED = 2000  # URLs of banned origins in a row, about 20 ms
 _NO_ADDRESS = ("",)  # of a host that exists only in the simulator, not in the DNS
 
 
@@ -78,9 +79,17 @@ class OrderMaker:
             self._table.commands.append(Resolve(host.name))
 
     def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
-        """Defer a URL whose origin's robots.txt cannot be reached; other origins of the host continue."""
-        host.defer(replace(url, not_before=until))
-        if len(host.deferred) > 2 * self._table.head_size():
+        """Defer a URL whose origin's robots.txt cannot be reached; other origins of the host continue.
+
+        Some are deferred in memory, the others stay in the ledger and are read again after the ban. Only after very
+        many the host is parked, since each of them takes time; after that the queue is read on from there.
+        """
+        if len(host.deferred) < 2 * self._table.head_size():
+            host.defer(replace(url, not_before=until))
+        else:
+            host.skip(until)
+        if host.skipped > MAX_SKIPPED:
+            host.skipped = 0
             host.record.parked_until = max(host.record.parked_until, until)
         self._table.reschedule(host, now)
 

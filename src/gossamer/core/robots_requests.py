@@ -14,12 +14,15 @@ from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
-from gossamer.core.url import host_of
+from gossamer.core.url import host_of, origin_of
 from gossamer.core.workbench import HostSlot, OriginRules, RobotsRequest
 from gossamer.records import Outcome, QueuedUrl, Result
 
 # Answers that make a bare domain fall back from https to http at once.
 _HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
+
+
+UNREACHABLE = "robots.txt unreachable"  # begins the reason why such a host is parked
 
 
 def first_wait_s(host: HostSlot, limits: FrontierLimits) -> float:
@@ -63,7 +66,7 @@ class RobotsRequests:
         else:
             effects.robots = self._learn(owner, request.origin, rules, result, now)
         if effects.robots.is_unreachable and not effects.fallbacks:
-            _park(owner, effects.robots)
+            _park(owner, effects.robots, now)
         effects.sitemaps = list(rules.sitemaps) if rules else []
         if owner is not host:
             if owner.crawl_delay_s:  # it may have been contacted just before, when its Crawl-delay was unknown
@@ -77,7 +80,7 @@ class RobotsRequests:
             owner = self._table.hosts.get(host_of(request.origin + "/"))
             if owner is not None and owner is not host:
                 ban = self._learn(owner, request.origin, None, Result(0, outcome), now)
-                _park(owner, ban)
+                _park(owner, ban, now)
                 self._table.reschedule(owner, now)
 
     def apply_rules(self, host: HostSlot) -> None:
@@ -102,8 +105,10 @@ class RobotsRequests:
                 tries = max(tries, robots_state.QUICK_TRIES + 1)
             ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
             state = robots_state.last_good_copy(owner.origins.get(origin), ban, now) or ban
-            owner.record.park_reason = f"robots.txt unreachable: {result.outcome}: {result.error}".rstrip(": ")
+            owner.record.park_reason = f"{UNREACHABLE}: {result.outcome}: {result.error}".rstrip(": ")
         owner.origins[origin] = state
+        if not state.is_unreachable:
+            owner.reread_skipped()
         self.apply_rules(owner)
         return state
 
@@ -118,10 +123,19 @@ class RobotsRequests:
         self._table.reschedule(host, now)
 
 
-def _park(owner: HostSlot, ban: OriginRules) -> None:
-    """Park a host whose only origin may not be fetched; with several origins, URLs are deferred one by one."""
-    if len(owner.origins) == 1:
+def _park(owner: HostSlot, ban: OriginRules, now: float) -> None:
+    """Park a host if all that is queued there is banned; if other origins may follow, URLs are deferred one by one."""
+    if owner.horizon is not None:
+        return
+    entries = [*owner.head, *owner.deferred]
+    if all(is_banned(owner, entry[3].url, now) for entry in entries):
         owner.record.parked_until = max(owner.record.parked_until, ban.expires_at)
+
+
+def is_banned(host: HostSlot, url: str, now: float) -> bool:
+    """Return whether robots.txt of a URL's origin could not be reached and is not to be requested yet."""
+    robots = host.origins.get(origin_of(url))
+    return robots is not None and robots.is_unreachable and robots.expires_at > now
 
 
 def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) -> list[QueuedUrl]:

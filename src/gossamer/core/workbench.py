@@ -38,6 +38,9 @@ HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
 DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, then as above
 
 
+BEFORE_ALL: QueuePosition = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
+
+
 class HostState(IntEnum):
     """What a host is waiting for. Numbers, to count by: the hash of an enum's member is a call, 24 of them per page."""
 
@@ -114,6 +117,8 @@ class HostSlot:
     is_reading_queue: bool = False
     crawl_delay_s: float = 0.0
     floor_s: float = 0.0  # the minimum delay, before any backoff
+    skipped: int = 0  # URLs of banned origins that were dropped from memory, since the last ban
+    skipped_until: float = 0.0  # when their ban ends: then the queue is read from its beginning. 0: none were
     states_usage: bool = False  # its robots.txt states how content may be used
     name: str = field(init=False)
 
@@ -147,12 +152,24 @@ class HostSlot:
         return self.horizon is None or url.position <= self.horizon
 
     def recall(self, now: float) -> None:
-        """Move what is no longer deferred into the head."""
+        """Move what is no longer deferred into the head; what was skipped for the same reason is read again."""
+        if self.skipped_until and self.skipped_until <= now:
+            self.reread_skipped()
         while self.deferred and self.deferred[0][0] <= now:
             url = heappop(self.deferred)[3]
             self.out.discard(url.id)
             if self.is_within(url):
                 self.push(url)
+
+    def skip(self, until: float) -> None:
+        """Record that a URL whose origin is banned was dropped from memory until a time; it stays in the ledger."""
+        self.skipped += 1
+        self.skipped_until = max(self.skipped_until, until)
+
+    def reread_skipped(self) -> None:
+        """Have the queue read from its beginning if URLs were skipped."""
+        if self.skipped_until:
+            self.skipped, self.skipped_until, self.horizon = 0, 0.0, BEFORE_ALL
 
     def trim(self, size: int) -> None:
         """Shorten the head; the rest is read from the ledger later."""
