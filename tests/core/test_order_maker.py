@@ -148,10 +148,12 @@ def test_a_url_whose_robots_cannot_be_reached_is_deferred_and_stays_queued() -> 
 def test_many_urls_of_a_banned_origin_are_skipped_and_read_again_after_the_ban() -> None:
     bench = scene(*(str(number) for number in range(2 * HEAD_URLS + 7)))
     bench.host.origins[ORIGIN] = OriginRules(is_unreachable=True, expires_at=NOW + 60)
-    for _ in range(2 * HEAD_URLS + 7):
+    for _ in range(2 * HEAD_URLS + 6):
         assert bench.order() is None
+    assert bench.host.record.parked_until == 0.0
+    assert bench.order() is None
     assert (len(bench.host.deferred), bench.host.skipped) == (2 * HEAD_URLS, 7)
-    assert (bench.host.record.parked_until, bench.host.horizon) == (0.0, None)
+    assert (bench.host.record.parked_until, bench.host.horizon) == (NOW + 60, None), "nothing else is queued"
     bench.host.recall(NOW + 60)
     assert (bench.host.skipped_until, bench.host.horizon) == (0.0, BEFORE_ALL)
 

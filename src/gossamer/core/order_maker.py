@@ -91,6 +91,8 @@ class OrderMaker:
         if host.skipped > MAX_SKIPPED:
             host.skipped = 0
             host.record.parked_until = max(host.record.parked_until, until)
+        elif not host.head and host.horizon is None:  # all that is queued waits: readers of the record see it
+            host.record.parked_until = max(host.record.parked_until, host.deferred[0][0])
         self._table.reschedule(host, now)
 
     def _deny(self, host: HostSlot, url: QueuedUrl, decision: RobotsDecision, now: float) -> None:
