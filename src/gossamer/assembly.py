@@ -62,6 +62,8 @@ from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
 from gossamer.settings.seeds import Seed
+from gossamer.telemetry import crawl_log
+from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
@@ -211,7 +213,7 @@ def build_session(
     policy = AddressPolicy(settings.allow_network)
     ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
-    resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names)
+    resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
     hub = Hub(
         _hub_limits(basis),
@@ -260,9 +262,19 @@ def _build_storage(basis: _Basis) -> RunStorage:
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
     is_masked = basis.settings.mask_queries
-    emitter = EventEmitter((lambda event: tap.emit(masked_event(event))) if is_masked else tap.emit, started_at)
+    ledger = LocalLedger(folder.state, limits=limits)
+    fetches = _crawl_log(basis, ledger)
+    emit = (lambda event: tap.emit(masked_event(event))) if is_masked else tap.emit
+    emitter = EventEmitter(emit, started_at, fetches)
     crashes = CrashFile(folder.events, masked_text if is_masked else str)
-    return RunStorage(folder, LocalLedger(folder.state, limits=limits), log, tap, emitter, crashes)
+    return RunStorage(folder, ledger, Logs(log, fetches), tap, emitter, crashes)
+
+
+def _crawl_log(basis: _Basis, ledger: Ledger) -> CrawlLog | None:
+    if not basis.settings.crawl_log:
+        return None
+    mask = masked_text if basis.settings.mask_queries else None
+    return CrawlLog(basis.folder.path / crawl_log.FILE_NAME, ledger.look_up, mask)
 
 
 def _worker_config(basis: _Basis) -> WorkerConfig:

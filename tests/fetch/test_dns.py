@@ -88,14 +88,20 @@ class _Protocol(asyncio.DatagramProtocol):
 
 @asynccontextmanager
 async def resolving(
-    zone: Zone, clock: Callable[[], float], *, deadline_s: float = 5.0, cache_size: int = 50_000
+    zone: Zone,
+    clock: Callable[[], float],
+    *,
+    deadline_s: float = 5.0,
+    cache_size: int = 50_000,
+    max_rate: float = 0.0,
 ) -> AsyncIterator[Resolver]:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(lambda: _Protocol(zone), ("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
     try:
         server = f"127.0.0.1:{port}"
-        async with Resolver(clock, server=server, deadline_s=deadline_s, cache_size=cache_size) as resolver:
+        resolver = Resolver(clock, server=server, deadline_s=deadline_s, cache_size=cache_size, max_rate=max_rate)
+        async with resolver:
             yield resolver
     finally:
         transport.close()
@@ -114,6 +120,21 @@ def test_a_name_is_looked_up_once_while_its_time_runs() -> None:
             assert await resolver.resolve("a.test") is first
             clock.now = 1100
             assert await resolver.resolve("a.test") is not first
+
+    run(main)
+
+
+def test_queries_are_no_more_frequent_than_allowed() -> None:
+    async def main() -> None:
+        zone = Zone()
+        for number in range(6):
+            zone.add(f"n{number}.test", "192.0.2.1")
+        async with resolving(zone, Clock(), max_rate=50.0) as resolver:
+            began = asyncio.get_running_loop().time()
+            found = await asyncio.gather(*(resolver.resolve(f"n{number}.test") for number in range(6)))
+            assert all(each.outcome is Outcome.OK for each in found)
+            assert asyncio.get_running_loop().time() - began >= 5 / 50
+            assert resolver.queries == 6
 
     run(main)
 

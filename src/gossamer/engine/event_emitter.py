@@ -9,6 +9,7 @@ from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
 from gossamer.events import LOOKUP, Emit, Event, EventName
 from gossamer.figures import Figures
+from gossamer.ports import FetchLog
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
 
 _PAGE_EVENTS = {
@@ -26,8 +27,9 @@ _SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcom
 class EventEmitter:
     """Makes events and emits them."""
 
-    def __init__(self, emit: Emit, started_at: float) -> None:
+    def __init__(self, emit: Emit, started_at: float, fetch_log: FetchLog | None = None) -> None:
         self._emit = emit
+        self._fetch_log = fetch_log
         self._started_at = started_at
 
     def emit(self, event: EventName, now: float, **fields: Any) -> None:  # noqa: ANN401 - the fields of Event
@@ -97,6 +99,8 @@ class EventEmitter:
 
     def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
         """robots.txt of an origin was requested, perhaps of another host that it redirected to."""
+        if self._fetch_log is not None:
+            self._fetch_log.record(order, None, result, now)
         if result.outcome is Outcome.WORKER_LOST:
             event = EventName.WORKER_LOST
         elif result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
@@ -114,6 +118,8 @@ class EventEmitter:
 
     def page(self, order: Order, url: QueuedUrl, result: Result, new_links: int, now: float) -> None:
         """A page, a sitemap or a final error was received."""
+        if self._fetch_log is not None:
+            self._fetch_log.record(order, url, result, now)
         event = _PAGE_EVENTS.get(result.outcome, EventName.ERROR)
         reason = ""
         if result.outcome is not _OK:

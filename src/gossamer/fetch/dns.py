@@ -69,7 +69,10 @@ class Resolver:
         tries: int = 2,
         cache_size: int = 50_000,
         hosts_file: Path = _HOSTS_FILE,
+        max_rate: float = 0.0,
     ) -> None:
+        self._interval_s = 1 / max_rate if max_rate else 0.0  # between two queries
+        self._next_query_at = 0.0
         self._clock = clock
         self._server = server
         self._deadline_s = deadline_s
@@ -146,7 +149,7 @@ class Resolver:
             self._loop.call_soon(on_done, resolution)
             return
         self._pending[host] = [on_done]
-        self._ask(host, pycares.QUERY_TYPE_A)
+        self._ask_in_turn(host, pycares.QUERY_TYPE_A)
 
     def _without_query(self, host: str) -> Resolution | None:
         name = host.rstrip(".").lower()
@@ -164,7 +167,23 @@ class Resolver:
             self._cache.popitem(last=False)
         return resolution
 
+    def _ask_in_turn(self, host: str, kind: int) -> None:
+        """Send a query, later if there is a limit on their rate."""
+        if not self._interval_s:
+            self._ask(host, kind)
+            return
+        now = self._loop.time()
+        at = max(now, self._next_query_at)
+        self._next_query_at = at + self._interval_s
+        if at <= now:
+            self._ask(host, kind)
+        else:
+            self._loop.call_at(at, self._ask, host, kind)
+
     def _ask(self, host: str, kind: int) -> None:
+        if host not in self._pending:
+            return  # the resolver was closed meanwhile
+
         def on_answer(result: pycares.DNSResult | None, status: int | None) -> None:
             self._on_answer(host, kind, result, status)
 
@@ -197,7 +216,7 @@ class Resolver:
             self._finish(host, Resolution(addresses, expires_at))
         elif status is None or status == pycares.errno.ARES_ENODATA:
             if kind == pycares.QUERY_TYPE_A:
-                self._loop.call_soon(self._ask, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
+                self._loop.call_soon(self._ask_in_turn, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
             else:
                 self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
         else:

@@ -6,6 +6,7 @@
     commit           closing the changes so far and making them durable           hub
     page_sink        where the bytes of pages go                                  workers
     event_sink       where events go                                              session
+    fetch_log        a line per fetch, if requested                               engine
 
 A component asks for the smallest of these that it uses. `Ledger` is all that one ledger implements.
 """
@@ -18,6 +19,7 @@ from gossamer.ports.catalog import Catalog
 from gossamer.ports.commit import CommitLog, Row, SealedChanges
 from gossamer.ports.contents import Contents, Signatures
 from gossamer.ports.event_sink import EventSink
+from gossamer.ports.fetch_log import FetchLog
 from gossamer.ports.frontier_store import FrontierStore, HostStore, QueueStore, RecordStore, StateStore
 from gossamer.ports.page_sink import FetchedPage, PageSink
 
@@ -40,6 +42,7 @@ __all__ = [
     "CommitLog",
     "Contents",
     "EventSink",
+    "FetchLog",
     "FetchedPage",
     "FrontierStore",
     "HostStore",

@@ -44,7 +44,7 @@ from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.telemetry.event_log import EventLog
+from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
 
@@ -76,7 +76,7 @@ class RunStorage(Struct, frozen=True):
 
     folder: CrawlFolder
     ledger: LocalLedger
-    log: EventLog
+    log: Logs
     tap: EventTap
     emitter: EventEmitter
     crashes: CrashFile

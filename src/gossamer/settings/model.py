@@ -199,6 +199,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ca_file: Annotated[
         str, _field(Group.FETCHING, "further certificate authorities, as PEM; SSL_CERT_FILE too", metavar="FILE")
     ] = ""
+    dns_rate: Annotated[_Natural, _field(Group.FETCHING, "at most N DNS queries per second, 0 = no limit")] = 0
+    crawl_log: Annotated[
+        bool, _field(Group.STORING, "write crawl.log too, one line per fetch in the format of Heritrix")
+    ] = False
     traps: Annotated[bool, _field(Group.WHAT, "quarantine URL patterns without new content, probe for soft 404")] = True
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
