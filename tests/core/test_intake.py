@@ -87,6 +87,14 @@ def test_seeds_pass_whatever_the_rules() -> None:
     assert _intake().screen(_links("/sitemap.xml.gz"), sitemap, 0.0).candidates[0].kind is OrderKind.SITEMAP
 
 
+def test_a_sitemap_does_not_wait_for_the_pages_as_a_document_does() -> None:
+    intake = _intake()
+    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
+    (listed,) = intake.screen(_links("/sitemap.xml"), sitemap, 0.0).candidates
+    page, feed = intake.screen(_links("/a", "/feed.xml"), PAGE, 0.0).candidates
+    assert listed.priority < page.priority < feed.priority
+
+
 def test_the_calendar_budget_counts_what_was_admitted() -> None:
     intake = _intake()
     links = _links(*(f"/cal/{year}/{month:02}" for year in range(2000, 2010) for month in range(1, 13)))

@@ -45,7 +45,6 @@ def test_the_score_of_a_url(url: str, depth: int, points: int) -> None:
         ("http://h.test/", 1, 9, 95),
         ("http://h.test/", 1, 10, 90),
         ("http://h.test/", 10, 0, 5),
-        ("http://h.test/a.pdf", 10, 0, 0),
         ("http://h.test/", 30, 0, 0),
     ],
 )
@@ -63,11 +62,26 @@ def test_breadth_goes_by_pages_of_the_domain_then_depth_then_arrival() -> None:
     assert standings == sorted(standings)
 
 
-@pytest.mark.parametrize("name", [QueueOrder.BREADTH, QueueOrder.TIERS])
+@pytest.mark.parametrize("name", QueueOrder)
 def test_documents_come_after_all_pages_of_a_host(name: QueueOrder) -> None:
     order = ordering(name)
-    assert _rank(order, "http://h.test/a.pdf", 0) > _rank(order, "http://h.test/a", 10_000)
-    assert _rank(order, "http://h.test/a.mp4", 0) > _rank(order, "http://h.test/a", 10_000)
+    pages = [_rank(order, f"http://h.test/{n}", 10_000) for n in range(300)]
+    for extension in ("pdf", "mp4"):
+        assert min(_rank(order, f"http://h.test/{n}.{extension}", 0) for n in range(300)) > max(pages)
+
+
+@pytest.mark.parametrize("name", QueueOrder)
+def test_a_host_with_only_documents_left_comes_after_those_with_pages(name: QueueOrder) -> None:
+    order = ordering(name)
+    documents = order.standing(0, _rank(order, "http://h.test/a.pdf", 0), 1)
+    pages = order.standing(10_000, _rank(order, "http://i.test/a", 50), 2)
+    assert pages < documents
+
+
+def test_documents_are_ordered_among_themselves_by_their_score() -> None:
+    order = ordering(QueueOrder.SCORE)
+    near, far = (order.standing(20, _rank(order, "http://h.test/a.pdf", depth), 1) for depth in (0, 3))
+    assert near < far
 
 
 def test_the_random_order_is_decided_by_its_seed() -> None:

@@ -36,6 +36,15 @@ def test_dates_of_a_sitemap_are_read() -> None:
     assert result.lastmods == {url_id("http://h.test/1"): "2026-01-02"}
 
 
+def test_pages_of_a_sitemap_arrive_newest_first() -> None:
+    dates = {"/old": "2020-02-03", "/undated": "", "/new": "2026-05-01T10:00:00Z", "/other": ""}
+    entries = "".join(
+        f"<url><loc>http://h.test{path}</loc><lastmod>{date}</lastmod></url>" for path, date in dates.items()
+    )
+    result = _read(f"<urlset>{entries}</urlset>".encode(), OrderKind.SITEMAP)
+    assert [link.url[13:] for link in result.links] == ["/new", "/old", "/undated", "/other"]
+
+
 def _site(order: Order, _now: float) -> Result | None:
     if order.kind is not OrderKind.SITEMAP:
         return None

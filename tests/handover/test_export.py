@@ -71,6 +71,14 @@ def test_a_document_agrees_with_the_catalog_and_the_archive(finished: Crawled, t
         assert record.fields["warc-payload-digest"] == line["payload_digest"]
 
 
+def test_the_date_of_a_sitemap_is_exported(finished: Crawled, tmp_path: Path) -> None:
+    pages = json_lines(exported(finished, "jsonl", tmp_path / "pages.jsonl"))
+    listed = [page for page in pages if page["found_via"] == "sitemap"]
+    assert listed
+    assert {page["lastmod"] for page in listed} == {"2024-05-01"}
+    assert {page["lastmod"] for page in pages if page["found_via"] == "seed"} == {""}
+
+
 def test_a_copy_has_the_text_of_its_original(finished: Crawled, tmp_path: Path) -> None:
     lines = {line["url"]: line for line in json_lines(exported(finished, "jsonl", tmp_path / "pages.jsonl"))}
     copies = [line for line in lines.values() if line["duplicate_of"]]
@@ -192,6 +200,7 @@ def test_parquet_has_the_columns_of_common_crawl_and_ours(finished: Crawled, tmp
         assert row["url_host_tld"] == "test"
         assert row["url_host_registered_domain"].endswith(".test")
         assert (row["title"], row["words"], row["fetch_status"]) == (page["title"], page["words"], 200)
+        assert (row["lastmod"] or "") == page["lastmod"]
 
 
 def test_row_groups_are_bounded_and_text_is_a_column(

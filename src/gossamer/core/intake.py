@@ -199,6 +199,8 @@ class Intake:
         )
 
     def _priority(self, link: Link, context: LinkContext) -> int:
+        if context.kind is _SITEMAP:  # by its name it would be a document, to be read after all pages
+            return context.depth
         if self._hooks.score is None or context.source is Source.SEED:
             return self._ordering.priority(link.url, link.id, context.depth)
         score = self._hooks.score(_as_found(link, context))

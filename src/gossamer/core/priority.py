@@ -2,7 +2,8 @@
 
 A priority is an integer computed once, when the URL is admitted; lower is sooner. A standing
 is computed whenever a host becomes ready. Pages come before documents and media in every
-order: the priority of those is demoted by more than any depth can add.
+order, within a host and between hosts: the priority of those is demoted by more than anything
+else can add, and so is the standing of a host that has nothing else left.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gossamer.records import UrlId
 
 Standing: TypeAlias = tuple[int, int, int]
 
-DEMOTION = 1 << 20
+DEMOTION = 1 << 24  # more than any depth, score or chance
 YOUNG_DOMAIN_PAGES = 10
 # Skipped extensions occur all the same: as seeds, and if the scope accepts them.
 _LATE_EXTENSIONS = DEMOTED_EXTENSIONS | SKIPPED_EXTENSIONS
@@ -56,7 +57,7 @@ def _priority_by_depth(url: str, _id: UrlId, depth: int) -> int:
 
 
 def _breadth_standing(domain_pages: int, priority: int, seq: int) -> Standing:
-    return domain_pages, priority, seq
+    return (domain_pages if priority < DEMOTION else domain_pages + DEMOTION), priority, seq
 
 
 def score(url: str, depth: int) -> int:
@@ -78,12 +79,13 @@ def _lost_points(url: str, depth: int) -> int:
 
 def _priority_by_score(url: str, _id: UrlId, depth: int) -> int:
     # Not clamped yet: the bonus is added first.
-    return _lost_points(url, depth)
+    return _lost_points(url, depth) + _demotion(url)
 
 
 def _score_standing(domain_pages: int, priority: int, seq: int) -> Standing:
     bonus = 5 if domain_pages < YOUNG_DOMAIN_PAGES else 0
-    return max(0, min(100, priority - bonus)), seq, 0
+    demotion = 0 if priority < DEMOTION else DEMOTION
+    return demotion + max(0, min(100, priority - demotion - bonus)), seq, 0
 
 
 def _arrival_standing(_domain_pages: int, priority: int, seq: int) -> Standing:
@@ -93,8 +95,8 @@ def _arrival_standing(_domain_pages: int, priority: int, seq: int) -> Standing:
 def ordering(name: QueueOrder, seed: int = 0) -> Ordering:
     """Return the order of that name; `seed` decides the random one."""
 
-    def priority_by_chance(_url: str, url_id: UrlId, _depth: int) -> int:
-        return xxh3_64_intdigest(url_id, seed) >> 40
+    def priority_by_chance(url: str, url_id: UrlId, _depth: int) -> int:
+        return (xxh3_64_intdigest(url_id, seed) >> 40) + _demotion(url)
 
     orders: Mapping[QueueOrder, Ordering] = {
         QueueOrder.BREADTH: Ordering(_priority_by_depth, _breadth_standing),

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from time import monotonic
 from typing import Protocol
 
@@ -345,7 +346,8 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
     found = parse_sitemap(exchange.content)
     result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
     result.error = found.error
-    entries = found.sitemaps or found.urls
+    # The newest first, as far as they are dated: among equals, what arrives first is fetched first.
+    entries = sorted(found.sitemaps or found.urls, key=attrgetter("lastmod"), reverse=True)
     result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
     result.links_found = len(entries)
     if result.links:
