@@ -20,7 +20,7 @@ from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
 from gossamer.figures import Figures
-from gossamer.records import Order, Result, UrlRecord
+from gossamer.records import Order, OrderKind, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
@@ -171,7 +171,7 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
 
 def print_page(order: Order, result: Result, shown: Callable[[str], str] = str) -> None:
     """Print a page as one JSON record."""
-    if not result.content_type or result.status != 200:
+    if order.kind is not OrderKind.PAGE or not result.content_type or result.status != 200:
         return
     record = {
         "url": shown(order.url),
