@@ -91,7 +91,9 @@ def test_the_random_order_is_decided_by_its_seed() -> None:
         order = ordering(QueueOrder.RANDOM, seed)
         return sorted(urls, key=lambda url: _rank(order, url, 0))
 
-    assert shuffled(1) == shuffled(1)
+    # Written down, so that another process, machine or version puts them in the same order.
+    assert [url.rpartition("/")[2] for url in shuffled(1)[:8]] == "38 0 5 45 49 44 35 67".split()
+    assert sorted(shuffled(1)) == sorted(urls)
     assert len({tuple(shuffled(seed)) for seed in range(5)} | {tuple(urls)}) == 6
 
 

@@ -208,8 +208,10 @@ def test_matching_agrees_with_its_definition(middle: str, is_anchored: bool, tai
 
 @given(st.binary(max_size=200))
 def test_no_body_is_too_odd(body: bytes) -> None:
-    parse_robots(body, TOKEN).decide("/a?b")
-    parse_robots(b"User-agent: *\nDisallow: " + body, TOKEN).decide("/a?b")
+    for robots in (body, b"User-agent: *\nDisallow: " + body):
+        rules = parse_robots(robots, TOKEN)
+        assert rules.is_allowed("/robots.txt")
+        assert rules.decide("/a?b").is_allowed is rules.is_allowed("/a?b")
 
 
 @pytest.mark.parametrize(

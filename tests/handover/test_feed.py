@@ -40,8 +40,9 @@ def test_every_page_is_in_the_feed_once(finished: Crawled) -> None:
 
 
 def test_an_entry_says_what_became_of_the_page(finished: Crawled) -> None:
-    rows = finished.rows()
-    for entry in entries(finished.path):
+    rows, found = finished.rows(), entries(finished.path)
+    assert {entry.op for entry in found} == {"upsert", "duplicate", "gone"}
+    for entry in found:
         row = rows[entry.url]
         if entry.op == "upsert":
             assert entry.document is not None

@@ -91,6 +91,7 @@ def test_a_page_is_found_by_its_words(finished: Crawled) -> None:
 def test_duplicates_are_left_out(finished: Crawled) -> None:
     with CrawlReader(finished.path) as crawl:
         copies = {d.facts.url: d for d in documents(crawl) if d.facts.duplicate_of}
+    assert copies
     for url, document in copies.items():
         words = " ".join(re.findall(r"\w{5,}", document.article.title))
         urls = [hit.url for hit in found(finished.path, words, 200)]
@@ -168,7 +169,9 @@ def test_nothing_to_search_for_is_said(words: str) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(alphabet=st.characters(), max_size=20) | st.text(alphabet='"*-^:+(){}NEAROT ab', max_size=20))
 def test_no_query_breaks_the_search(tmp_path: Path, words: str) -> None:
+    problem = ""
     try:
         searched(tmp_path, FakeFeed(("http://a/", "T", "bridge a b")), words)
-    except UsageError:
-        pass
+    except UsageError as error:
+        problem = str(error)
+    assert problem.startswith("nothing to search for") or not problem

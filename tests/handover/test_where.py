@@ -112,7 +112,10 @@ def test_a_bad_condition_says_what_would_be_right(condition: str, hint: str) -> 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
+    problem = "--where"
     try:
         selection_from([text]).wants(row())
-    except UsageError:
-        pass
+    except UsageError as error:
+        problem = str(error)
+    assert problem.startswith("--where")
+    assert "\n" not in problem

@@ -160,7 +160,7 @@ def test_h01_many_links_take_linear_time() -> None:
 def test_h02_deep_nesting_neither_crashes_nor_crawls(tag: bytes) -> None:
     started = time.process_time()
     document = parse_html(tag * 200_000 + b"<a href=/x>deep</a>")
-    assert "/x" in document.hrefs or tag == b"<noscript>"
+    assert ("/x" in document.hrefs) is (tag != b"<noscript>")
     assert time.process_time() - started < 2
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -97,18 +101,37 @@ def test_a_ready_domain_with_fewer_pages_always_goes_first() -> None:
     assert len(pages_of(driver)) == 60 * 12
 
 
+def sequence_over_one_connection(order: QueueOrder, limits: FrontierLimits) -> list[str]:
+    """Return the URLs that a crawl over one connection requests, in their order."""
+    web = many_hosts(20, 40, fanout=7)
+    _, _, driver = Scenario(web, ["http://h0.test/", "http://h7.test/"], limits, delay_s=0.0, order=order).run()
+    return [request.url for request in driver.requests]
+
+
+def sequence_with_little_room() -> list[str]:
+    """Return the pages that a crawl requests if few hosts fit into memory, in their order."""
+    return _pages_with_room_for(FrontierLimits(connections=4, max_hosts_in_memory=3, max_urls_in_memory=1))
+
+
+def in_another_process(expression: str, hash_seed: int) -> list[str]:
+    """Evaluate an expression in a process that hashes texts in its own way, so that every set has another order."""
+    program = f"import json; from tests.sim.test_scenarios import *; print(json.dumps({expression}))"
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    project = Path(__file__).parents[2]
+    found: list[str] = json.loads(
+        subprocess.check_output([sys.executable, "-c", program], env=environment, cwd=project)
+    )
+    return found
+
+
 @pytest.mark.parametrize("order", QueueOrder)
 def test_a_crawl_over_one_connection_is_the_same_every_time(order: QueueOrder) -> None:
-    def sequence(limits: FrontierLimits) -> list[str]:
-        web = many_hosts(20, 40, fanout=7)
-        _, _, driver = Scenario(web, ["http://h0.test/", "http://h7.test/"], limits, delay_s=0.0, order=order).run()
-        return [request.url for request in driver.requests]
-
-    first = sequence(FrontierLimits(connections=1, max_depth=50))
+    first = sequence_over_one_connection(order, FrontierLimits(connections=1, max_depth=50))
     assert len(first) == 20 * 41
-    assert sequence(FrontierLimits(connections=1, max_depth=50)) == first
+    expression = f"sequence_over_one_connection(QueueOrder.{order.name}, FrontierLimits(connections=1, max_depth=50))"
+    assert in_another_process(expression, hash_seed=1) == first
     little = FrontierLimits(connections=1, max_depth=50, max_urls_in_memory=1)
-    assert sequence(little) == first, "refilling changed the order"
+    assert sequence_over_one_connection(order, little) == first, "refilling changed the order"
 
 
 def test_committing_and_reading_back_changes_no_order(tmp_path: Path) -> None:
@@ -129,25 +152,26 @@ def test_committing_and_reading_back_changes_no_order(tmp_path: Path) -> None:
     local.close()
 
 
-def test_a_crawl_with_room_for_few_hosts_fetches_the_same_pages() -> None:
-    def run(limits: FrontierLimits) -> list[str]:
-        web = many_hosts(40, 15)
-        for n in range(0, 40, 5):
-            # These refuse for a while, longer than a host stays in memory where there is little room.
-            web.hosts[f"h{n}.test"].says = lambda order, now: (
-                failure(order, Outcome.RATE_LIMITED, 429, 400.0) if START + 3 < now < START + 6 else None
-            )
-        scenario = Scenario(web, [f"http://h{n}.test/" for n in range(40)], limits, delay_s=1.0)
-        why, crawl, driver = scenario.run(max_wait_s=1000.0)
-        assert why == "exhausted"
-        assert crawl.frontier.counts.queued == 0
-        return pages_of(driver)
+def _pages_with_room_for(limits: FrontierLimits) -> list[str]:
+    web = many_hosts(40, 15)
+    for n in range(0, 40, 5):
+        # These refuse for a while, longer than a host stays in memory where there is little room.
+        web.hosts[f"h{n}.test"].says = lambda order, now: (
+            failure(order, Outcome.RATE_LIMITED, 429, 400.0) if START + 3 < now < START + 6 else None
+        )
+    scenario = Scenario(web, [f"http://h{n}.test/" for n in range(40)], limits, delay_s=1.0)
+    why, crawl, driver = scenario.run(max_wait_s=1000.0)
+    assert why == "exhausted"
+    assert crawl.frontier.counts.queued == 0
+    return pages_of(driver)
 
-    roomy = run(FrontierLimits(connections=4))
-    cramped = run(FrontierLimits(connections=4, max_hosts_in_memory=3, max_urls_in_memory=1))
+
+def test_a_crawl_with_room_for_few_hosts_fetches_the_same_pages() -> None:
+    roomy = _pages_with_room_for(FrontierLimits(connections=4))
+    cramped = sequence_with_little_room()
     assert set(cramped) == set(roomy)
     assert len(set(cramped)) == 40 * 15
-    assert run(FrontierLimits(connections=4, max_hosts_in_memory=3, max_urls_in_memory=1)) == cramped
+    assert in_another_process("sequence_with_little_room()", hash_seed=2) == cramped
 
 
 # -- politeness -----------------------------------------------------------------------------------
@@ -611,10 +635,11 @@ def test_the_first_pass_stops_at_its_target() -> None:
 def test_after_the_target_the_normal_policy_goes_on_if_asked() -> None:
     web = many_hosts(10, 5)
     rules = CrawlRules(continues_after_target=True)
-    why, crawl, _ = Scenario(web, ["http://h0.test/"], target_domains=4, rules=rules).run()
+    why, crawl, driver = Scenario(web, ["http://h0.test/"], target_domains=4, rules=rules).run()
     assert why == "exhausted"
     assert crawl.totals.unique_domains == 10
-    assert crawl.totals.pages > 10
+    assert Counter(pages_of(driver)) == {f"http://h{n}.test/{m or ''}": 1 for n in range(10) for m in range(5)}
+    assert crawl.totals.pages == 50
 
 
 def test_a_redirect_within_a_domain_does_not_use_up_its_reserves() -> None:
