@@ -47,9 +47,26 @@ def test_addresses_and_bare_suffixes_are_domains_of_their_own(host: str) -> None
         ("example.org.", "example.org"),
         ("a.unknown-top-level", "a.unknown-top-level"),
         ("x.y.unknown-top-level", "y.unknown-top-level"),
+        ("example.com", "example.com"),
+        ("a.b.c.example.com", "example.com"),
+        ("example.co.jp", "example.co.jp"),
+        ("x.example.co.jp", "example.co.jp"),
+        # A rule with a star, and an exception to it.
         ("www.ck", "www.ck"),
+        ("x.www.ck", "www.ck"),
         ("a.b.ck", "a.b.ck"),
+        ("x.a.b.ck", "a.b.ck"),
+        ("b.ck", "b.ck"),
+        ("a.city.kawasaki.jp", "city.kawasaki.jp"),
+        ("a.b.other.kawasaki.jp", "b.other.kawasaki.jp"),
+        # Rules for names of their own, by organisations.
+        ("a.b.s3.amazonaws.com", "b.s3.amazonaws.com"),
+        ("a.b.blogspot.com", "b.blogspot.com"),
+        # In other scripts.
+        ("www.\u98df\u72ee.\u4e2d\u56fd", "\u98df\u72ee.\u4e2d\u56fd"),
+        ("a.b.\u98df\u72ee.com.cn", "\u98df\u72ee.com.cn"),
+        ("WWW.EXAMPLE.ORG", "example.org"),
     ],
 )
 def test_registrable_domains(host: str, domain: str) -> None:
-    assert registrable_domain(host) == domain
+    assert _of(host) == _ascii(domain)

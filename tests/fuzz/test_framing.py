@@ -100,3 +100,45 @@ def test_the_public_cases_of_content_length(vectors: Callable[[str], Any]) -> No
     for case, exchange in zip(cases, made, strict=True):
         if case["output"] is not None:
             assert (exchange.outcome, len(exchange.body)) == (Outcome.OK, case["output"]), case
+
+
+OK_HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+# An answer, and the body that is read from it; None if it is no page.
+READ: list[tuple[bytes, bytes | None]] = [
+    (OK_HEAD + b"Content-Length: 2\r\n\r\nhi", b"hi"),
+    (OK_HEAD + b"Content-Length: 2\r\n\r\nhi there", b"hi"),
+    (OK_HEAD + b"Content-Length: 2, 2\r\nContent-Length: 2\r\n\r\nhi there", b"hi"),
+    (OK_HEAD + b"Content-Length: 02\r\n\r\nhi there", b"hi"),
+    (OK_HEAD + b"Content-Length: nine\r\n\r\nhi there", b"hi there"),
+    (OK_HEAD + b"Content-Length: -1\r\n\r\nhi there", b"hi there"),
+    (OK_HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi there", None),
+    (OK_HEAD + b"Content-Length: 9\r\n\r\nhi", None),
+    (OK_HEAD + b"\r\nhi there", b"hi there"),
+    (b"HTTP/1.0 200 OK\n\nhi there", b"hi there"),
+    (b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi", b"hi"),
+    (b"HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\nhi", None),
+    (b"HTTP/1.1 20 OK\r\nContent-Length: 2\r\n\r\nhi", None),
+    (b"HTTX/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", None),
+    (b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", None),
+    (OK_HEAD + b"X: a\r\n b\r\nContent-Length: 2\r\n\r\nhi", b"hi"),
+    (OK_HEAD + b"X: a\0b\r\nContent-Length: 2\r\n\r\nhi", None),
+    (OK_HEAD + b"X: a\rb\r\nContent-Length: 2\r\n\r\nhi", None),
+    (OK_HEAD + b"X: a\tb\r\nContent-Length: 2\r\n\r\nhi", b"hi"),
+    (OK_HEAD + b"X:a:b\r\nContent-Length:2\r\n\r\nhi", b"hi"),
+    (CHUNKED + b"2\r\nhi\r\n6\r\n there\r\n0\r\n\r\n", b"hi there"),
+    (CHUNKED + b"002;x=y\r\nhi\r\n0\r\nT: v\r\n\r\n", b"hi"),
+    (CHUNKED + b"2\r\nhi\r\n", None),
+    (CHUNKED + b"x\r\nhi\r\n0\r\n\r\n", None),
+    (OK_HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", b"hi"),
+    (OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\nhi", None),
+    (b"HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + OK_HEAD + b"Content-Length: 2\r\n\r\nhi", b"hi"),
+    (b"HTTP/1.1 100 Go on\r\n\r\n", None),
+    (b"", None),
+]
+
+
+def test_the_body_is_what_the_head_says() -> None:
+    made = exchanges([data for data, _ in READ])
+    read = [(data, one.body if one.outcome is Outcome.OK else None) for (data, _), one in zip(READ, made, strict=True)]
+    assert read == READ

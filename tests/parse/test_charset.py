@@ -40,6 +40,38 @@ def test_a_label_means_what_the_whatwg_says(label: str, name: str) -> None:
     assert canonical_charset(label) == name
 
 
+@pytest.mark.parametrize(
+    ("head", "charset"),
+    [
+        (b"<meta charset=gbk>", "gbk"),
+        (b"<META CHARSET = 'GBK' >", "gbk"),
+        (b'<meta\n\fcharset\t=\r"x-gbk"/>', "gbk"),
+        (b"<meta/charset=gbk>", "gbk"),
+        (b"<meta a b=c charset=gbk charset=big5>", "gbk"),
+        (b"<meta name=charset content=gbk>", "utf-8"),
+        (b"<metacharset=gbk>", "utf-8"),
+        (b"<meta http-equiv=content-type content='text/html; charset=gbk'>", "gbk"),
+        (b"<meta content='text/html;charset = \"gbk\" x' http-equiv=Content-Type>", "gbk"),
+        (b"<meta http-equiv=content-type content='x charset charset=gbk;y'>", "gbk"),
+        (b"<meta content='text/html; charset=gbk'>", "utf-8"),
+        (b"<meta http-equiv=refresh content='1; charset=gbk'>", "utf-8"),
+        (b"<meta charset=nonsense><meta charset=gbk>", "gbk"),
+        (b"<meta charset=gbk><meta charset=big5>", "gbk"),
+        (b"<!-- <meta charset=gbk> --><meta charset=big5>", "big5"),
+        (b"<!--><meta charset=gbk>", "gbk"),
+        (b"<a title='<meta charset=gbk>'><meta charset=big5>", "big5"),
+        (b"</p title='<meta charset=gbk>'><meta charset=big5>", "big5"),
+        (b"<?x <meta charset=gbk>", "utf-8"),
+        (b"<meta charset=utf-16le>", "utf-8"),
+        (b"<meta charset=x-user-defined>", "windows-1252"),
+        (b" " * 1000 + b"<meta charset=gbk>", "gbk"),
+        (b" " * 1100 + b"<meta charset=gbk>", "gbk"),  # late, but before the first text
+    ],
+)
+def test_a_page_declares_its_charset_in_a_meta_element(head: bytes, charset: str) -> None:
+    assert parse_html(head + "<p>\u00e9\u4e2d".encode()).charset == charset
+
+
 PAGE = '<title>caf\u00e9</title><a href="/caf\u00e9">x</a>'
 
 

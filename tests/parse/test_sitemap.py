@@ -134,3 +134,48 @@ def test_utf16_and_broken_ends_are_read_as_far_as_they_go() -> None:
     torn = parse_sitemap(gzip.compress(whole.encode() * 50)[:-20])
     assert torn.urls
     assert not torn.is_complete
+
+
+def locs(content: bytes) -> list[str]:
+    return [entry.loc for entry in parse_sitemap(content).urls]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"http://a.test/1\nhttp://a.test/2\n",
+        b"\xef\xbb\xbfhttp://a.test/1\r\nhttp://a.test/2",
+        b"  http://a.test/1  \n\n# comment\nno url\nhttp://a.test/2\n",
+        b"\n \n<?xml version='1.0'?><urlset><url><loc>http://a.test/1</loc></url><url><loc>\n http://a.test/2\xc2\xa0\n"
+        b"</loc></url></urlset>",
+        b"<urlset xmlns='http://elsewhere.test/'><url><loc>http://a.test/1</loc></url>"
+        b"<url><loc>http://a.test/2</loc></url></urlset>",
+        b"<s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9'><s:url><s:loc>http://a.test/1</s:loc></s:url>"
+        b"<s:url><s:loc><![CDATA[http://a.test/2]]></s:loc></s:url></s:urlset>",
+        b"<urlset><url><loc>http://a.test/1</loc><image><loc>http://a.test/i.png</loc></image></url>"
+        b"<url><priority>1</priority></url><url><loc/></url><url><loc>http://a.test/2</loc></url></urlset>",
+        b"<rss version='2.0'><channel><link>http://a.test/</link><item><link>http://a.test/1</link></item><item>"
+        b"<title>t</title><guid>http://a.test/2</guid></item></channel></rss>",
+        b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='http://a.test/1'/></entry>"
+        b"<entry><link href='http://a.test/2'/></entry></feed>",
+        gzip.compress(b"http://a.test/1\nhttp://a.test/2"),
+        gzip.compress(urlset("http://a.test/1", "http://a.test/2")),
+    ],
+)
+def test_every_kind_of_sitemap_lists_its_pages(content: bytes) -> None:
+    assert locs(content) == ["http://a.test/1", "http://a.test/2"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<html><body><a href='http://a.test/1'>x</a></body></html>",
+        b"just words",
+        b"\x89PNG\r\n\x1a\n",
+        b"<urlset>",
+    ],
+)
+def test_what_is_no_sitemap_lists_nothing(content: bytes) -> None:
+    found = parse_sitemap(content)
+    assert (found.urls, found.sitemaps) == ([], [])

@@ -189,7 +189,8 @@ class _SitemapReader:
             self._add_cut_entry(last[max(0, parser.ErrorByteIndex - before) :][:2])
 
     def _characters(self, text: str) -> None:
-        if len(self._text) < _MAX_TEXT_PIECES:  # what is longer is neither URL nor date
+        # What is longer is neither URL nor date; what other elements of an entry contain (priority, titles) is neither.
+        if len(self._text) < _MAX_TEXT_PIECES and (self._field or self._depth == self._entry_depth):
             self._text.append(text)
 
     def _fail(self, reason: str) -> None:
