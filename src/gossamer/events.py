@@ -26,6 +26,7 @@ class EventName(StrEnum):
 
     STARTED = "started"
     FETCH_OK = "fetch_ok"
+    OTHER_SUCCESS = "other_success"  # 2xx, but not 200
     REDIRECT = "redirect"
     NOT_MODIFIED = "not_modified"
     TYPE_REFUSED = "type_refused"
@@ -61,6 +62,7 @@ class EventName(StrEnum):
 REQUEST_EVENTS = frozenset(
     {
         EventName.FETCH_OK,
+        EventName.OTHER_SUCCESS,
         EventName.REDIRECT,
         EventName.NOT_MODIFIED,
         EventName.TYPE_REFUSED,

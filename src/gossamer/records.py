@@ -41,7 +41,8 @@ class Source(IntEnum):
 class Outcome(StrEnum):
     """How a fetch ended. One word each, the same in events, reports and metrics."""
 
-    OK = "ok"  # 2xx of a type that is stored
+    OK = "ok"  # 200 with a type that is stored: a page
+    OTHER_SUCCESS = "other_success"  # another 2xx: stored, and its links followed, but it is no page
     NOT_MODIFIED = "not_modified"  # 304 to a conditional request
     REDIRECT = "redirect"  # 3xx with a usable Location
     LINKS_ONLY = "links_only"  # 2xx, read for its links and not stored: a PDF
@@ -72,7 +73,16 @@ class Outcome(StrEnum):
 
 
 # Everything else is an error, or a decision not to fetch.
-ANSWERED = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
+ANSWERED = frozenset(
+    {
+        Outcome.OK,
+        Outcome.OTHER_SUCCESS,
+        Outcome.NOT_MODIFIED,
+        Outcome.REDIRECT,
+        Outcome.LINKS_ONLY,
+        Outcome.TYPE_REFUSED,
+    }
+)
 
 
 class Truncation(StrEnum):

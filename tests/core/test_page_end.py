@@ -86,7 +86,7 @@ def test_only_a_page_that_was_had_counts_as_one(outcome: Outcome) -> None:
     bench = scene()
     bench.host.domain.pages = 4
     effects = bench.end(Result(1, outcome))
-    is_page = outcome in (Outcome.OK, Outcome.NOT_MODIFIED)
+    is_page = outcome is Outcome.OK
     assert effects.is_page is is_page
     assert (bench.counts.pages, bench.host.record.pages, bench.host.domain.pages) == (is_page, is_page, 4 + is_page)
     assert effects.domain_pages == (5 if is_page else 0)

@@ -182,7 +182,7 @@ class CrawlModel(RuleBasedStateMachine):
             result.redirect_to = data.draw(urls)
         elif outcome is Outcome.OK:
             result.links = [link_to(link) for link in dict.fromkeys(links)]
-        if outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
+        if outcome is Outcome.OK:
             self.pages[order.host] += 1
             self.domain_pages[registrable_domain(order.host)] += 1
         self.end(order, result, sent_at)

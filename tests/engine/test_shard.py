@@ -117,6 +117,22 @@ def test_a_name_that_is_looked_up_while_its_shard_leaves_takes_its_connection_un
     assert bench.crawl.frontier.in_flight == 0
 
 
+def test_a_shard_that_comes_back_waits_for_the_look_up_that_is_still_going_on() -> None:
+    bench = Bench("http://a.test/")
+    bench.crawl.orders(bench.now)
+    assert bench.crawl.take_resolves() == ["a.test"]
+    shard = shard_of(host_id("a.test"))
+    for _ in range(3):
+        bench.crawl.release(shard, bench.now)
+        bench.crawl.take(shard, bench.now)
+        assert bench.crawl.orders(bench.now) == []
+        assert bench.crawl.take_resolves() == []
+    assert bench.crawl.frontier.in_flight == 1
+    bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
+    (order,) = bench.crawl.orders(bench.now + 2.0)
+    assert (order.kind, order.host) == (OrderKind.ROBOTS, "a.test")
+
+
 def test_a_name_that_cannot_be_found_after_its_shard_was_released_is_not_counted() -> None:
     bench = Bench("http://a.test/")
     bench.crawl.orders(bench.now)

@@ -383,7 +383,8 @@ def test_the_type_of_an_error_page_does_not_matter() -> None:
     ("status", "headers", "outcome"),
     [
         ("200 OK", [], Outcome.OK),
-        ("204 No Content", [], Outcome.OK),
+        ("204 No Content", [], Outcome.OTHER_SUCCESS),
+        ("206 Partial Content", [], Outcome.OTHER_SUCCESS),
         ("301 Moved", ["Location: /b"], Outcome.REDIRECT),
         ("308 Moved", ["Location: /b"], Outcome.REDIRECT),
         ("302 Found", [], Outcome.BAD_REDIRECT),

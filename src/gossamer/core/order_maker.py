@@ -75,8 +75,8 @@ class OrderMaker:
         self._table.bench.move(host, _BUSY)
         if not host.in_flight:
             host.is_resolving = True
-            self._outstanding.begin_lookup(host.name)
-            self._table.commands.append(Resolve(host.name))
+            if self._outstanding.begin_lookup(host.name):
+                self._table.commands.append(Resolve(host.name))
 
     def _set_aside(self, host: HostSlot, url: QueuedUrl, until: float, now: float) -> None:
         """Defer a URL whose origin's robots.txt cannot be reached; other origins of the host continue.

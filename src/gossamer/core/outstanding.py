@@ -45,11 +45,13 @@ class Outstanding:
         self.count -= 1
         return out
 
-    def begin_lookup(self, host: str) -> None:
-        """Record a name that is being looked up."""
-        if host not in self._lookups:
-            self._lookups.add(host)
-            self.count += 1
+    def begin_lookup(self, host: str) -> bool:
+        """Record a name that is being looked up; return False if it is already, for an earlier owner of its shard."""
+        if host in self._lookups:
+            return False
+        self._lookups.add(host)
+        self.count += 1
+        return True
 
     def end_lookup(self, host: str) -> None:
         """Record that a look-up has ended; its host may have been released since."""

@@ -33,7 +33,7 @@ def is_absent(outcome: str) -> bool:
 
 def rules_from(result: Result, token: str) -> RobotsRules | None:
     """Return the rules that follow from an answer, or None if robots.txt could not be reached."""
-    if result.outcome is Outcome.OK:
+    if result.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
         return parse_robots(result.robots, token)
     return ALLOW_ALL if is_absent(result.outcome) else None
 

@@ -14,6 +14,7 @@ from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, Queued
 
 _PAGE_EVENTS = {
     Outcome.OK: EventName.FETCH_OK,
+    Outcome.OTHER_SUCCESS: EventName.OTHER_SUCCESS,
     Outcome.NOT_MODIFIED: EventName.NOT_MODIFIED,
     Outcome.REDIRECT: EventName.REDIRECT,
     Outcome.TYPE_REFUSED: EventName.TYPE_REFUSED,

@@ -26,7 +26,9 @@ from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import CrawlState, Reread
 
-_WITH_LINKS = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value})
+_WITH_LINKS = frozenset(
+    {Outcome.OK.value, Outcome.OTHER_SUCCESS.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value}
+)
 
 
 class Rereading:

@@ -23,6 +23,7 @@ _E_ECH_REQUIRED: Final = 101
 
 # The few statuses that do not follow their class. 300, 304, 305 and 306 are answers that were not requested.
 _BY_STATUS: Final[Mapping[int, Outcome]] = {
+    200: Outcome.OK,
     301: Outcome.REDIRECT,
     302: Outcome.REDIRECT,
     303: Outcome.REDIRECT,
@@ -32,7 +33,7 @@ _BY_STATUS: Final[Mapping[int, Outcome]] = {
 }
 _BY_CLASS: Final[Mapping[int, Outcome]] = {
     1: Outcome.PROTOCOL_ERROR,  # 101 to a plain GET: what follows is another protocol
-    2: Outcome.OK,
+    2: Outcome.OTHER_SUCCESS,
     4: Outcome.CLIENT_ERROR,
     5: Outcome.SERVER_ERROR,
 }

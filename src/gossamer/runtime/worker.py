@@ -302,7 +302,9 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
     )
     if exchange.outcome is Outcome.REDIRECT:
         _read_redirect(exchange, result)
-    elif exchange.outcome is Outcome.OK:
+    elif exchange.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
+        if order.kind is not OrderKind.PAGE:
+            result.outcome = Outcome.OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
         if order.kind is OrderKind.ROBOTS:
             result.robots = exchange.content[:MAX_ROBOTS_BYTES]
             _read_validators(exchange, result)
@@ -310,6 +312,8 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             _read_sitemap(order, exchange, result)
         else:
             _read_page(order, exchange, result, rules, memo)
+            if exchange.outcome is Outcome.OTHER_SUCCESS:
+                result.content_hash = result.signature = b""  # it is no page: nothing is a copy of it
     return result
 
 
