@@ -20,6 +20,7 @@ setup(
         compiled("gossamer._kernel"),
         compiled("gossamer.parse._scan"),
         compiled("gossamer.archive._sha1"),
+        compiled("gossamer.backends.local._bloom"),
         compiled("gossamer.runtime._forced_exit"),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

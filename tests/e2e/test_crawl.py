@@ -13,6 +13,8 @@ import pytest
 
 from gossamer.archive.cdxj import sorted_lines
 from gossamer.archive.reader import ArchiveReader
+from gossamer.backends.local.digest_log import DIGEST_BYTES, TABLE
+from gossamer.backends.local.store import Store
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.synth_truth import Scope
@@ -52,6 +54,17 @@ def test_a_crawl_leaves_a_complete_folder(tmp_path: Path, small_web: RunningWeb)
     assert {"crawl.toml", "report.json", "report.html", "index/index.cdxj", "state/data.mdb"} <= names
     assert any(name.endswith(".warc.gz") for name in names)
     assert not any(".open" in name or name.endswith(".tmp") for name in names)
+
+
+def test_a_crawl_logs_what_is_in_its_filters_so_that_opening_reads_no_keys(tmp_path: Path) -> None:
+    with RunningWeb(preset("rough", domains=20, pages=150)) as web:
+        crawl(web, tmp_path / "out", 10)
+    store = Store(tmp_path / "out" / "state", ("urls", "contents", TABLE), {}, is_readonly=True)
+    store.open()
+    for table, name in (("urls", b"u"), ("contents", b"c")):
+        logged = sum(len(digests) // DIGEST_BYTES for _, digests in store.committed_views(TABLE, name))
+        assert logged == store.committed_count(table) > 50
+    store.close()
 
 
 def test_archive_tools_accept_the_archive_and_make_the_same_index(tmp_path: Path, small_web: RunningWeb) -> None:

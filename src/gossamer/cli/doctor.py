@@ -22,7 +22,7 @@ from gossamer.telemetry.text import count, size
 
 WANTED_FILES = 4096
 WANTED_DISK_BYTES = 1_000_000_000
-PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspec", "pycares", "rbloom", "uvloop")
+PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspec", "pycares", "uvloop")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -83,12 +83,14 @@ def _check_packages() -> tuple[bool, str]:
 def _check_compiled() -> tuple[bool, str]:
     """Return which compiled parts are built. Everything works without them, but slower, so this is not a failure."""
     from gossamer.archive import digests
+    from gossamer.backends.local import partitions
     from gossamer.kernel import kernel
     from gossamer.parse import scan
     from gossamer.runtime import signals
 
     parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
     parts["forced exit"] = signals.IS_COMPILED
+    parts["seen URLs"] = partitions.IS_COMPILED
     parts["digests"] = digests.sha1_base32 is not digests.plain_sha1_base32
     there = [name for name, is_there in parts.items() if is_there]
     missing = [name for name, is_there in parts.items() if not is_there]

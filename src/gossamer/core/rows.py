@@ -21,6 +21,7 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     archives     file name                                       committed length 8
     meta         name                                            `crawl`: CrawlState; format, edition of signatures
 
+The ledger on LMDB has one more, `digests`, which follows from `urls` and `contents` (`backends/local/digest_log`).
 Values are MessagePack. Adding a field with a default at the end of a record does not change the format.
 To add a table of records, see `tables`; for one that is sorted or sharded otherwise, list it here and add the
 methods that read and write it to the ledgers.

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.backends.local import digest_log
 from gossamer.backends.local.bloom import SeenFilter
+from gossamer.backends.local.digest_log import DigestLog
 from gossamer.backends.local.near_dup import SignatureTable
 from gossamer.backends.local.shard_states import ShardStates
 from gossamer.backends.local.store import SealedStore, Store
@@ -42,9 +44,11 @@ from gossamer.records import (
 )
 from gossamer.state import CrawlState, ShardState
 
+_TABLES = (*rows.TABLES, digest_log.TABLE)
 _GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes of a key, by table
     table.name: table.group_bytes for table in RECORD_TABLES if table.group_bytes
 }
+_GROUPS[digest_log.TABLE] = digest_log.GROUP_BYTES
 _APPENDED = frozenset({"signatures"})
 _ALL = 1 << 30
 _COUNTED = ("urls", "contents", "changes", "signatures")
@@ -65,7 +69,7 @@ class LocalLedger:
         limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
-        self._store = Store(folder, rows.TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly)
+        self._store = Store(folder, _TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly)
         self._shards = ShardStates(self._store)
         self._swapped_out = SwappedOut(self._store)
         self._signatures = SignatureTable(self._store, limits.near_pages)
@@ -73,8 +77,10 @@ class LocalLedger:
         self._live_domains: dict[str, DomainRecord] = {}
         self._archive_ends: dict[str, int] = {}  # likewise
         quarter = None if limits.seen_bytes is None else limits.seen_bytes // 4
-        self._seen = SeenFilter(max_bytes=None if quarter is None else 3 * quarter)
-        self._contents = SeenFilter(max_bytes=quarter)  # most pages are the first with their content: no look-up needed
+        self._seen = SeenFilter(DigestLog(self._store, b"u"), None if quarter is None else 3 * quarter)
+        # Most pages are the first with their content: no look-up needed.
+        self._contents = SeenFilter(DigestLog(self._store, b"c"), quarter)
+        self._maybe_seen, self._maybe_stored = self._seen.partitions, self._contents.partitions
         self._names: dict[HostId, str] = {}
         self._max_names = limits.names
 
@@ -88,8 +94,8 @@ class LocalLedger:
         self._store.put("meta", rows.FORMAT_KEY, rows.FORMAT)
         self._shards.open()
         self._swapped_out.open()
-        self._seen.fill(self._store.committed_count("urls"), self._store.committed_keys("urls"))
-        self._contents.fill(self._store.committed_count("contents"), self._store.committed_keys("contents"))
+        self._seen.open(self._store.committed_count("urls"), self._store.committed_keys("urls"))
+        self._contents.open(self._store.committed_count("contents"), self._store.committed_keys("contents"))
 
     def _check_format(self) -> None:
         """Refuse a ledger of another format, before anything is changed in it."""
@@ -131,7 +137,7 @@ class LocalLedger:
 
     def is_seen(self, url_id: UrlId) -> bool:
         """Return whether a URL was ever admitted."""
-        return url_id in self._seen and self._store.get("urls", url_id) is not None
+        return url_id in self._maybe_seen and self._store.get("urls", url_id) is not None
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
         """Return the catalog's row of a URL."""
@@ -190,7 +196,7 @@ class LocalLedger:
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page that had this content."""
-        if not self._is_readonly and content_hash not in self._contents:
+        if not self._is_readonly and content_hash not in self._maybe_stored:
             return None
         value = self._store.get("contents", content_hash)
         return None if value is None else rows.decode_content(value)
@@ -250,20 +256,22 @@ class LocalLedger:
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
         """Queue the URLs whose id was never admitted before; return them."""
         new: list[QueuedUrl] = []
-        for url in urls:
-            if not self.is_seen(url.id):
+        for url in urls:  # `is_seen` without the call: once per link
+            if url.id not in self._maybe_seen or self._store.get("urls", url.id) is None:
                 new.append(url)
+                self._seen.add(url.id)
                 self._enqueue(url, record_of(url))
         return new
 
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
-        self._seen.add(url.id)
         self._shards.record_seq(url.id, url.seq)
         self._store.put("urls", url.id, encode(record))
         self._store.put("queue", rows.queue_key(url), b"")
 
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
         """Put a URL (back) into its host's queue at its priority and seq."""
+        if not self.is_seen(url.id):
+            self._seen.add(url.id)
         if record is None:
             record = self.look_up(url.id) or record_of(url)
         for name in ("priority", "seq", "depth", "hops", "attempt", "not_before", "https_first"):
@@ -372,6 +380,8 @@ class LocalLedger:
         for name, domain in self._live_domains.items():
             self._store.put("domains", domain_id(name), encode(domain))
         self._shards.seal()
+        self._seen.seal()
+        self._contents.seal()
         sealed = self._store.seal()
         self._live_hosts, self._live_domains = {}, {}
         return sealed

@@ -189,13 +189,21 @@ class Store:
                 return
             after = batch[-1][0]
 
-    def committed_keys(self, table: str) -> Iterator[bytes]:
+    def committed_keys(self, table: str, prefix: bytes = b"") -> Iterator[bytes]:
         """Yield all committed keys within one read transaction: for opening, when nothing is written."""
-        if table not in self._tables:
+        return (key for key, _ in self.committed_views(table, prefix))
+
+    def committed_views(self, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, memoryview]]:
+        """Yield committed entries with a prefix, in one read transaction; a value is valid until the next is read."""
+        if self._env is None or table not in self._tables:
             return
-        with self._begin(table) as txn:
-            keys: Iterator[bytes] = txn.cursor().iternext(keys=True, values=False)
-            yield from keys
+        with self._env.begin(self._tables[table], buffers=True) as txn:
+            cursor = txn.cursor()
+            if cursor.set_range(prefix) if prefix else cursor.first():
+                for key, value in cursor.iternext():
+                    if key[: len(prefix)] != prefix:
+                        return
+                    yield bytes(key), value
 
     def committed_count(self, table: str) -> int:
         """Return how many entries are committed."""
@@ -236,6 +244,10 @@ class Store:
         changes, self._pending = self._pending, self._no_changes()
         self._writing = changes
         return SealedStore(self, changes)
+
+    def write_now(self) -> None:
+        """Seal and write: for opening, when there are few other changes."""
+        self.seal().write()
 
     def write(self, changes: Changes) -> None:
         """Write sealed changes in one transaction."""
