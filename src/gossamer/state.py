@@ -21,6 +21,7 @@ class Reread(Struct):
     after: UrlId = b""  # the last one that was read
     pages: int = 0
     new_links: int = 0
+    seeds: dict[int, int] = {}  # from which depth, for pages of seeds whose own depth was raised
 
 
 class CrawlState(Struct):
@@ -35,6 +36,29 @@ class CrawlState(Struct):
     max_depth: int = -1  # of the last run; -1: not known
     has_dropped_links: bool = False  # a first pass dropped links, since it was to stop at its target
     reread: Reread | None = None
+
+
+class SeedRecord(Struct, array_like=True):
+    """A seed with rules or metadata of its own, which apply to every page that descends from it."""
+
+    url: str
+    number: int = 0  # by which queued URLs and rows of the catalog refer to it; from 1
+    scope: str = ""  # page, prefix, host, domain or any; empty: the crawl's
+    depth: int = -1  # links followed from it; -1: the crawl's
+    metadata: dict[str, str] = {}
+    joined: list[str] = []  # targets of its redirects, which extend its own scope
+
+    @property
+    def stated(self) -> str:
+        """Rules and metadata as in a file of seeds, separated by blanks."""
+        own = {"scope": self.scope} if self.scope else {}
+        depth = {"depth": str(self.depth)} if self.depth >= 0 else {}
+        fields = {**own, **depth, **self.metadata}
+        return " ".join(f"{key}={_quoted(value)}" for key, value in fields.items())
+
+
+def _quoted(value: str) -> str:
+    return repr(value) if " " in value or not value else value
 
 
 class ShardState(Struct, array_like=True):
@@ -81,6 +105,7 @@ class HeldUrl(Struct, array_like=True):
     hops: int = 0
     since: float = 0.0
     lastmod: str = ""
+    seed: int = 0
 
 
 class HostHeld(Struct, array_like=True):

@@ -59,3 +59,15 @@ def test_pages_with_very_many_links_that_are_not_decided_take_no_more_memory_tha
     memo.fresh(200, "http://a.test/", [f"/200/{link}" for link in range(5000)])
     assert list(memo._pending) == [200], "the last page is kept, however many it has"
     assert memo.fresh(201, "http://a.test/", ["/99/5", "/98/5"]) == ["/98/5"]
+
+
+def test_what_was_offered_for_one_seed_is_fresh_for_another() -> None:
+    memo = HrefMemo()
+    hrefs = ["x", "/z", "http://c.test/"]
+    memo.fresh(1, PAGE, hrefs, 0)
+    memo.mark_offered(1)
+    assert memo.fresh(2, PAGE, hrefs, 7) == hrefs
+    memo.mark_offered(2)
+    assert memo.fresh(3, PAGE, hrefs, 7) == []
+    assert memo.fresh(4, PAGE, hrefs, 8) == hrefs
+    assert memo.fresh(5, PAGE, hrefs, 0) == []

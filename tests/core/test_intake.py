@@ -4,7 +4,7 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, IntakeRules, LinkContext
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope
+from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
 from gossamer.core.url import link_to
 from gossamer.records import Link, OrderKind, Source
 
@@ -135,3 +135,51 @@ def test_without_a_memory_nothing_is_remembered() -> None:
     intake = _intake(remembers=False)
     assert len(intake.screen(_links("/a"), PAGE, 0.0).candidates) == 1
     assert len(intake.screen(_links("/a"), PAGE, 0.0).candidates) == 1
+
+
+def test_a_seed_of_its_own_scope_is_followed_within_that_scope() -> None:
+    intake = _intake()
+    intake.seed_scopes[1] = Surroundings(Reach.PREFIX, "scope=prefix of the seed http://x.test/a/")
+    intake.seed_scopes[1].join("http://x.test/a/", "x.test")
+    ours, theirs = _links("http://x.test/a/b", "http://x.test/c.zip", "http://x.test/c"), _links("/ok")
+    seeded = LinkContext(depth=1, source=Source.LINK, seed=1)
+    screened = intake.screen([*ours, *theirs], seeded, 0.0)
+    assert [(url.url, url.seed) for url in screened.candidates] == [("http://x.test/a/b", 1)]
+    assert {refused.rule for refused in screened.refused} == {"out_of_scope"}
+    assert screened.refused[-1].detail == "scope=prefix of the seed http://x.test/a/"
+    again = intake.screen([*ours, *theirs], seeded, 0.0)
+    assert (again.candidates, again.refused) == ([], []), "decided for this seed"
+
+
+def test_what_one_seed_refuses_another_may_accept() -> None:
+    for first, second in ((0, 1), (1, 0), (2, 1)):
+        intake = _intake()
+        for number in (1, 2):
+            intake.seed_scopes[number] = Surroundings(Reach.HOST)
+            intake.seed_scopes[number].join(f"http://{number}.test/", f"{number}.test")
+        links = _links("/", "http://1.test/x", "http://2.test/x")
+        refused = 0
+        for seed in (first, second):
+            screened = intake.screen(links, LinkContext(depth=1, source=Source.LINK, seed=seed), 0.0)
+            assert [url.host for url in screened.candidates] == [f"{seed}.test" if seed else "h.test"]
+            refused += len(screened.refused)
+        assert refused == 4
+
+
+def test_a_seed_has_a_depth_of_its_own() -> None:
+    intake = _intake()
+    LIMITS.seed_depths.update({1: 1, 2: 9})
+    try:
+        for seed, depth, count in ((0, 3, 1), (0, 4, 0), (1, 1, 1), (1, 2, 0), (2, 9, 1), (2, 10, 0), (3, 4, 0)):
+            context = LinkContext(depth=depth, source=Source.LINK, seed=seed)
+            assert len(intake.screen(_links(f"/{seed}/{depth}"), context, 0.0).candidates) == count
+    finally:
+        LIMITS.seed_depths.clear()
+
+
+def test_the_memos_of_all_seeds_are_bounded_together() -> None:
+    intake = Intake(Scope(Reach.ANY), ordering(QueueOrder.BREADTH), LIMITS, IntakeRules(memo_urls=10))
+    for number in range(1, 8):
+        intake.seed_scopes[number] = Surroundings(Reach.ANY)
+        intake.screen(_links(*(f"/{number}/{n}" for n in range(5))), LinkContext(1, Source.LINK, seed=number), 0.0)
+        assert intake.remembered <= 10

@@ -6,6 +6,7 @@ import pytest
 
 from gossamer.errors import UsageError
 from gossamer.settings.seeds import needs_contact, opened_addresses, seed_from, seeds_from, seeds_from_csv
+from gossamer.state import SeedRecord
 
 
 def _urls(*arguments: str) -> list[str]:
@@ -64,7 +65,7 @@ def test_a_bad_seed_is_reported_in_one_line(text: str, part: str) -> None:
 def test_a_file_has_one_seed_a_line(tmp_path: Path) -> None:
     path = tmp_path / "seeds"
     path.write_text(
-        "\ufeff# my seeds\n\nhttps://a.test/\n  b.test  # the second\nhttp://c.test/#frag\nd.test\t7\n", "utf-8"
+        "\ufeff# my seeds\n\nhttps://a.test/\n  b.test  # the second\nhttp://c.test/#frag\nd.test\t# and\tthe last\n", "utf-8"
     )
     assert _urls(str(path), "e.test") == [
         "https://a.test/",
@@ -79,6 +80,57 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"
     path.write_text("https://a.test/\n\ngopher://b.test/\n")
     with pytest.raises(UsageError, match=r"seeds\.txt:3: 'gopher://b\.test/': scheme 'gopher'"):
+        seeds_from([str(path)])
+
+
+def test_a_seed_may_have_a_scope_a_depth_and_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text("https://a.test/\tscope=prefix\t depth=3 \tteam=news & more\t\tx.y-z_1=a=b\t# note\nb.test\tnote=\n")
+    first, second, third = seeds_from([str(path), "https://c.test/\tdepth=0"])
+    metadata = {"team": "news & more", "x.y-z_1": "a=b"}
+    assert first.rules == SeedRecord("https://a.test/", scope="prefix", depth=3, metadata=metadata)
+    assert second.rules == SeedRecord("https://b.test/", metadata={"note": ""})
+    assert second.is_guess
+    assert third.rules == SeedRecord("https://c.test/", depth=0), "on the command line too"
+    assert first.rules.stated == "scope=prefix depth=3 team='news & more' x.y-z_1=a=b"
+
+
+@pytest.mark.parametrize(
+    ("field", "part"),
+    [
+        ("7", "'7': expected key=value"),
+        ("=news", "'=news': expected key=value"),
+        ("my team=news", "'my team=news': expected key=value, with a key of letters, digits, '-', '_' and '.'"),
+        ("t\u00e9am=news", "expected key=value"),
+        ("scope=site", "scope 'site' is unknown; expected page, prefix, host, domain or any"),
+        ("scope=", "scope '' is unknown"),
+        ("depth=-1", "depth '-1': expected a whole number from 0 to 999999"),
+        ("depth=two", "depth 'two': expected"),
+        ("depth=1000000", "depth '1000000': expected"),
+        ("depth=\u0663", "expected a whole number"),
+        ("Depth=3", "'Depth=3': did you mean 'depth'?"),
+        ("team=a\tteam=b", "'team' is given twice"),
+        ("scope=host\tscope=host", "'scope' is given twice"),
+    ],
+)
+def test_wrong_rules_of_a_seed_are_named_with_file_and_line(tmp_path: Path, field: str, part: str) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text(f"https://a.test/\nhttps://b.test/\t{field}\n", "utf-8")
+    with pytest.raises(UsageError) as what:
+        seeds_from([str(path)])
+    assert "seeds.txt:2: " in str(what.value)
+    assert part in str(what.value)
+    assert "\n" not in str(what.value)
+
+
+def test_a_seed_that_is_listed_twice_has_one_set_of_rules(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text("https://a.test/\nhttps://a.test/#x\tdepth=2\nhttps://a.test/\tdepth=2\nhttps://b.test/\n")
+    first, second = seeds_from([str(path)])
+    assert (first.link.url, first.rules) == ("https://a.test/", SeedRecord("https://a.test/", depth=2))
+    assert (second.link.url, second.rules) == ("https://b.test/", None)
+    path.write_text("https://a.test/\tdepth=2\nhttps://a.test/\tdepth=3\n")
+    with pytest.raises(UsageError, match=r"seeds\.txt:2: 'https://a\.test/' was given before with depth=2, not depth=3"):
         seeds_from([str(path)])
 
 

@@ -1,4 +1,8 @@
-"""Seeds: URLs, bare domains, files with one per line, CSV lists of domains."""
+"""Seeds: URLs, bare domains, files with one per line, CSV lists of domains.
+
+A line of a file may give a seed rules and metadata of its own, separated by tabs: `URL<TAB>key=value<TAB>key=value…`.
+`scope` and `depth` replace the crawl's for what is found from this seed; any other key is metadata.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,28 @@ from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gossamer.core.scope import Reach
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.errors import UsageError
-from gossamer.records import Link
+from gossamer.records import Link, UrlId
+from gossamer.state import SeedRecord
 
+MAX_SEED_DEPTH = 999_999
 _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
-
+_KEY = re.compile(r"[A-Za-z0-9._-]+")
 _CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
 
 
 class Seed(Struct, frozen=True):
-    """One seed: a link; whether https is only a guess; its rank from 0 to 1; whether it had a user name or password."""
+    """One seed. The rank is from 0 to 1."""
 
     link: Link
-    is_guess: bool = False
+    is_guess: bool = False  # whether https is only a guess
     rank: float = 0.5
-    had_credentials: bool = False
+    had_credentials: bool = False  # whether it had a user name or password
+    rules: SeedRecord | None = None  # rules and metadata of its own
 
 
 def seed_from(text: str, where: str) -> Seed:
@@ -56,18 +65,18 @@ def _short(text: str) -> str:
 
 def seeds_from(arguments: Iterable[str]) -> list[Seed]:
     """Return the seeds that arguments name: URLs, bare domains, or files of them."""
-    seeds: list[Seed] = []
+    seeds: dict[UrlId, Seed] = {}
     for argument in arguments:
         if _names_file(argument):
-            seeds += _from_lines(Path(argument))
+            _add_lines(Path(argument), seeds)
         else:
-            seeds.append(seed_from(argument, "seed"))
-    return seeds
+            _add_line(argument, "seed", seeds)
+    return list(seeds.values())
 
 
 def _names_file(argument: str) -> bool:
     """Return whether an argument means a file, existing or not, rather than a URL or a domain."""
-    if "://" in argument or "\0" in argument or _CREDENTIALS.match(argument):
+    if "://" in argument or "\0" in argument or "\t" in argument or _CREDENTIALS.match(argument):
         return False
     path = Path(argument)
     try:
@@ -92,15 +101,66 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path}: not a text file with one URL per line: {error.reason}") from error
 
 
-def _from_lines(path: Path) -> list[Seed]:
-    seeds = []
-    for number, line in enumerate(_read(path).splitlines(), 1):
-        text = line.split("\t")[0].strip()
-        if text and not text.startswith("#"):
-            seeds.append(seed_from(re.split(r"\s+#", text)[0], f"{path}:{number}"))
-    if not seeds:
+def _add_lines(path: Path, seeds: dict[UrlId, Seed]) -> None:
+    """Add the seeds of a file."""
+    lines = [(number, line.strip()) for number, line in enumerate(_read(path).splitlines(), 1)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not lines:
         raise UsageError(f"{path}: no seeds in it; expected one URL per line")
-    return seeds
+    for number, line in lines:
+        _add_line(line, f"{path}:{number}", seeds)
+
+
+def _add_line(line: str, where: str, seeds: dict[UrlId, Seed]) -> None:
+    """Add the seed of a line: a URL or domain, then its rules and metadata. The same seed may be given repeatedly."""
+    text, *fields = line.split("\t")
+    seed = seed_from(re.split(r"\s+#", text)[0] if text.strip() else line, where)
+    rules = _rules_from(seed.link.url, fields, where)
+    known = seeds.setdefault(seed.link.id, seed)
+    if rules is None:
+        return
+    if known.rules is not None and known.rules != rules:
+        before, now = known.rules.stated, rules.stated
+        raise UsageError(f"{where}: {_short(seed.link.url)} was given before with {before}, not {now}")
+    seeds[seed.link.id] = replace(known, rules=rules)
+
+
+def _rules_from(url: str, fields: Iterable[str], where: str) -> SeedRecord | None:
+    """Return the rules and metadata in the fields of a line; None if there are none."""
+    values: dict[str, str] = {}
+    for field in filter(None, map(str.strip, fields)):
+        if field.startswith("#"):
+            break
+        key, equals, value = field.partition("=")
+        if not equals or not _KEY.fullmatch(key):
+            form = "expected key=value, with a key of letters, digits, '-', '_' and '.'"
+            raise UsageError(f"{where}: {_short(field)}: {form}")
+        if key.lower() in ("scope", "depth") and not key.islower():
+            raise UsageError(f"{where}: {_short(field)}: did you mean '{key.lower()}'?")
+        if key in values:
+            raise UsageError(f"{where}: '{key}' is given twice")
+        values[key] = value.strip()
+    if not values:
+        return None
+    scope, depth = _scope_from(values.pop("scope", None), where), _depth_from(values.pop("depth", None), where)
+    return SeedRecord(url, scope=scope, depth=depth, metadata=values)
+
+
+def _scope_from(text: str | None, where: str) -> str:
+    if text is None:
+        return ""
+    if text not in set(Reach):
+        *first, last = Reach
+        raise UsageError(f"{where}: scope {_short(text)} is unknown; expected {', '.join(first)} or {last}")
+    return text
+
+
+def _depth_from(text: str | None, where: str) -> int:
+    if text is None:
+        return -1
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_SEED_DEPTH))):
+        raise UsageError(f"{where}: depth {_short(text)}: expected a whole number from 0 to {MAX_SEED_DEPTH}")
+    return int(text)
 
 
 def seeds_from_csv(path: Path) -> list[Seed]:
