@@ -122,6 +122,7 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     etag: str = ""
     last_modified: str = ""
     lastmod: str = ""  # when it last changed, according to a sitemap
+    seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
 
     @property
     def position(self) -> QueuePosition:
@@ -147,6 +148,7 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     report_sent: bool = False  # report immediately when the request is sent
     needs_links: bool = True  # false if the depth limit makes links useless
     stored: ContentRecord | None = None  # the copy that a conditional request refers to
+    seed: int = 0
 
 
 class Exchange(Struct):
@@ -360,6 +362,7 @@ class UrlRecord(Struct, array_like=True):
     nofollow_links: int = 0  # anchors with rel=nofollow: not followed
     links_found: int = 0
     worker: int = 0  # that fetched it
+    seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
 
 
 class RobotsRecord(Struct, array_like=True):
@@ -381,6 +384,7 @@ class Reserve(Struct, frozen=True, gc=False, array_like=True):
 
     url: str
     depth: int
+    seed: int = 0
 
 
 class DomainRecord(Struct, array_like=True):

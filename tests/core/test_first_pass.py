@@ -19,7 +19,7 @@ def test_three_reserves_are_kept_and_tried_in_turn() -> None:
         assert not first_pass.admits(link_to(f"http://a.test/{n}"), "a.test", n)
     tried = []
     while (reserve := first_pass.fail("a.test")) is not None:
-        tried.append((reserve[0].url, reserve[1]))
+        tried.append((reserve.url, reserve.depth))
         first_pass.queue("a.test")
     assert tried == [(f"http://a.test/{n}", n) for n in range(RESERVES_PER_DOMAIN)]
     assert first_pass.admits(link_to("http://a.test/99"), "a.test", 1), "pending no longer"
@@ -32,7 +32,7 @@ def test_a_link_found_twice_is_one_reserve() -> None:
         first_pass.admits(link_to(f"http://a.test/{n}"), "a.test", 1)
     reserves = []
     while (reserve := first_pass.fail("a.test")) is not None:
-        reserves.append(reserve[0].url)
+        reserves.append(reserve.url)
         first_pass.queue("a.test")
     assert reserves == ["http://a.test/1", "http://a.test/2"]
 

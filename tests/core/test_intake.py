@@ -179,7 +179,16 @@ def test_a_seed_has_a_depth_of_its_own() -> None:
 
 def test_the_memos_of_all_seeds_are_bounded_together() -> None:
     intake = Intake(Scope(Reach.ANY), ordering(QueueOrder.BREADTH), LIMITS, IntakeRules(memo_urls=10))
-    for number in range(1, 8):
-        intake.seed_scopes[number] = Surroundings(Reach.ANY)
-        intake.screen(_links(*(f"/{number}/{n}" for n in range(5))), LinkContext(1, Source.LINK, seed=number), 0.0)
-        assert intake.remembered <= 10
+    links = _links(*(f"/{number}" for number in range(4)))
+    reported = []
+    for seed in (1, 1, 2, 3, 1):
+        intake.seed_scopes[seed] = Surroundings(Reach.HOST)
+        reported.append(len(intake.screen(links, LinkContext(1, Source.LINK, seed=seed), 0.0).refused))
+    assert reported == [4, 0, 4, 4, 4], "forgotten with the links of the other seeds"
+
+
+def test_a_seed_is_queued_even_if_it_was_refused_as_a_link() -> None:
+    intake = _intake()
+    links = _links("http://other.test/")
+    assert intake.screen(links, PAGE, 0.0).refused
+    assert intake.screen(links, LinkContext(depth=0, source=Source.SEED), 0.0).candidates

@@ -52,7 +52,7 @@ class FakeFeed(Feed):
 
 def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bool) -> FeedEntry:
     empty = dict.fromkeys(
-        "content_type declared_type charset redirect_to parent found_via etag last_modified content_hash "
+        "content_type declared_type charset redirect_to parent found_via seed etag last_modified content_hash "
         "payload_digest truncated duplicate_of near_duplicate_of directives usage".split(),
         "",
     )
@@ -65,6 +65,7 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
         similarity=0.0,
         lastmod="",
         worker=0,
+        seed_metadata={},
         storage=Storage("f", 0, 1, "urn:x"),
         **empty,
     )

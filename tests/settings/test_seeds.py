@@ -65,7 +65,8 @@ def test_a_bad_seed_is_reported_in_one_line(text: str, part: str) -> None:
 def test_a_file_has_one_seed_a_line(tmp_path: Path) -> None:
     path = tmp_path / "seeds"
     path.write_text(
-        "\ufeff# my seeds\n\nhttps://a.test/\n  b.test  # the second\nhttp://c.test/#frag\nd.test\t# and\tthe last\n", "utf-8"
+        "\ufeff# my seeds\n\nhttps://a.test/\n  b.test  # the second\nhttp://c.test/#frag\nd.test\t# and\tthe last\n",
+        "utf-8",
     )
     assert _urls(str(path), "e.test") == [
         "https://a.test/",
@@ -85,7 +86,9 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path) -> None:
 
 def test_a_seed_may_have_a_scope_a_depth_and_metadata(tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"
-    path.write_text("https://a.test/\tscope=prefix\t depth=3 \tteam=news & more\t\tx.y-z_1=a=b\t# note\nb.test\tnote=\n")
+    path.write_text(
+        "https://a.test/\tscope=prefix\t depth=3 \tteam=news & more\t\tx.y-z_1=a=b\t# note\nb.test\tnote=\n"
+    )
     first, second, third = seeds_from([str(path), "https://c.test/\tdepth=0"])
     metadata = {"team": "news & more", "x.y-z_1": "a=b"}
     assert first.rules == SeedRecord("https://a.test/", scope="prefix", depth=3, metadata=metadata)
@@ -130,7 +133,9 @@ def test_a_seed_that_is_listed_twice_has_one_set_of_rules(tmp_path: Path) -> Non
     assert (first.link.url, first.rules) == ("https://a.test/", SeedRecord("https://a.test/", depth=2))
     assert (second.link.url, second.rules) == ("https://b.test/", None)
     path.write_text("https://a.test/\tdepth=2\nhttps://a.test/\tdepth=3\n")
-    with pytest.raises(UsageError, match=r"seeds\.txt:2: 'https://a\.test/' was given before with depth=2, not depth=3"):
+    with pytest.raises(
+        UsageError, match=r"seeds\.txt:2: 'https://a\.test/' was given before with depth=2, not depth=3"
+    ):
         seeds_from([str(path)])
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gossamer.runtime.session import Session
 
 STATUS_STOPPED = 11
+_SEED_HELP = "a URL, a bare domain, or a file with one per line, which may have scope=, depth= and metadata after tabs"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
     )
     what = group_of(parser, Group.WHAT)
-    what.add_argument("seed", nargs="*", metavar="SEED", help="a URL, a bare domain, or a file with one per line")
+    what.add_argument("seed", nargs="*", metavar="SEED", help=_SEED_HELP)
     what.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
     what.add_argument("--domain-seeds-csv", type=Path, metavar="FILE", help="a CSV file with one domain per row")
     group_of(parser, Group.STORING).add_argument(

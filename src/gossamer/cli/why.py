@@ -128,7 +128,9 @@ def _state(life: Life) -> str:
 
 
 def _origin(life: Life) -> Lines:
-    row = life.row
+    row, seed = life.row, life.seed
+    if seed is not None:
+        yield "seed", f"from the seed {seed.url}, with {seed.stated}"
     if row is None:
         return
     how = FOUND_AS[life.found_as]
@@ -147,7 +149,7 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
         yield (
             "why not",
             "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "
-            f"({crawl.settings.max_depth}, which can be raised) "
+            f"({crawl.settings.max_depth}, or that of their seed; both can be raised) "
             f"or with more than {count(crawl.settings.max_links_per_page)} new links",
         )
 

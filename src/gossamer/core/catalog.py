@@ -31,6 +31,8 @@ def record_of(url: QueuedUrl) -> UrlRecord:
     )
     if url.etag or url.last_modified or url.lastmod:
         record.etag, record.last_modified, record.lastmod = url.etag, url.last_modified, url.lastmod
+    if url.seed:
+        record.seed = url.seed
     return record
 
 
@@ -54,6 +56,7 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
         etag=record.etag,
         last_modified=record.last_modified,
         lastmod=record.lastmod,
+        seed=record.seed,
     )
 
 
@@ -100,6 +103,7 @@ def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: Url
         result.nofollow_links,
         result.links_found,
         result.worker,
+        url.seed,
     )
     if before is not None and result.status == 304:
         _copy_content(record, before)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gossamer.core.identity import shard_of_domain
-from gossamer.core.url import link_to
 from gossamer.records import Link, Reserve
 
 RESERVES_PER_DOMAIN = 3
@@ -36,7 +35,7 @@ class FirstPass:
         """Return whether the target is reached."""
         return len(self._reached) >= self._target
 
-    def admits(self, link: Link, domain: str, depth: int) -> bool:
+    def admits(self, link: Link, domain: str, depth: int, seed: int = 0) -> bool:
         """Return whether a link is to be queued; one that is not may become a reserve."""
         if domain in self._reached:
             return False
@@ -46,7 +45,7 @@ class FirstPass:
             return True
         is_known = any(reserve.url == link.url for reserve in pending.reserves)
         if len(pending.reserves) < RESERVES_PER_DOMAIN and not is_known:
-            pending.reserves.append(Reserve(link.url, depth))
+            pending.reserves.append(Reserve(link.url, depth, seed))
             self._changed.add(domain)
         return False
 
@@ -68,7 +67,7 @@ class FirstPass:
         if pending is not None and pending.reserves:
             self._changed.add(domain)
 
-    def fail(self, domain: str) -> tuple[Link, int] | None:
+    def fail(self, domain: str) -> Reserve | None:
         """Record that a queued URL brought no page; return a reserve to try if none is queued any more."""
         pending = self._pending.get(domain)
         if pending is None:
@@ -78,8 +77,7 @@ class FirstPass:
             return None
         if pending.reserves:
             self._changed.add(domain)
-            reserve = pending.reserves.pop(0)
-            return link_to(reserve.url), reserve.depth
+            return pending.reserves.pop(0)
         del self._pending[domain]
         return None
 

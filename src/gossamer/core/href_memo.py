@@ -3,6 +3,7 @@
 Pages of a site repeat the same navigation. A relative href means the same URL on every page of a
 folder, one that begins with a slash on every page of an origin, an absolute one everywhere; so they
 are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing is sent to the hub.
+A seed with rules of its own has hrefs of its own, since it may follow what others do not.
 New hrefs of a page count as offered only when the hub reports that the decision on all of them is
 final; until then they are pending under the id of their order.
 
@@ -17,7 +18,7 @@ from typing import TypeAlias
 MEMO_HREFS = 50_000
 MAX_PENDING = 4_096  # pages
 _NONE: frozenset[str] = frozenset()
-_Places: TypeAlias = tuple[str, str, str]
+_Places: TypeAlias = tuple[str, ...]  # a folder, an origin, nothing
 
 
 class HrefMemo:
@@ -30,9 +31,11 @@ class HrefMemo:
         self._pending: OrderedDict[int, tuple[_Places, list[str]]] = OrderedDict()
         self._pending_count = 0
 
-    def fresh(self, order_id: int, base: str, hrefs: list[str]) -> list[str]:
-        """Return the hrefs of a page that were not offered yet, in order."""
+    def fresh(self, order_id: int, base: str, hrefs: list[str], seed: int = 0) -> list[str]:
+        """Return the hrefs of a page that were not offered yet for its seed, in order."""
         places = _places_of(base)
+        if seed:
+            places = tuple(f"{seed} {place}" for place in places)
         by_folder, by_origin, absolute = [self._known.get(place, _NONE) for place in places]
         fresh = [href for href in hrefs if href not in by_folder and href not in by_origin and href not in absolute]
         if fresh:

@@ -4,7 +4,8 @@ Three rules hold a link back instead of refusing it for good: `HoldRule`. The en
 
 Known links skip all of this by a memo of URLs decided recently: most links of a page are
 on every other page of its site too (0.1 µs instead of 5). What depends on depth is not
-remembered: the same URL may later be found nearer to a seed.
+remembered: the same URL may later be found nearer to a seed. A seed with a scope of its own has a
+memo of its own: what it refuses another may accept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import Ordering
-from gossamer.core.scope import Scope
+from gossamer.core.scope import Scope, Surroundings
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 from gossamer.state import HoldRule
@@ -64,6 +65,7 @@ class LinkContext(Struct, frozen=True):
     kind: OrderKind = OrderKind.PAGE
     https_first: bool = False
     found_on: str = ""  # the URL of the page
+    seed: int = 0  # see `QueuedUrl`
 
 
 class FoundLink(Struct, frozen=True):
@@ -105,6 +107,7 @@ class Intake:
         hooks: LinkHooks | None = None,
     ) -> None:
         self.scope = scope
+        self.seed_scopes: dict[int, Surroundings] = {}  # of seeds that have a scope of their own
         self.first_pass = first_pass
         self.holds_first_pass = False  # whether what the first pass refuses is offered when it is over
         self._ordering = ordering
@@ -116,27 +119,34 @@ class Intake:
         self.novelty = Novelty(max_patterns=rules.max_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
+        self._seed_memos: dict[int, set[UrlId]] = {}
+        self._seed_memo_urls = 0  # in all of them
         self._memo_urls = rules.memo_urls
         self.next_seq = 1  # of the next candidate: see `state.ShardState`
 
     def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
         screened = Screened(is_final=self._remembers)
-        if context.depth > self._limits.max_depth:
+        memo, max_depth = self._memo, self._limits.max_depth
+        if context.seed:
+            memo = self._memo_of(context.seed)
+            max_depth = self._limits.seed_depths.get(context.seed, max_depth)
+        if context.depth > max_depth:
             return screened
-        memo = self._memo
+        if context.source is _SEED:
+            memo = set()  # it may have been refused as a link
         for link in links:
             if link.id in memo:
                 continue
             rule = self._refusal(link, context)
             if rule is not None:
-                self._sort_out(link, rule, screened)
+                self._sort_out(link, rule, context.seed, screened)
                 continue
             if len(screened.candidates) >= self._max_links and context.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue
-            self._remember(link.id)
+            self._remember(link.id, context.seed)
             url = self._candidate(link, context, now)
             screened.candidates.append(url)
             if is_dated(link.url) and context.kind is _PAGE:
@@ -144,7 +154,7 @@ class Intake:
                 screened.dated.append(url)
         return screened
 
-    def _sort_out(self, link: Link, rule: str, screened: Screened) -> None:
+    def _sort_out(self, link: Link, rule: str, seed: int, screened: Screened) -> None:
         """Record a link that is not queued now."""
         if rule in _HOLD_RULES:
             # Not remembered: it is offered again. The calendar and a quarantine decide it the same way until then.
@@ -157,15 +167,17 @@ class Intake:
         if rule in _NOT_REMEMBERED:
             screened.is_final = False
         else:
-            self._remember(link.id)
+            self._remember(link.id, seed)
         detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
+        if rule == "out_of_scope" and seed in self.seed_scopes:
+            detail = self.seed_scopes[seed].name
         screened.refused.append(Refused(link, rule, detail))
 
     def _refusal(self, link: Link, context: LinkContext) -> str | None:
         if context.source is _SEED:
             return None
         url, host = link.url, link.host
-        rule = self.scope.refusal(url, host)
+        rule = self.scope.refusal(url, host, self.seed_scopes.get(context.seed) if context.seed else None)
         if context.kind is _SITEMAP:
             return None if rule == "extension" else rule  # sitemap.xml.gz
         if rule is not None:
@@ -179,7 +191,7 @@ class Intake:
             return "hook"
         if self.first_pass is not None and context.source is not Source.REDIRECT:
             domain = registrable_domain(link.host)
-            return None if self.first_pass.admits(link, domain, context.depth) else "first_pass"
+            return None if self.first_pass.admits(link, domain, context.depth, context.seed) else "first_pass"
         return None
 
     def _candidate(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
@@ -196,6 +208,7 @@ class Intake:
             hops=context.hops,
             found_at=now,
             https_first=context.https_first,
+            seed=context.seed,
         )
 
     def _priority(self, link: Link, context: LinkContext) -> int:
@@ -236,12 +249,22 @@ class Intake:
             if url.id not in queued:
                 self.dates.withdraw(url.host)
 
-    def _remember(self, url_id: UrlId) -> None:
+    def _memo_of(self, seed: int) -> set[UrlId]:
+        """Return the memo of a seed's links: its own if it has a scope of its own."""
+        return self._seed_memos.setdefault(seed, set()) if seed in self.seed_scopes else self._memo
+
+    def _remember(self, url_id: UrlId, seed: int) -> None:
         if not self._remembers:
             return
-        if len(self._memo) >= self._memo_urls:
+        if len(self._memo) + self._seed_memo_urls >= self._memo_urls:
             self._memo.clear()
-        self._memo.add(url_id)
+            self._seed_memos.clear()
+            self._seed_memo_urls = 0
+        if seed and seed in self.seed_scopes:
+            self._memo_of(seed).add(url_id)
+            self._seed_memo_urls += 1
+        else:
+            self._memo.add(url_id)
 
 
 def _as_found(link: Link, context: LinkContext) -> FoundLink:

@@ -26,6 +26,7 @@ class FrontierLimits(Struct):
     max_urls_in_memory: int = 400_000
     max_idle_hosts: int = 10_000  # that have nothing to do, in memory for what is found next
     is_unreachable_robots_allowed: bool = False
+    seed_depths: dict[int, int] = {}  # instead of `max_depth`, by the number of a seed that has its own
     # Derived, as fields: read several times per page, and a property takes three times as long.
     has_budgets: bool = False  # whether hosts or domains have a budget of pages
     has_gate_delay: bool = False  # whether requests to one address or domain must keep a distance

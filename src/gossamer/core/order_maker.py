@@ -124,6 +124,7 @@ class OrderMaker:
         """Make an order for a URL that was taken from its queue."""
         host.out.add(url.id)
         self._counts.begin_page(host)
+        limits = self._limits
         # Positional arguments, for speed: called for every page.
         order = Order(
             self._outstanding.next_id,
@@ -139,7 +140,9 @@ class OrderMaker:
             url.etag,
             url.last_modified,
             self._reports_sending(host),
-            url.depth < self._limits.max_depth,
+            url.depth < (limits.seed_depths.get(url.seed, limits.max_depth) if url.seed else limits.max_depth),
+            None,
+            url.seed,
         )
         self._send_out(OutstandingOrder(order, host, url, None), now)
         return order

@@ -8,11 +8,12 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     hosts        host id 8                                       HostRecord
     domains      domain id 8                                     DomainRecord
     robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
-    evidence     host id 8                                       HostEvidence; this and the next four: see `tables`
+    evidence     host id 8                                       HostEvidence; this and the next five: see `tables`
     quarantines  host id 8, xxh3_64 of the pattern 8             Quarantine
     submitters   URL id of a sitemap 16                          Submitters
     held         host id 8, rule 1, key hash 8                   HeldUrl: links that wait for their rule
     held_counts  host id 8                                       HostHeld
+    seeds        URL id 16                                       SeedRecord: seeds with rules or metadata of their own
     swapped_out  shard 2, due time in µs 8, host id 8            host name
     changes      shard 2, number 8                               kind 1, URL id 16: the change feed
     shards       shard 2                                         ShardState

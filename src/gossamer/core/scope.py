@@ -114,6 +114,31 @@ def extension_of(url: str) -> str:
     return url[dot + 1 : end].lower() if dot > 0 and end - dot <= 6 else ""
 
 
+class Surroundings:
+    """What is within reach of seeds: of all seeds of a crawl, or of one that has a scope of its own."""
+
+    def __init__(self, reach: Reach, name: str = "") -> None:
+        self.name = name  # for people
+        self._place_of = _PLACES.get(reach)  # None: everything is within reach
+        self._is_prefix = reach is Reach.PREFIX
+        self._places: set[str] = set()
+
+    def join(self, url: str, host: str) -> bool:
+        """Add the surroundings of a seed, or of the target of its redirect; return whether they were outside."""
+        place = self._place_of(url, host) if self._place_of is not None else ""
+        is_new = place not in self._places
+        self._places.add(place)
+        return is_new
+
+    def contain(self, url: str, host: str) -> bool:
+        """Return whether a URL is within reach."""
+        if self._place_of is None:
+            return True
+        if self._is_prefix:
+            return any(url.startswith(place) for place in self._places)
+        return self._place_of(url, host) in self._places
+
+
 class Scope:
     """The scope of one crawl. Seeds, and the targets of their redirects, extend it while it runs."""
 
@@ -126,14 +151,12 @@ class Scope:
         blocked_hosts: Iterable[str] = (),
         skipped_extensions: frozenset[str] = SKIPPED_EXTENSIONS,
     ) -> None:
-        self._place_of = _PLACES.get(reach)  # None: everything is within reach
-        self._is_prefix = reach is Reach.PREFIX
+        self._surroundings = Surroundings(reach)
         self._include = _union(includes)
         self._exclude = _union(excludes)
         self._excludes = tuple(excludes)
         self._skipped = skipped_extensions
         self._blocked = frozenset(host.lower() for host in blocked_hosts)
-        self._places: set[str] = set()
 
     def block(self, hosts: Iterable[str]) -> None:
         """Refuse these hosts and domains from now on, and no others."""
@@ -141,16 +164,16 @@ class Scope:
 
     def join(self, url: str, host: str) -> bool:
         """Add the surroundings of a seed, or of the target of its redirect; return whether they were outside."""
-        place = self._place_of(url, host) if self._place_of is not None else ""
-        is_new = place not in self._places
-        self._places.add(place)
-        return is_new
+        return self._surroundings.join(url, host)
 
-    def refusal(self, url: str, host: str) -> str | None:
-        """Return the name of the rule that refuses a canonical URL, or None."""
+    def refusal(self, url: str, host: str, surroundings: Surroundings | None = None) -> str | None:
+        """Return the name of the rule that refuses a canonical URL, or None.
+
+        `surroundings` are those of a seed that has a scope of its own: they replace the crawl's.
+        """
         if self._blocked and (host in self._blocked or registrable_domain(host) in self._blocked):
             return "blocked_host"
-        if not self._is_within_reach(url, host):
+        if not (surroundings or self._surroundings).contain(url, host):
             return "out_of_scope"
         if self._include is not None and self._include.search(url):
             return None
@@ -165,13 +188,6 @@ class Scope:
         if rule == "exclude_pattern":
             return next((pattern for pattern in self._excludes if re.search(pattern, url)), "")
         return f".{extension_of(url)}" if rule == "extension" else ""
-
-    def _is_within_reach(self, url: str, host: str) -> bool:
-        if self._place_of is None:
-            return True
-        if self._is_prefix:
-            return any(url.startswith(place) for place in self._places)
-        return self._place_of(url, host) in self._places
 
 
 def _prefix_of(url: str, _host: str) -> str:

@@ -14,8 +14,9 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
+from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId
-from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, Submitters
+from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, SeedRecord, Submitters
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -43,7 +44,8 @@ SUBMITTERS = RecordTable("submitters", Submitters, lambda submitters: submitters
 _RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUARANTINE: b"q"}
 HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), group_bytes=8)
 HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS)
+SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
+RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS)
 
 
 def held_key(url_id: UrlId, rule: HoldRule) -> bytes:

@@ -110,7 +110,7 @@ class Admission:
     def offer_held(self, now: float) -> None:
         """Offer a slice of the links that were held back and may be queued now."""
         for held in self._holding.take_due():
-            context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind)
+            context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind, seed=held.seed)
             self.offer([Link(held.url, held.id, host_of(held.url))], context, now, {held.id: held.lastmod})
 
     def hold(self, links: Sequence[Link], context: LinkContext, rule: HoldRule, now: float) -> None:
@@ -182,9 +182,9 @@ class Admission:
             if now - record.fetched_at < self._rules.cooldown_s:
                 self._events.cooling(url, self._rules.cooldown_s - (now - record.fetched_at), now)
                 continue
-            retried = url
+            retried = replace(url, seed=record.seed)
             if (record.visits + 1) % FULL_FETCH_EVERY:
-                retried = replace(url, etag=record.etag, last_modified=record.last_modified)
+                retried = replace(retried, etag=record.etag, last_modified=record.last_modified)
             self._ledger.requeue(retried, record)
             again.append(retried)
         return again

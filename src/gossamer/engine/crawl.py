@@ -15,17 +15,16 @@ Everything that follows from a result is in the ledger's pending changes before 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from gossamer.core import frontier_io
 from gossamer.core.catalog import queued_from
-from gossamer.core.counts import Counts
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id, shard_of
-from gossamer.core.intake import Intake, LinkContext
-from gossamer.core.url import host_of
+from gossamer.core.intake import Intake
 from gossamer.engine.admission import Admission
 from gossamer.engine.conditional import with_stored_copy
 from gossamer.engine.copies import Copies
@@ -40,15 +39,17 @@ from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.page_results import PageResults
 from gossamer.engine.removal import Removal
 from gossamer.engine.rereading import Rereading
+from gossamer.engine.revival import Revival
 from gossamer.engine.robots_results import RobotsResults
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
+from gossamer.engine.seed_rules import SeedRules
+from gossamer.engine.seeding import Seeding
 from gossamer.engine.shard import Shards
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
     DomainRecord,
-    HostRecord,
     Link,
     Order,
     OrderKind,
@@ -56,12 +57,11 @@ from gossamer.records import (
     QueuedUrl,
     Result,
     RobotsRecord,
-    Source,
     UrlId,
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState
+from gossamer.state import CrawlState, SeedRecord
 
 MAX_HOPS = 5
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
@@ -81,13 +81,15 @@ class Crawl:
         self._ledger = ledger
         self._events = emitter
         self.state = state = CrawlState()
-        self._scope = ScopeRecord(intake.scope, state)
+        self.seeds = SeedRules(intake, frontier.limits, ledger)
+        self._scope = ScopeRecord(intake.scope, self.seeds, state)
         self._near = NearDuplicates(ledger, rules.near_dup)
         self._hosts = hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
         self._holding = holding = Holding(intake, ledger, emitter, state)
         self._admission = Admission(
             rules, frontier, intake, ledger, hosts=hosts, holding=holding, emitter=emitter, state=state
         )
+        self._revival = Revival(ledger, hosts, holding)
         self._removal = Removal(frontier, ledger, hosts=hosts, scope=self._scope, emitter=emitter, state=state)
         self._evidence = Evidence(intake, ledger, self._removal, holding, emitter, is_on=rules.watches_traps)
         self._first_pass = FirstPassProgress(
@@ -109,6 +111,7 @@ class Crawl:
             admission=self._admission,
             first_pass=self._first_pass,
             scope=self._scope,
+            seeds=self.seeds,
             emitter=emitter,
         )
         links = LinkFollowing(rules, ledger, self._admission, self._scope, emitter=emitter, state=state)
@@ -121,6 +124,7 @@ class Crawl:
             robots=self._robots,
             emitter=emitter,
         )
+        self._seeding = Seeding(self.seeds, self._scope, self._admission, self.rereading)
         self._pages = PageResults(
             rules,
             ledger,
@@ -171,6 +175,7 @@ class Crawl:
             self.frontier.continue_crawl(now, was_clean=was_clean)
         self._seconds_before, self._cpu_seconds_before = totals.seconds, totals.cpu_seconds
         self.frontier.counts.pages = totals.pages
+        self.seeds.load(None)
         self._scope.restore()
         self._near.restore()
         self._shards.take(None, self.state, now)
@@ -178,6 +183,7 @@ class Crawl:
 
     def take(self, shard: int, now: float) -> None:
         """Become the owner of a shard."""
+        self.seeds.load(shard)
         self._shards.take(shard, self.state, now)
 
     def release(self, shard: int, now: float) -> None:
@@ -196,35 +202,18 @@ class Crawl:
 
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
-        revived: dict[str, HostRecord] = {}
-        count = quarantined = evicted = 0
-        for url_id, row in self._ledger.urls():
-            if row.state is not UrlState.DEAD or not is_wanted(row):
-                continue
-            name = host_of(row.url)
-            host = revived.get(name) or self._hosts.record(name, now)
-            revived[name] = host
-            quarantined += row.outcome == Outcome.QUARANTINED
-            evicted += row.outcome == Outcome.EVICTED
-            row.attempt, row.not_before, row.hops = 0, 0.0, 0
-            self._ledger.requeue(queued_from(url_id, name, row), row)
-            Counts.enqueue_stored(host, 1)
-            count += 1
-        self._holding.count_quarantined(-quarantined)
-        self.totals.evicted -= evicted
-        for host in revived.values():
-            host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
-            host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
-            self._ledger.put_host(host)
-        return count
+        return self._revival.retry(is_wanted, self.totals, now)
 
-    def add_seeds(self, links: Sequence[Link], now: float, *, https_first: frozenset[UrlId] = frozenset()) -> int:
-        """Queue seeds; return how many were new."""
-        added = 0
-        for link in links:
-            self._scope.join(link)
-            context = LinkContext(depth=0, source=Source.SEED, https_first=link.id in https_first)
-            added += len(self._admission.offer([link], context, now))
+    def add_seeds(
+        self,
+        links: Sequence[Link],
+        now: float,
+        *,
+        https_first: frozenset[UrlId] = frozenset(),
+        rules: Mapping[UrlId, SeedRecord] = MappingProxyType({}),
+    ) -> int:
+        """Queue seeds, some of which have rules of their own; return how many were new. Call after `restore`."""
+        added = self._seeding.add(links, now, https_first, rules)
         self._evict(now)
         return added
 

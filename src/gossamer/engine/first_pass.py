@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, LinkContext
+from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.holding import Holding
 from gossamer.ports import HostStore
@@ -93,7 +94,7 @@ class FirstPassProgress:
             return
         reserve = first_pass.fail(registrable_domain(host))
         while reserve is not None:
-            link, depth = reserve
-            if self._admission.offer([link], LinkContext(depth=depth, source=Source.REDIRECT), now):
+            context = LinkContext(depth=reserve.depth, source=Source.REDIRECT, seed=reserve.seed)
+            if self._admission.offer([link_to(reserve.url)], context, now):
                 return
             reserve = first_pass.fail(registrable_domain(host))

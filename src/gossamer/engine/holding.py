@@ -122,6 +122,7 @@ class Holding:
                     context.hops,
                     now,
                     (lastmods or {}).get(link.id, ""),
+                    context.seed,
                 ),
             )
             self._count(held, rule, 1, size)

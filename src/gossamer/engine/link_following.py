@@ -47,7 +47,9 @@ class LinkFollowing:
 
     def probe(self, url: QueuedUrl, link: Link, now: float) -> None:
         """Offer a URL that no site has, to learn what a host's "not found" looks like."""
-        self._admission.offer([link], LinkContext(depth=url.depth + 1, source=Source.PROBE, parent=url.id), now)
+        self._admission.offer(
+            [link], LinkContext(depth=url.depth + 1, source=Source.PROBE, parent=url.id, seed=url.seed), now
+        )
 
     def follow(self, url: QueuedUrl, result: Result, is_copy: bool, now: float) -> int:
         """Offer the URLs that follow from a page; return how many were new and queued."""
@@ -57,7 +59,7 @@ class LinkFollowing:
             return 0
         if url.kind is _SITEMAP:
             return self._follow_sitemap(url, result, now)
-        context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url)
+        context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url, seed=url.seed)
         new = self._admission.offer(result.links, context, now)
         result.links_final = self._admission.links_final
         return len(new)
@@ -67,7 +69,14 @@ class LinkFollowing:
         if kind is _SITEMAP and url.depth >= MAX_SITEMAP_DEPTH:
             return 0
         found_on = url.url if kind is _PAGE else ""
-        context = LinkContext(depth=url.depth + 1, source=Source.SITEMAP, parent=url.id, kind=kind, found_on=found_on)
+        context = LinkContext(
+            depth=url.depth + 1,
+            source=Source.SITEMAP,
+            parent=url.id,
+            kind=kind,
+            found_on=found_on,
+            seed=url.seed,
+        )
         links = self._submitted(url, result.links, now)
         return len(self._admission.offer(links, context, now, result.lastmods))
 
@@ -84,7 +93,7 @@ class LinkFollowing:
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
         link = link_to(target)
         if url.depth == 0 and url.kind is _PAGE and url.source in (Source.SEED, Source.REDIRECT):
-            self._scope.join(link)
+            self._scope.join(link, url.seed)
         if link.id == url.id:
             # Only the spelling differs (a dropped tracking parameter, say): the same URL, requested as the target.
             self._admission.requeue(replace(url, url=target, hops=url.hops + 1, source=Source.REDIRECT), now)
@@ -96,5 +105,6 @@ class LinkFollowing:
             hops=url.hops + 1,
             kind=url.kind,
             found_on=url.url,
+            seed=url.seed,
         )
         return len(self._admission.offer([link], context, now))

@@ -1,16 +1,16 @@
 """Which stored pages have links that were not followed, because a limit of an earlier run left them out?
 
-Two limits do that, and both can be raised: the depth (a page at the limit is not even searched for links), and a first
-pass that stopped at its target and now continues. Nothing is stored for such links, since most crawls never need them
-and a page at the limit would have to be parsed for it: when the limit is raised, the pages are read from the archive
-again. Which ones follows from the catalog: those of certain depths that were fetched before the limit was raised. The
-work is done in slices beside the crawl (`runtime/rereader`); how far it got is part of the crawl's state, and is
-committed with the links that were offered.
+Two limits do that, and both can be raised: the depth (a page at the limit is not even searched for links), of the
+crawl or of a seed that has its own, and a first pass that stopped at its target and now continues. Nothing is stored
+for such links, since most crawls never need them and a page at the limit would have to be parsed for it: when the
+limit is raised, the pages are read from the archive again. Which ones follows from the catalog: those of certain
+depths that were fetched before the limit was raised. The work is done in slices beside the crawl
+(`runtime/rereader`); how far it got is part of the crawl's state, and is committed with the links that were offered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gossamer.core.catalog import queued_from
 from gossamer.core.first_pass import FirstPass
@@ -24,7 +24,7 @@ from gossamer.engine.robots_results import RobotsResults
 from gossamer.events import EventName
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, Result, Source, UrlId, UrlRecord, UrlState
-from gossamer.state import CrawlState, Reread
+from gossamer.state import CrawlState, Reread, SeedRecord
 
 _WITH_LINKS = frozenset(
     {Outcome.OK.value, Outcome.OTHER_SUCCESS.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value}
@@ -68,14 +68,32 @@ class Rereading:
         state, max_depth = self._state, self._limits.max_depth
         from_depth = state.max_depth if 0 <= state.max_depth < max_depth else max_depth
         state.max_depth = max_depth
+        seeds: dict[int, int] = {}
         if state.has_dropped_links and continues:
             state.has_dropped_links, from_depth = False, 0
+            seeds = dict.fromkeys(self._limits.seed_depths, 0)
             self._offer_sitemaps(now)
         elif first_pass is not None and not continues:
             state.has_dropped_links = True
-        if from_depth < max_depth:
-            earlier = state.reread
-            state.reread = Reread(min(from_depth, earlier.from_depth) if earlier is not None else from_depth, now)
+        if from_depth < max_depth or seeds:
+            self._start(from_depth, seeds, now)
+
+    def raise_depth(self, seed: SeedRecord, depth: int, now: float) -> None:
+        """Have the pages of a seed read again whose links are within its depth only now. Call after `begin`."""
+        max_depth, pending = self._limits.max_depth, self._state.reread
+        # Without a depth of its own it had the crawl's, which may have been raised for this run.
+        before = seed.depth if seed.depth >= 0 else min(max_depth, pending.from_depth if pending else max_depth)
+        if before < depth:
+            self._start(max_depth, {seed.number: before}, now)
+
+    def _start(self, from_depth: int, seeds: Mapping[int, int], now: float) -> None:
+        """Begin to read again, including what an earlier run had not read."""
+        state, earlier = self._state, self._state.reread
+        merged = dict(earlier.seeds) if earlier is not None else {}
+        for seed, depth in seeds.items():
+            merged[seed] = min(depth, merged.get(seed, depth))
+        from_depth = min(from_depth, earlier.from_depth) if earlier is not None else from_depth
+        state.reread = Reread(from_depth, now, seeds=merged)
 
     def _offer_sitemaps(self, now: float) -> None:
         for host in self._ledger.hosts():
@@ -84,12 +102,16 @@ class Rereading:
 
     def pages(self, after: UrlId) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Yield the committed rows of the pages to read again, after a URL, in order. May run in a thread."""
-        reread, max_depth = self._state.reread, self._limits.max_depth
+        reread, max_depth, seed_depths = self._state.reread, self._limits.max_depth, self._limits.seed_depths
         if reread is None:
             return
         for url_id, row in self._ledger.urls(after=after):
             is_known = row.state is UrlState.DONE and row.outcome in _WITH_LINKS and row.fetched_at < reread.before
-            if is_known and reread.from_depth <= row.depth < max_depth and row.source is not Source.PROBE:
+            first, limit = reread.from_depth, max_depth
+            if row.seed in seed_depths:
+                limit = seed_depths[row.seed]
+                first = reread.seeds.get(row.seed, limit)
+            if is_known and first <= row.depth < limit and row.source is not Source.PROBE:
                 yield url_id, row
 
     def follow(self, url_id: UrlId, row: UrlRecord, result: Result | None, now: float) -> None:
@@ -115,7 +137,7 @@ class Rereading:
             self._events.emit(
                 EventName.LINKS_READ_AGAIN,
                 now,
-                reason=f"pages of depth {reread.from_depth} and more",
+                reason=f"pages of depth {min([reread.from_depth, *reread.seeds.values()])} and more",
                 links=reread.pages,
                 new_links=reread.new_links,
             )

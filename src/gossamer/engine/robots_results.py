@@ -16,6 +16,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
+from gossamer.engine.seed_rules import SeedRules
 from gossamer.events import EventName
 from gossamer.ports import FrontierStore
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
@@ -36,6 +37,7 @@ class RobotsResults:
         admission: Admission,
         first_pass: FirstPassProgress,
         scope: ScopeRecord,
+        seeds: SeedRules,
         emitter: EventEmitter,
     ) -> None:
         self._rules = rules
@@ -43,6 +45,7 @@ class RobotsResults:
         self._admission = admission
         self._first_pass = first_pass
         self._scope = scope
+        self._seeds = seeds
         self._events = emitter
 
     def record(self, order: Order, result: Result, effects: Effects, now: float) -> None:
@@ -97,9 +100,9 @@ class RobotsResults:
         record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
         self._ledger.finish(url, record)
         link = link_to("http:" + url.url.removeprefix("https:"))
-        self._scope.join(link)
+        self._scope.join(link, url.seed)
         self._events.fallback(url, link, now)
-        self._admission.offer([link], LinkContext(depth=0, source=Source.SEED), now)
+        self._admission.offer([link], LinkContext(depth=0, source=Source.SEED, seed=url.seed), now)
         self._first_pass.fail(url.host, now)
 
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
@@ -111,11 +114,12 @@ class RobotsResults:
         for link in links:
             if link.host != host:
                 self._add_submitter(link.id, registrable_domain(host))
-        context = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
-        if self._first_pass.is_running:
-            self._first_pass.hold(links, context, now)
-        else:
-            self._admission.offer(links, context, now)
+        for seed, its_links in self._seeds.by_seed(links, origin):
+            context = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP, seed=seed)
+            if self._first_pass.is_running:
+                self._first_pass.hold(its_links, context, now)
+            else:
+                self._admission.offer(its_links, context, now)
 
     def _add_submitter(self, sitemap: bytes, domain: str) -> None:
         """Store that a sitemap at another host may list URLs of a domain, whose robots.txt lists it."""

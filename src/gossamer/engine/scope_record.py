@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer.core.scope import Scope
 from gossamer.core.url import host_of
+from gossamer.engine.seed_rules import SeedRules
 from gossamer.records import Link
 from gossamer.state import CrawlState
 
@@ -11,8 +12,9 @@ from gossamer.state import CrawlState
 class ScopeRecord:
     """The scope, and the URLs that extended it."""
 
-    def __init__(self, scope: Scope, state: CrawlState) -> None:
+    def __init__(self, scope: Scope, seeds: SeedRules, state: CrawlState) -> None:
         self._scope = scope
+        self._seeds = seeds
         self._state = state
 
     def restore(self) -> None:
@@ -20,8 +22,10 @@ class ScopeRecord:
         for url in self._state.scope:
             self._scope.join(url, host_of(url))
 
-    def join(self, link: Link) -> None:
-        """Extend the scope by a URL, if it is not in scope already."""
+    def join(self, link: Link, seed: int) -> None:
+        """Extend the scope by a URL, if it is not in scope already: that of its seed, or else the crawl's."""
+        if seed and self._seeds.join(seed, link):
+            return
         if self._scope.join(link.url, link.host):
             self._state.scope.append(link.url)
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.archive.warc import sha1_base32
+from gossamer.core.tables import SEEDS
 from gossamer.handover.stored import OpenCrawl, StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.inspect.reader import CrawlReader
@@ -21,6 +22,7 @@ from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
 from gossamer.settings.identity import robots_token_of
+from gossamer.state import SeedRecord
 
 FOUND_VIA = {
     Source.SEED: "seed",
@@ -55,6 +57,8 @@ class PageFacts(Struct, kw_only=True):
     depth: int
     parent: str  # the URL of the page that it was found on; empty for a seed
     found_via: str
+    seed: str  # the seed that it descends from, if that has rules or metadata of its own
+    seed_metadata: dict[str, str]  # of that seed
     etag: str
     last_modified: str
     lastmod: str  # according to a sitemap
@@ -95,6 +99,7 @@ class DocumentMaker:
         self._pages = pages
         self._robots_token = robots_token_of(crawl.settings)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
+        self._seeds: dict[int, SeedRecord] = {0: SeedRecord("")}
 
     def make(self, page: StoredPage) -> PageDocument:
         """Return the document of a page."""
@@ -112,7 +117,7 @@ class DocumentMaker:
         return PageDocument(self._facts(page, declared.essence), read_article(source))
 
     def _facts(self, page: StoredPage, declared: str) -> PageFacts:
-        row, span = page.row, page.span
+        row, span, seed = page.row, page.span, self._seed(page.row.seed)
         return PageFacts(
             url=row.url,
             fetched_at=iso_time(row.fetched_at),
@@ -124,6 +129,8 @@ class DocumentMaker:
             depth=row.depth,
             parent=self.url_of(row.parent),
             found_via=FOUND_VIA[row.source],
+            seed=seed.url,
+            seed_metadata=seed.metadata,
             etag=row.etag,
             last_modified=row.last_modified,
             lastmod=row.lastmod,
@@ -139,6 +146,12 @@ class DocumentMaker:
             worker=row.worker,
             storage=Storage(span.file, span.offset, span.length, page.record.id),
         )
+
+    def _seed(self, number: int) -> SeedRecord:
+        """Return a seed; they are read again if it is new, since the crawl may be running."""
+        if number not in self._seeds:
+            self._seeds.update({seed.number: seed for seed in self._crawl.ledger.records(SEEDS)})
+        return self._seeds.get(number, self._seeds[0])
 
     def url_of(self, key: UrlId) -> str:
         """Return the URL of an id; empty if there is none."""

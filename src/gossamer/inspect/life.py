@@ -17,9 +17,10 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Scope
-from gossamer.core.tables import HELD, held_key
+from gossamer.core.tables import HELD, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
+from gossamer.engine.seed_rules import surroundings_of
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.inspect.runs import read_runs
 from gossamer.ports import Ledger
@@ -85,6 +86,16 @@ class QueuePlace(Struct, frozen=True):
     queued: int
 
 
+class SeedView(Struct, frozen=True):
+    """A seed with rules or metadata of its own."""
+
+    url: str
+    stated: str  # as in a file of seeds
+    scope: str
+    depth: int | None
+    metadata: dict[str, str]
+
+
 class Life(Struct, kw_only=True):
     """Everything that is known about a URL."""
 
@@ -108,6 +119,7 @@ class Life(Struct, kw_only=True):
     duplicate_of: str
     near_duplicate_of: str = ""
     held_back: str = ""  # by which rule, and until when
+    seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
 
     @property
     def has_trace(self) -> bool:
@@ -155,11 +167,23 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         duplicate_of=_url_of(row.duplicate_of, ledger) if row is not None and row.duplicate_of else "",
         near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
         held_back=_held_back(identity, row, ledger),
+        seed=_seed(identity, row, ledger),
     )
     _read_events(life, url, source)
     if row is None and not life.refusals and not life.held_back:
         life.refusals = _refusals_now(url, life.robots, source)
     return life
+
+
+def _seed(identity: UrlId, row: UrlRecord | None, ledger: Ledger) -> SeedView | None:
+    """Return the seed that a URL descends from, also if it is held back."""
+    held = (ledger.record(HELD, held_key(identity, rule)) for rule in HoldRule) if row is None else ()
+    number = row.seed if row is not None else next((one.seed for one in held if one is not None), 0)
+    seed = next((seed for seed in ledger.records(SEEDS) if seed.number == number), None) if number else None
+    if seed is None:
+        return None
+    depth = seed.depth if seed.depth >= 0 else None
+    return SeedView(seed.url, seed.stated, seed.scope, depth, seed.metadata)
 
 
 _HELD_UNTIL = {
@@ -310,8 +334,12 @@ def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refu
     """Return the rules that would refuse a URL that was never recorded."""
     found = []
     rule = source.scope.refusal(url, host_of(url))
+    scoped = [seed for seed in source.ledger.records(SEEDS) if seed.scope]
+    if rule == "out_of_scope" and any(surroundings_of(seed).contain(url, host_of(url)) for seed in scoped):
+        rule = None
     if rule is not None:
-        found.append(Refusal(rule, detail=source.scope.explain(rule, url) or "by the crawl's scope"))
+        detail = "by the crawl's scope" + ("; no seed has a scope of its own that contains it" if scoped else "")
+        found.append(Refusal(rule, detail=source.scope.explain(rule, url) or detail))
     trap = shape_trap(url)
     if trap is not None:
         found.append(Refusal(trap, detail="the shape of a trap"))

@@ -11,7 +11,7 @@ A session is used once. It owns the folder from `open` until `run` returns. Its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
@@ -28,7 +28,7 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
-from gossamer.records import Order, Outcome, Result, UrlRecord
+from gossamer.records import Order, Outcome, Result, UrlId, UrlRecord
 from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.control import Command
 from gossamer.runtime.crash import CrashFile, CrashReporter
@@ -44,6 +44,7 @@ from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.state import SeedRecord
 from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
@@ -145,6 +146,7 @@ class Session:
         storage.folder.lock()
         try:
             storage.ledger.open()
+            self._crawl.seeds.check(self._seed_rules().values())
             storage.log.open()
             storage.folder.write(SETTINGS_FILE, self._plan.settings_toml)
             now = self._now()
@@ -188,13 +190,26 @@ class Session:
         for address in state.opened_addresses:
             self._services.policy.open_address(address)
 
+    def _seed_rules(self) -> dict[UrlId, SeedRecord]:
+        return {seed.link.id: seed.rules for seed in self._plan.seeds if seed.rules is not None}
+
     def _queue_seeds(self, now: float) -> None:
-        seeds = self._plan.seeds
+        seeds, rules = self._plan.seeds, self._seed_rules()
+        self._warn_of_known(rules)
         guesses = frozenset(seed.link.id for seed in seeds if seed.is_guess)
-        new = self._crawl.add_seeds([seed.link for seed in seeds], now, https_first=guesses)
+        new = self._crawl.add_seeds([seed.link for seed in seeds], now, https_first=guesses, rules=rules)
         self._storage.emitter.emit(
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=self._plan.promises
         )
+
+    def _warn_of_known(self, rules: Mapping[UrlId, SeedRecord]) -> None:
+        """Warn of seeds whose rules have no effect: of the first one, and how many more there are."""
+        known = [(seed.url, f"seed {seed.url} {why}") for seed, why in self._crawl.seeds.without_effect(rules.values())]
+        for url, text in known[1:]:
+            self._services.warnings.record("seed_known", text, url=url)
+        if known:
+            more = f"; nor do those of {len(known) - 1} others, which are in events/" if known[1:] else ""
+            self._services.warnings.warn("seed_known", known[0][1] + more, url=known[0][0])
 
     # -- run --------------------------------------------------------------------------------------
 

@@ -387,7 +387,7 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         base, hrefs = _base_of(document, order.url), document.hrefs[:MAX_HREFS]
-        result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs))
+        result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs, order.seed))
     result.nofollow_links = document.nofollow_links
     result.text_hash = text_fingerprint(document.visible, order.url)
     result.signature = signature_of(document.visible, rules.near_dup)

@@ -23,6 +23,7 @@ from gossamer.events import Event
 from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Answer, VirtualDriver
+from gossamer.state import SeedRecord
 
 TOKEN = "gossamer"  # noqa: S105 - the robots token
 START = 1_700_000_000.0
@@ -107,6 +108,7 @@ class Scenario:
     target_domains: int | None = None
     rules: CrawlRules = field(default_factory=CrawlRules)
     is_https_first: bool = False
+    seed_rules: Sequence[SeedRecord] = ()  # of seeds that have their own
     was_clean: bool = True
     ledger: Ledger = field(default_factory=MemoryLedger)
     events: list[Event] = field(default_factory=list)
@@ -128,7 +130,8 @@ class Scenario:
         crawl.restore(self.started_at, was_clean=self.was_clean)
         links = [link_to(seed) for seed in self.seeds]
         guesses = frozenset(link.id for link in links) if self.is_https_first else frozenset()
-        crawl.add_seeds(links, self.started_at, https_first=guesses)
+        rules = {link_to(seed.url).id: seed for seed in self.seed_rules}
+        crawl.add_seeds(links, self.started_at, https_first=guesses, rules=rules)
         return crawl, VirtualDriver(crawl, self.web, self.started_at)
 
     def run(self, *, max_wait_s: float = 300.0) -> tuple[str, Crawl, VirtualDriver]:
