@@ -117,3 +117,10 @@ def test_seeds_and_rules_survive_a_kill(tmp_path: Path, failpoint: str) -> None:
         found = metadata_by_page(out)
         assert len(found) == 151
         assert {str(value) for value in found.values()} == {str((server.seed, {"team": "news"}))}
+
+
+def test_a_link_that_one_seed_refuses_is_followed_from_the_page_of_another(tmp_path: Path) -> None:
+    with TrapServer(SITE, 20) as server:
+        seeds = seed_file(tmp_path / "seeds.txt", f"{server.seed}\tscope=page", f"{server.seed}p/1\tscope=host")
+        done = run("crawl", seeds, "--out", str(tmp_path / "out"), "-c", "1", *QUICK)
+        assert summary_of(done.stdout)["pages"] == 21, "the front page has five of the links of the first page"

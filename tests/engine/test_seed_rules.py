@@ -178,7 +178,7 @@ def test_a_bare_domain_without_https_has_its_rules_over_http(ledger: Ledger) -> 
         FrontierLimits(max_depth=1),
         reach=Reach.PAGE,
         is_https_first=True,
-        seed_rules=[SeedRecord("https://h0.test/", scope="host", depth=4, metadata={"k": "v"})],
+        seed_rules=[SeedRecord("https://h0.test/", scope="prefix", depth=4, metadata={"k": "v"})],
         ledger=ledger,
     )
     scenario.run()
