@@ -158,8 +158,8 @@ def locs(content: bytes) -> list[str]:
         b"<title>t</title><guid>http://a.test/2</guid></item></channel></rss>",
         b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='http://a.test/1'/></entry>"
         b"<entry><link href='http://a.test/2'/></entry></feed>",
-        gzip.compress(b"http://a.test/1\nhttp://a.test/2"),
-        gzip.compress(urlset("http://a.test/1", "http://a.test/2")),
+        gzip.compress(b"http://a.test/1\nhttp://a.test/2", mtime=0),
+        gzip.compress(urlset("http://a.test/1", "http://a.test/2"), mtime=0),
     ],
 )
 def test_every_kind_of_sitemap_lists_its_pages(content: bytes) -> None:
