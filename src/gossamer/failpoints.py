@@ -2,7 +2,8 @@
 
 `GOSSAMER_FAILPOINT=after_archive_write:kill:17` kills the process with SIGKILL the 17th time
 the place is reached; `:full:` raises "no space left" there instead, `:raise:` an error that
-nobody expects. Without the variable a place costs one comparison.
+nobody expects. `in_parse:kill:@/p/7` does it every time for URLs that contain `/p/7`. Without the
+variable a place costs one comparison.
 """
 
 from __future__ import annotations
@@ -22,33 +23,40 @@ POINTS = (
     "in_close",  # the crawl is over, index and report are not written
 )
 
-# Places in our own code where only `raise` makes sense: nothing is stored there.
+# Places in our own code where nothing is stored, with the URL whose answer is handled.
 STAGES = (
     "in_decode",  # of an answer with a content coding
     "in_parse",  # of a page
 )
 
-_name, _action, _countdown = "", "", 0
+VARIABLE = "GOSSAMER_FAILPOINT"
+_name, _action, _part, _countdown = "", "", "", 0
 
 
 def arm(text: str) -> None:
-    """Arm one failpoint, given as `name:action:count`; an empty string disarms it."""
-    global _name, _action, _countdown
-    _name, _action, _countdown = "", "", 0
+    """Arm one failpoint, given as `name:action:count` or `name:action:@part of a URL`; an empty string disarms it."""
+    global _name, _action, _part, _countdown
+    _name, _action, _part, _countdown = "", "", "", 0
     if text:
-        name, action, count = text.split(":")
+        name, action, count = text.split(":", 2)
         if name not in POINTS + STAGES or action not in ("kill", "full", "raise"):
             raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
-        _name, _action, _countdown = name, action, int(count)
+        part = count[1:] if count.startswith("@") else ""
+        _name, _action, _part, _countdown = name, action, part, 0 if part else int(count)
 
 
-def reach(name: str) -> None:
-    """Fail here if this failpoint is armed and its count is reached."""
+def for_replacement(text: str) -> str:
+    """Return the failpoint of a worker that replaces a dead one: only those by URL happen again."""
+    return text if ":@" in text else ""
+
+
+def reach(name: str, url: str = "") -> None:
+    """Fail here if this failpoint is armed, and its count is reached or the URL is one of its own."""
     global _countdown  # noqa: PLW0603 - as above
-    if name != _name:
+    if name != _name or (_part and _part not in url):
         return
     _countdown -= 1
-    if _countdown == 0:
+    if _countdown == 0 or _part:
         if _action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if _action == "raise":
@@ -56,4 +64,4 @@ def reach(name: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-arm(os.environ.get("GOSSAMER_FAILPOINT", ""))
+arm(os.environ.get(VARIABLE, ""))

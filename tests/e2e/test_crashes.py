@@ -15,6 +15,8 @@ import pytest
 import gossamer
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
+from gossamer.sim.trap_server import TrapServer
+from gossamer.sim.trap_sites import Site
 from gossamer.sim.web import preset
 from gossamer.telemetry.summary import Summary
 from tests.e2e.program import crawl_options, run, summary_of
@@ -75,6 +77,27 @@ def test_a_worker_that_dies_is_named_with_its_signal(tmp_path: Path, small_web: 
     report = json.loads((out / "report.json").read_text())
     assert sum("SIGKILL" in line for line in report["warnings"]) == 2
     assert "SIGKILL" in (out / "report.html").read_text()
+
+
+def test_a_page_that_kills_its_worker_becomes_a_dead_letter_and_the_others_are_fetched(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    site = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
+    with TrapServer(site, 40) as server:
+        done = run(
+            *("crawl", server.seed, "--out", str(out), "--workers", "2", "--politeness-ms", "0", "--json"),
+            *("--host-connections", "8"),
+            environment={"GOSSAMER_FAILPOINT": "in_parse:kill:@/p/7"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert server.paths.count("/p/7") == 3
+    summary = summary_of(done.stdout)
+    assert (summary["pages"], summary["worker_deaths"], summary["urls_queued"]) == (40, 3, 0)
+    text = f"3 workers died while they read the answer of {server.seed}p/7: it becomes a dead letter (internal_error)"
+    assert f"warning: {text}" in done.stderr
+    (warning,) = [event for event in events_of(out, "warning") if event.get("rule") == "deadly_page"]
+    assert warning["reason"] == text
+    why = run("why", str(out), f"{server.seed}p/7").stdout
+    assert "dead, internal_error: 3 workers died while they read its answer" in why
 
 
 def test_a_page_that_recovery_cannot_read_does_not_keep_the_folder_shut(tmp_path: Path, small_web: RunningWeb) -> None:

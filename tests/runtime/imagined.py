@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,11 @@ from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 class ImaginedChannel:
     """A worker in memory: what it archives is a list, and it can die."""
 
-    def __init__(self, number: int, web: ImaginedSites, listener: HubListener, journal: list[str]) -> None:
+    def __init__(
+        self, number: int, web: ImaginedSites, listener: HubListener, journal: list[str], deadly: Collection[str] = ()
+    ) -> None:
         self.number = number
+        self._deadly = deadly
         self.started: list[Order] = []
         self.archived: list[Result] = []  # and not reported yet
         self.final: list[int] = []  # orders whose links need not be sent again
@@ -36,6 +39,7 @@ class ImaginedChannel:
         self._journal = journal
         self._timers: list[asyncio.TimerHandle] = []
         self._is_stuck = False
+        self._read = 0  # the order whose answer is being read
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -50,7 +54,7 @@ class ImaginedChannel:
             result.requests_sent = 1
             if order.report_sent:
                 self._later(answer.sent_after_s, self._listener.on_sent, order.id, result.sent_at)
-            self._later(answer.done_after_s, self._end, result)
+            self._later(answer.done_after_s, self._crash if order.url in self._deadly else self._end, result)
 
     def _later(self, after_s: float, function: Callable[..., None], *args: Any) -> None:
         self._timers.append(self._loop.call_later(after_s, function, *args))
@@ -60,6 +64,13 @@ class ImaginedChannel:
         if not self._is_stuck:
             self.archived.remove(result)
             self._listener.on_result(result)
+
+    def _crash(self, result: Result) -> None:
+        self._read = result.order_id
+        self.die()
+
+    def reading(self) -> list[int]:
+        return [self._read] if self._read else []
 
     def stick(self) -> None:
         """Archive answers, but report no more."""
@@ -107,10 +118,11 @@ class ImaginedWorkers:
     web: ImaginedSites
     journal: list[str]
     channels: list[ImaginedChannel] = field(default_factory=list)
+    deadly: set[str] = field(default_factory=set)  # URLs whose answers kill their worker
 
     def open_channel(self, number: int, listener: HubListener) -> ImaginedChannel:
         assert number == len(self.channels), "a number is used once"
-        self.channels.append(ImaginedChannel(number, self.web, listener, self.journal))
+        self.channels.append(ImaginedChannel(number, self.web, listener, self.journal, self.deadly))
         return self.channels[-1]
 
     def rescue(self, number: int) -> Iterable[Result]:

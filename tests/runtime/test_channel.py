@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import random
 import signal
@@ -26,7 +27,7 @@ from gossamer.runtime.channel import Channel, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.sinks import SinkConfig
-from gossamer.runtime.worker import WorkerRules
+from gossamer.runtime.worker import BIG_BYTES, WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 
 WITHIN_S = 20.0  # whatever a test waits for
@@ -199,7 +200,14 @@ def test_every_order_has_one_result_and_the_files_are_finished(tmp_path: Path, k
 
 
 class Answering:
-    """A server that gives every request the same small page."""
+    """A server that gives every request the same page, packed if it is not small."""
+
+    def __init__(self, size: int = 8) -> None:
+        body = b"<p>" + b"x" * (size - 7) + b"</p>"
+        coding = b"" if size == 8 else b"Content-Encoding: gzip\r\n"
+        body = gzip.compress(body) if coding else body
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n%bContent-Length: %d\r\n\r\n"
+        self._answer = head % (coding, len(body)) + body
 
     async def __aenter__(self) -> int:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -212,7 +220,7 @@ class Answering:
         try:
             while True:
                 await reader.readuntil(b"\r\n\r\n")
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 8\r\n\r\n<p>x</p>")
+                writer.write(self._answer)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
@@ -237,6 +245,25 @@ def test_a_process_that_dies_is_reported_once_and_nobody_waits_for_it(tmp_path: 
         assert await channel.close() is None
         assert hub.lost == [3]
         assert hub.causes == ["was killed by SIGKILL"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("stage", ["in_decode", "in_parse"])
+@pytest.mark.parametrize("size", [10, BIG_BYTES + 1])
+def test_a_dead_process_leaves_behind_which_answer_it_was_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, size: int
+) -> None:
+    monkeypatch.setenv("GOSSAMER_FAILPOINT", f"{stage}:kill:@/7")
+
+    async def main(hub: Hub) -> None:
+        async with Answering(size) as port:
+            channel = process(tmp_path, hub)
+            await channel.open()
+            assert channel.reading() == []
+            channel.start([order(number, port) for number in (5, 6, 7)])
+            await hub.until(lambda: hub.lost)
+            assert channel.reading() == [7]
 
     run(main)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gossamer.figures import RunState
 from gossamer.records import Outcome
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
-from gossamer.runtime.hub import HubStats
+from gossamer.runtime.hub_stats import HubStats
 from gossamer.runtime.vitals import StallProbe
 from tests.engine.test_crawl import NOW, Bench
 

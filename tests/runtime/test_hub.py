@@ -283,6 +283,54 @@ def test_the_death_of_a_worker_is_a_warning_with_its_cause(tmp_path: Path) -> No
     assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; {HOSTS} of its orders return to the queue"]
 
 
+def test_a_page_that_kills_three_workers_becomes_a_dead_letter_and_no_other(tmp_path: Path) -> None:
+    run = prepared(tmp_path, workers=2, traits={"latency_s": 0.5})
+    run.workers.deadly = {"http://h2.test/3", "http://h4.test/"}
+    assert crawled(run) == "exhausted"
+    dead = {row.url: (row.outcome, row.error) for _, row in run.ledger.urls() if row.state is UrlState.DEAD}
+    assert dead == dict.fromkeys(run.workers.deadly, ("internal_error", "3 workers died while they read its answer"))
+    assert run.hub.stats.worker_deaths == 6
+    told = [text for text in run.warnings if text.startswith("deadly_page")]
+    assert sorted(told) == [
+        f"deadly_page: 3 workers died while they read the answer of {url}: it becomes a dead letter (internal_error)"
+        for url in sorted(run.workers.deadly)
+    ]
+
+
+def test_pages_that_kill_workers_do_not_use_up_the_deaths_that_end_a_crawl(tmp_path: Path) -> None:
+    run = prepared(tmp_path, workers=2)
+    run.workers.deadly = {f"http://h{host}.test/{page}" for host in range(2) for page in range(11, 16)}
+    assert crawled(run) == "exhausted"
+    assert run.hub.stats.worker_deaths == 30 > MAX_WORKER_DEATHS
+    assert rows(run) == {UrlState.DONE: HOSTS * PAGES - 10, UrlState.DEAD: 10}
+
+
+def test_a_worker_that_dies_on_every_page_ends_the_crawl(tmp_path: Path) -> None:
+    seeds = [f"http://h{number}.test/" for number in range(40)]
+    run = HubRun(tmp_path, many_hosts(40, 1), seeds)
+    run.workers.deadly = set(seeds)
+    with pytest.raises(GossamerError, match=r"workers died \d+ times; giving up"):
+        crawled(run)
+
+
+def test_a_worker_that_dies_with_one_order_died_of_that(tmp_path: Path) -> None:
+    run = HubRun(tmp_path, many_hosts(1, 5, latency_s=0.5), ["http://h0.test/"], hub_limits=HubLimits(workers=2))
+    kills = [(0.25 + 0.05 * n, lambda: _kill_the_one_with("http://h0.test/", run)) for n in range(400)]
+    assert crawled(run, *kills) == "exhausted"
+    assert [row.outcome for _, row in run.ledger.urls()] == ["internal_error"]
+    assert run.hub.stats.worker_deaths == 3
+
+
+def _kill_the_one_with(url: str, run: HubRun) -> None:
+    """Kill the worker that has the only order, without a word on what it was reading."""
+    for channel in run.workers.channels:
+        outstanding = run.hub._pool.outstanding_up_to(1 << 30)
+        has = [order for order in channel.started if order.id in outstanding and order.url == url]
+        if has and run.hub._pool.worker_of(has[0].id) == channel.number:
+            channel.die()
+            return
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_orders_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path: Path, workers: int) -> None:
     hub_limits = HubLimits(workers=workers, order_limit_s=20.0)

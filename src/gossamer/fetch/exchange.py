@@ -76,7 +76,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
 
 
 def _decode_content(exchange: Exchange, codings: str, limit: int) -> None:
-    failpoints.reach("in_decode")
+    failpoints.reach("in_decode", exchange.url)
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content
     exchange.is_decoded = decoded.is_decoded

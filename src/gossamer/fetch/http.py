@@ -25,7 +25,7 @@ from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_engine import PlainEngine
 from gossamer.fetch.plain_transfer import PlainTransfer
-from gossamer.fetch.transfer import Clock, Engine, FetchRequest, OnDone, OnSent, Transfer
+from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
 from gossamer.fetch.trust import bundle, trust_sources
 from gossamer.records import Exchange, Outcome
 
@@ -73,6 +73,7 @@ class Fetcher:
         max_idle_connections: int = 1024,
         ca_file: str = "",
         on_crash: OnCrash | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._limits = limits
         self._identity = identity
@@ -81,6 +82,7 @@ class Fetcher:
         self._max_idle_connections = max_idle_connections
         self._ca_file = ca_file
         self._on_crash = on_crash
+        self._marks: Marks = [0] if marks is None else marks
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
         self._active: dict[Transfer, Engine[Any]] = {}  # and the engine that runs each
         self._cancelled: list[FetchTicket] = []
@@ -217,10 +219,12 @@ class Fetcher:
         on_done = transfer.on_done
         exchange = None
         if on_done is not None:
+            self._marks[0] = transfer.request.number
             try:
                 exchange = exchange_of(transfer, outcome, error)
             except Exception as fault:  # whatever happens, the request has one end
                 exchange = self._crashed(transfer, fault)
+            self._marks[0] = 0
         transfer.release()
         engine.put_back(transfer)
         if on_done is not None and exchange is not None:

@@ -42,6 +42,12 @@ class Ticket(Protocol):
     transfer: Transfer | None
 
 
+class Marks(Protocol):
+    """Numbers of the requests whose answers are being handled: the first is set by the fetcher."""
+
+    def __setitem__(self, place: int, number: int, /) -> None: ...
+
+
 class FetchRequest(Struct, frozen=True):
     """One request to make. `url` is canonical; `addresses` are tried in order."""
 
@@ -50,6 +56,7 @@ class FetchRequest(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()  # If-None-Match, If-Modified-Since
     wanted_types: frozenset[str] | None = None  # "text/html", or "text/" for all of them; None: everything
     max_bytes: int = 0  # 0: as in FetchLimits
+    number: int = 0  # the caller's, for its marks
 
     @property
     def is_conditional(self) -> bool:

@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
+from gossamer import failpoints
 from gossamer.errors import DiskFullError, GossamerError
 from gossamer.records import Order
 from gossamer.runtime import messages
+from gossamer.runtime.marks import SharedMarks
 from gossamer.runtime.worker import Listener, Worker
 from gossamer.runtime.worker_factory import FirstCopy, WorkerConfig, open_worker
 
@@ -56,6 +58,10 @@ class Channel(Protocol):
 
     async def sync(self) -> None:
         """Return when everything archived so far is durable."""
+        ...
+
+    def reading(self) -> list[int]:
+        """Return the orders whose answers the worker is reading, or was reading when it died."""
         ...
 
     def kill(self, cause: str) -> None:
@@ -100,6 +106,10 @@ class LocalChannel:
         assert self._worker is not None
         await self._worker.sync()
 
+    def reading(self) -> list[int]:
+        """Return nothing: it does not outlive this process."""
+        return []
+
     def kill(self, cause: str) -> None:
         """Do nothing: this process is the hub's too."""
 
@@ -129,6 +139,7 @@ class ProcessChannel(asyncio.Protocol):
         self._killed_because = ""
         self._ending: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] | None = None
+        self._marks: SharedMarks | None = None
 
     @property
     def pid(self) -> int:
@@ -140,19 +151,25 @@ class ProcessChannel(asyncio.Protocol):
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
         self._gone = loop.create_future()
+        self._marks = SharedMarks()
+        name = failpoints.VARIABLE
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "gossamer.runtime.worker_process",
             str(theirs.fileno()),
-            pass_fds=(theirs.fileno(),),
+            str(self._marks.fd),
+            pass_fds=(theirs.fileno(), self._marks.fd),
             stdin=asyncio.subprocess.DEVNULL,
             # Ctrl-C reaches the whole process group; only the hub handles it.
             start_new_session=True,
-            # A failpoint kills one worker, not its replacements.
-            env={**os.environ, "GOSSAMER_FAILPOINT": ""} if self._is_replacement else None,
+            # A failpoint that is not for a URL kills one worker, not its replacements.
+            env={**os.environ, name: failpoints.for_replacement(os.environ.get(name, ""))}
+            if self._is_replacement
+            else None,
         )
         theirs.close()
+        self._marks.close_fd()
         ours.setblocking(False)
         await loop.create_connection(lambda: self, sock=ours)
         self._send(messages.Begin(self._config, self._ledger))
@@ -250,6 +267,10 @@ class ProcessChannel(asyncio.Protocol):
                 return
         self.kill(f"did not answer for {SYNC_LIMIT_S:g} s")
         await waiting
+
+    def reading(self) -> list[int]:
+        """Return the orders whose answers the process is reading, or was reading when it died."""
+        return self._marks.read() if self._marks is not None else []
 
     def kill(self, cause: str) -> None:
         """Kill the process; `on_lost` follows when it is gone."""

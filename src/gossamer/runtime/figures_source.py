@@ -9,7 +9,7 @@ from msgspec import Struct
 from gossamer.engine.crawl import Crawl
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.runtime import vitals
-from gossamer.runtime.hub import HubStats
+from gossamer.runtime.hub_stats import HubStats
 
 
 class RunMeasures(Struct, frozen=True):

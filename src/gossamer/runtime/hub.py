@@ -9,7 +9,8 @@ A running crawl is controlled by commands (`runtime/control`). A turn of the hub
 applies the commands in order, then makes orders. A stop (a signal, a limit) makes no new
 orders, waits at most 5 s for requests in flight, returns the rest to the queue, and commits.
 
-Every order has an end. If a worker dies, its orders return to the queue. If it lives and one of its
+Every order has an end. If a worker dies, its orders return to the queue, except one whose answer killed
+workers before (`deadly_pages`). If it lives and one of its
 orders has no result within `order_limit_s`, that order ends with the outcome `internal_error`, and the
 worker is replaced: whatever it lost, it may lose again.
 """
@@ -19,7 +20,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -33,7 +33,8 @@ from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
 from gossamer.runtime.crash import Crash
-from gossamer.runtime.messages import Report
+from gossamer.runtime.deadly_pages import MAX_DEATHS, DeadlyPages
+from gossamer.runtime.hub_stats import HubStats
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
 COMMIT_INTERVAL_S = 1.0
@@ -42,7 +43,7 @@ COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in batche
 GRACE_S = 5.0
 ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
-MAX_WORKER_DEATHS = 20
+MAX_WORKER_DEATHS = 20  # without those of pages that killed their workers
 LOOKS_PER_LIMIT = 20  # for orders that exceed their limit
 
 OnResult = Callable[[Order, Result], None]
@@ -73,27 +74,6 @@ class HubObserver(Struct, frozen=True):
     on_crash: Callable[[Crash], None] | None = None
     on_beat: Callable[[], None] | None = None  # after every 50th page
     on_request: Callable[[str, float], None] | None = None  # the host and the time of every request that was sent
-
-
-@dataclass(slots=True)
-class HubStats:
-    """Measurements of the hub and of its workers."""
-
-    commits: int = 0
-    commit_s: list[float] = field(default_factory=list)
-    worker_deaths: int = 0
-    worker_cpu_s: float = 0.0
-    crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
-    worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
-    worker_stall_max_ms: float = 0.0
-    worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
-
-    def add_report(self, report: Report) -> None:
-        """Add what a worker reported at its end."""
-        self.worker_cpu_s += report.cpu_seconds
-        self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
-        self.worker_stall_max_ms = max(self.worker_stall_max_ms, report.stall_max_ms)
-        self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
 
 
 class Hub:
@@ -137,6 +117,7 @@ class Hub:
         self._ended = asyncio.Event()
         self._end_reason = ""
         self.stats = HubStats()
+        self._deadly = DeadlyPages()
 
     @property
     def state(self) -> RunState:
@@ -369,13 +350,17 @@ class Hub:
     def on_lost(self, number: int, cause: str) -> None:
         """A worker died: finish what it had stored, return the rest to the queue, start another."""
         self.stats.worker_deaths += 1
+        reading = self._pool.reading(number)
         for result in self._pool.remove(number):
             self.on_result(result)
+        for order_id in reading:
+            self._count_death(order_id)
         returned = self._pool.withdraw(number)
         self._crawl.give_back(returned, self._now())
         self._warn("worker_died", f"worker {number} {cause}; {len(returned)} of its orders return to the queue")
         self._check_drained()
-        if self.stats.worker_deaths > MAX_WORKER_DEATHS:
+        excused = self._deadly.excused_deaths(self._crawl.totals.pages)
+        if self.stats.worker_deaths - excused > MAX_WORKER_DEATHS:
             self.on_failure(GossamerError(f"workers died {self.stats.worker_deaths} times; giving up"))
             return
         if not self._stop_reason:
@@ -383,6 +368,17 @@ class Hub:
             task = self._loop.create_task(self._replace_worker())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _count_death(self, order_id: int) -> None:
+        """End an order that killed its worker too often."""
+        if order_id not in self._crawl.orders_out():
+            return  # its answer was stored before the worker died
+        order = self._crawl.order(order_id)
+        if self._deadly.is_last_death(order.url):
+            what = f"{MAX_DEATHS} workers died while they read"
+            self._warn("deadly_page", f"{what} the answer of {order.url}: it becomes a dead letter (internal_error)")
+            error = f"{what} its answer"
+            self.on_result(Result(order_id, Outcome.INTERNAL_ERROR, error=error, finished_at=self._now()))
 
     async def _replace_worker(self) -> None:
         try:

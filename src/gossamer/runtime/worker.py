@@ -47,6 +47,7 @@ from gossamer.records import (
 )
 from gossamer.runtime import vitals
 from gossamer.runtime.crash import Crash, crash_of, describe
+from gossamer.runtime.marks import Marks, new_marks
 
 BIG_BYTES = 400_000
 TRIM_BYTES = 2_000_000
@@ -119,6 +120,7 @@ class Worker:
         listener: Listener,
         *,
         stored_copy: Callable[[ContentRecord], Exchange | None] | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._stored_copy = stored_copy
         self._rules = rules
@@ -134,6 +136,7 @@ class Worker:
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
         self._memo = HrefMemo(rules.max_hrefs)
+        self._marks = new_marks() if marks is None else marks
         vitals.map_large_blocks()
 
     def start(self, order: Order) -> None:
@@ -144,6 +147,7 @@ class Worker:
             headers=_conditions(order),
             wanted_types=self._wanted if order.kind is OrderKind.PAGE else None,
             max_bytes=_max_bytes(order.kind),
+            number=order.id,
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
         try:
@@ -200,12 +204,14 @@ class Worker:
             task.add_done_callback(self._threads.discard)
         else:
             page = FetchedPage(order, exchange)
+            self._marks[0] = order.id
             try:
                 result = self._read(page)
             except Exception as error:
                 self._crash(order, exchange, error)
             else:
                 self._finish(page, result)
+            self._marks[0] = 0
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
         page = FetchedPage(order, exchange)
@@ -237,9 +243,11 @@ class Worker:
 
     def _read_big(self, page: FetchedPage) -> Result:
         """Read an answer that needs much memory, and return that to the system."""
+        self._marks[1] = page.order.id
         try:
             return self._read(page)
         finally:
+            self._marks[1] = 0
             if len(page.exchange.content) > TRIM_BYTES or page.order.kind is OrderKind.SITEMAP:
                 vitals.trim_memory()
 
@@ -362,7 +370,7 @@ def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
 
 
 def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
-    failpoints.reach("in_parse")
+    failpoints.reach("in_parse", order.url)
     document = parse_exchange(
         exchange,
         want_text=True,

@@ -19,6 +19,7 @@ from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import crash_of
+from gossamer.runtime.marks import Marks, new_marks
 from gossamer.runtime.sinks import SinkConfig, open_sinks
 from gossamer.runtime.stored_copy import StoredCopies
 from gossamer.runtime.worker import Listener, Worker, WorkerRules
@@ -42,8 +43,11 @@ class WorkerConfig(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Listener) -> AsyncIterator[Worker]:
+async def open_worker(
+    config: WorkerConfig, first_copy: FirstCopy, listener: Listener, marks: Marks | None = None
+) -> AsyncIterator[Worker]:
     """Build a worker; on exit its requests are ended and its archive files finished."""
+    marks = new_marks() if marks is None else marks
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
     files = raise_file_limit()
     fetcher = Fetcher(
@@ -54,11 +58,12 @@ async def open_worker(config: WorkerConfig, first_copy: FirstCopy, listener: Lis
         max_idle_connections=max(1, min(config.max_idle_connections, files // 2)),
         ca_file=config.ca_file,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
+        marks=marks,
     )
     copies = StoredCopies(Path(config.sinks.out) / "archive", config.limits.max_bytes)
     async with fetcher:
         sinks = open_sinks(config.sinks, config.rules.number)
-        worker = Worker(config.rules, fetcher, sinks, first_copy, listener, stored_copy=copies)
+        worker = Worker(config.rules, fetcher, sinks, first_copy, listener, stored_copy=copies, marks=marks)
         try:
             yield worker
         finally:

@@ -103,6 +103,13 @@ class WorkerPool:
         if channel is not None:
             channel.mark_links_final(order_id)
 
+    def reading(self, number: int) -> list[int]:
+        """Return the outstanding orders that killed a worker: whose answers it was reading, or the only one it had."""
+        channel = self._channels.get(number)
+        its_orders = [order_id for order_id, worker in self._worker_of.items() if worker == number]
+        reading = [order_id for order_id in channel.reading() if order_id in its_orders] if channel else []
+        return reading or (its_orders if len(its_orders) == 1 else [])
+
     def remove(self, number: int) -> Iterable[Result]:
         """Remove a dead worker; return the results that it had archived but not reported."""
         self._channels.pop(number, None)

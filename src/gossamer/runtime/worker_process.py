@@ -1,4 +1,4 @@
-"""A worker in its own process: `python -m gossamer.runtime.worker_process FD`.
+"""A worker in its own process: `python -m gossamer.runtime.worker_process SOCKET MARKS`, two file descriptors.
 
 Reads orders from the socket inherited from the hub, and sends results in batches: a frame
 costs the hub as much as two pages do. A result waits up to `FLUSH_S` for others, unless no
@@ -26,6 +26,7 @@ from gossamer.ports import Contents
 from gossamer.records import ContentRecord, Order, Outcome, Result
 from gossamer.runtime import messages, vitals
 from gossamer.runtime.crash import Crash, crash_of, describe
+from gossamer.runtime.marks import Marks, open_marks
 from gossamer.runtime.worker import Worker
 from gossamer.runtime.worker_factory import open_worker
 
@@ -66,8 +67,9 @@ class CopyFinder:
 class WorkerEnd:
     """The worker's end of the channel."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, marks: Marks) -> None:
         self._sock = sock
+        self._marks = marks
         self._frames = messages.FrameReader()
         self._results: list[Result] = []
         self._writer: asyncio.StreamWriter | None = None
@@ -105,7 +107,7 @@ class WorkerEnd:
         ledger = LocalLedger(Path(begin.ledger), is_readonly=True)
         ledger.open()
         self._finder = CopyFinder(ledger, begin.config.copies)
-        async with open_worker(begin.config, self._finder, self) as worker:
+        async with open_worker(begin.config, self._finder, self, self._marks) as worker:
             async for message in inbox:
                 if isinstance(message, messages.Close):
                     break
@@ -198,7 +200,7 @@ def _die_with_hub() -> None:
 
 
 def main() -> None:
-    """Run the worker on the socket whose file descriptor is the only argument."""
+    """Run the worker on the socket and the marks whose file descriptors are the arguments."""
     import uvloop
 
     _die_with_hub()
@@ -208,7 +210,7 @@ def main() -> None:
     make_full_collections_rare()
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
-    uvloop.run(WorkerEnd(sock).run())
+    uvloop.run(WorkerEnd(sock, open_marks(int(sys.argv[2]))).run())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,28 @@
+"""What the hub measures of itself and of its workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gossamer.runtime.messages import Report
+
+
+@dataclass(slots=True)
+class HubStats:
+    """Measurements of the hub and of its workers."""
+
+    commits: int = 0
+    commit_s: list[float] = field(default_factory=list)
+    worker_deaths: int = 0
+    worker_cpu_s: float = 0.0
+    crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
+    worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
+    worker_stall_max_ms: float = 0.0
+    worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
+
+    def add_report(self, report: Report) -> None:
+        """Add what a worker reported at its end."""
+        self.worker_cpu_s += report.cpu_seconds
+        self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
+        self.worker_stall_max_ms = max(self.worker_stall_max_ms, report.stall_max_ms)
+        self.worker_core_wait_p99_ms = max(self.worker_core_wait_p99_ms, report.core_wait_p99_ms)
