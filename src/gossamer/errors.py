@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import errno
 
+import msgspec
+
 
 class GossamerError(Exception):
     """Base of all errors that Gossamer raises on purpose."""
@@ -40,10 +42,36 @@ class CorruptFolderError(GossamerError):
     """The crawl folder contains something that Gossamer cannot have written."""
 
 
+HOW_TO_REBUILD = "; restore it from a copy, or rebuild it from the archive: gossamer verify DIR --mend"
+
+
+def damage_of(error: BaseException) -> CorruptFolderError | None:
+    """Return an error that only damaged state can cause as one of ours; None for any other."""
+    kind = type(error)
+    is_of_store = isinstance(error, msgspec.DecodeError) or kind.__module__.partition(".")[0] == "lmdb"
+    # What the ledger's own code cannot make sense of, it did not write.
+    is_nonsense = isinstance(error, ValueError | LookupError | AssertionError) and _was_reading_ledger(error)
+    if not is_of_store and not is_nonsense:
+        return None
+    return CorruptFolderError(f"the ledger is damaged ({kind.__name__}: {error}){HOW_TO_REBUILD}")
+
+
+def _was_reading_ledger(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").startswith("gossamer.backends.local"):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def as_our_error(error: Exception) -> GossamerError:
     """Return a system error as a GossamerError; a full disk has its own type."""
     if isinstance(error, GossamerError):
         return error
+    damage = damage_of(error)
+    if damage is not None:
+        return damage
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"{error.filename or 'the crawl folder'}: no space left; free some space and resume")
     return GossamerError(f"{type(error).__name__}: {error}")

@@ -50,6 +50,8 @@ class CrashedFolder:
         self.ledger.open()
         self.events: list[Event] = []
         self.crawl = Scenario(ImaginedSites(), queued, ledger=self.ledger, events=self.events).prepare()[0]
+        self.crawl.totals.runs = 1
+        self.ledger.put_crawl_state(self.crawl.state)
         self.ledger.commit()
         self._date = START
 

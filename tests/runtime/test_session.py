@@ -13,11 +13,13 @@ from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.errors import CorruptFolderError, DiskFullError, FolderBusyError
 from gossamer.events import Event, EventName
+from gossamer.figures import Totals
 from gossamer.records import UrlState
 from gossamer.runtime.control import Stop
 from gossamer.runtime.session import Observer, Session
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
+from gossamer.state import CrawlState
 from gossamer.telemetry.event_log import read_events
 
 SEED = "http://127.0.0.1:9/"
@@ -57,6 +59,7 @@ def test_a_session_that_cannot_be_opened_gives_its_folder_back(tmp_path: Path) -
     (out / "state").mkdir()
     with closing(open_ledger(out / "state", is_readonly=False)) as ledger:
         ledger.put_archive_end("crawl-1.warc.gz", 1000)
+        ledger.put_crawl_state(CrawlState(totals=Totals(runs=1)))
     (out / "archive" / "crawl-1.warc.gz.open").write_bytes(b"short")
     with pytest.raises(CorruptFolderError, match="1000 were committed"):
         session(out).open()

@@ -2,8 +2,9 @@
 
 The archive is the write-ahead log: whole orders beyond the committed length are pages to be
 finished. Only what is torn behind the last of them is cut off. An order is whole if its response
-(or revisit) record is; a request without one is part of a torn order. After `recover` a file
-ends with a whole order; `close_file` gives it its index and its final name. Both may be repeated.
+(or revisit) record is; a request without one is part of a torn order. What is cut off is not thrown away: it goes to
+the folder `aside/`. After `recover` a file ends with a whole order; `close_file` gives it its index and its final
+name. Both may be repeated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copyfileobj
 
 from msgspec import Struct
 
@@ -19,6 +21,8 @@ from gossamer.archive.cdxj import INDEXED_TYPES, final_name, index_file, part_pa
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.writer import sync_folder
 from gossamer.errors import CorruptFolderError
+
+ASIDE_FOLDER = "aside"
 
 
 class RecoveredTail(Struct, frozen=True):
@@ -58,11 +62,25 @@ def recover(path: Path, committed_length: int) -> RecoveredTail:
         if record.type in INDEXED_TYPES:
             end = reader.end
     if end < size:
-        with path.open("r+b") as file:
-            file.truncate(end)
-            os.fsync(file.fileno())
+        _set_aside(path, end)
     problem = reader.problem or ("request without a response" if end < size else "")
     return RecoveredTail(path=path, start=committed_length, end=end, cut_bytes=size - end, problem=problem)
+
+
+def _set_aside(path: Path, start: int) -> None:
+    """Move the end of an archive file to the folder beside the archive."""
+    aside = path.parent.parent / ASIDE_FOLDER
+    aside.mkdir(exist_ok=True)
+    kept = aside / f"{final_name(path)}-{start}"
+    with path.open("r+b") as file:
+        file.seek(start)
+        with kept.open("wb") as out:
+            copyfileobj(file, out)
+            out.flush()
+            os.fsync(out.fileno())
+        sync_folder(aside)
+        file.truncate(start)
+        os.fsync(file.fileno())
 
 
 def seal(open_path: Path, index_folder: Path) -> Path | None:

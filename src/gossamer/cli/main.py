@@ -16,7 +16,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 
 from gossamer import __version__
-from gossamer.errors import GossamerError, as_our_error
+from gossamer.errors import GossamerError, as_our_error, damage_of
 
 # verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
 VERBS = {
@@ -97,6 +97,12 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
         return ours.exit_status
     except KeyboardInterrupt:
         return 11
+    except Exception as error:
+        damage = damage_of(error)
+        if damage is None:
+            raise
+        print(f"gossamer {verb}: {damage}", file=sys.stderr)
+        return damage.exit_status
 
 
 def _top_parser() -> argparse.ArgumentParser:

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.store import DATA_FILE
+from gossamer.core.identity import host_id
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.reader import CrawlReader
+from gossamer.ports import Ledger
+from gossamer.runtime.rebuilding import set_state_aside
+from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.text import count, printable
 
 _SHOWN = 50
@@ -19,18 +26,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--mend", action="store_true", help="first cut off truncated tails and rebuild the index")
+    parser.add_argument(
+        "--mend", action="store_true", help="first cut off truncated tails, and rebuild the index and a damaged ledger"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: something is wrong."""
-    done: list[str] = []
+    done = _rebuild_ledger(CrawlFolder(arguments.dir)) if arguments.mend else []
     with CrawlReader(arguments.dir) as crawl:
         stores = crawl.settings.store
         if arguments.mend:
             crawl.folder.lock()
             try:
-                done = mend(crawl.folder, crawl.ledger)
+                done += mend(crawl.folder, crawl.ledger)
                 found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
             finally:
                 crawl.folder.release()
@@ -39,6 +48,52 @@ def run(arguments: argparse.Namespace) -> int:
     found.notes = [*done, *found.notes]
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1
+
+
+def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
+    """Rebuild the ledger if it is missing, empty beside an archive, or cannot be read; return what was done."""
+    from gossamer.assembly import build_session
+
+    if not folder.settings_path.is_file():
+        folder.require_crawl()
+    problem = _ledger_problem(folder)
+    if not problem:
+        return []
+    folder.lock()
+    try:
+        aside = set_state_aside(folder)
+        settings = settings_for_known(folder.settings_path, [])
+        answers, seeds = build_session(settings, folder, []).rebuild()
+    finally:
+        folder.release()
+    kept = f"; the old one is in {aside.relative_to(folder.path)}" if aside is not None else ""
+    return [
+        f"ledger rebuilt from {count(answers)} archived answers, {count(seeds)} of them seeds or reached in no other "
+        f"way ({problem}){kept}"
+    ]
+
+
+def _ledger_problem(folder: CrawlFolder) -> str:
+    """Return why a ledger cannot be used, found by reading all of it; empty if it can."""
+    if not (folder.state / DATA_FILE).is_file():
+        return "there was none"
+    try:
+        with CrawlReader(folder.path) as crawl:
+            crawl.ledger.read_all()
+            _read_all(crawl.ledger)
+    except CorruptFolderError as error:
+        return str(error).partition(HOW_TO_REBUILD)[0]
+    return ""
+
+
+def _read_all(ledger: Ledger) -> None:
+    for _ in ledger.urls():
+        pass
+    for host in ledger.hosts():
+        ledger.read_queue(host_id(host.name), None, 1 << 30)
+        ledger.robots(host_id(host.name))
+    for _ in ledger.domains():
+        pass
 
 
 def render(found: Agreement) -> str:

@@ -14,7 +14,7 @@ Everything that follows from a result is in the ledger's pending changes before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
-from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.link_following import LinkFollowing, judge_redirect
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.page_results import PageResults
 from gossamer.engine.removal import Removal
@@ -63,7 +63,6 @@ from gossamer.records import (
 )
 from gossamer.state import CrawlState, SeedRecord
 
-MAX_HOPS = 5
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
@@ -217,6 +216,11 @@ class Crawl:
         self._evict(now)
         return added
 
+    def join_scope(self, links: Iterable[Link]) -> None:
+        """Extend the scope by URLs that were in it when they were fetched."""
+        for link in links:
+            self._scope.join(link)
+
     # -- orders -----------------------------------------------------------------------------------
 
     def orders(self, now: float, max_orders: int = 1 << 30) -> list[Order]:
@@ -320,7 +324,7 @@ class Crawl:
         if order is None:
             return
         if result.outcome is _REDIRECT:
-            _judge_redirect(order, result)
+            judge_redirect(order, result)
         effects = self.frontier.complete(result, now)
         ledger, totals = self._ledger, self.state.totals
         if result.outcome is not _WORKER_LOST:
@@ -398,6 +402,10 @@ class Crawl:
             self._orders[order.id] = order
         return order
 
+    def queue_again(self, url: QueuedUrl, now: float) -> None:
+        """Queue a known URL for another visit."""
+        self._admission.requeue(url, now)
+
     def order(self, order_id: int) -> Order:
         """Return an order that is out."""
         return self._orders[order_id]
@@ -426,13 +434,3 @@ class Crawl:
         self._first_pass.save()
         self._holding.save()
         self._ledger.put_crawl_state(self.state)
-
-
-def _judge_redirect(order: Order, result: Result) -> None:
-    """Turn a redirect without a usable target into a failure."""
-    if order.kind is OrderKind.ROBOTS:
-        return
-    if result.redirect_to == order.url:
-        result.outcome = Outcome.REDIRECT_LOOP
-    elif order.hops >= MAX_HOPS:
-        result.outcome = Outcome.TOO_MANY_REDIRECTS

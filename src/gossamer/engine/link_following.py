@@ -15,9 +15,10 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import RecordStore
-from gossamer.records import SITEMAP_INDEX, Link, OrderKind, Outcome, QueuedUrl, Result, Source
+from gossamer.records import SITEMAP_INDEX, Link, Order, OrderKind, Outcome, QueuedUrl, Result, Source
 from gossamer.state import CrawlState
 
+MAX_HOPS = 5
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
@@ -108,3 +109,13 @@ class LinkFollowing:
             seed=url.seed,
         )
         return len(self._admission.offer([link], context, now))
+
+
+def judge_redirect(order: Order, result: Result) -> None:
+    """Turn a redirect without a usable target into a failure."""
+    if order.kind is OrderKind.ROBOTS:
+        return
+    if result.redirect_to == order.url:
+        result.outcome = Outcome.REDIRECT_LOOP
+    elif order.hops >= MAX_HOPS:
+        result.outcome = Outcome.TOO_MANY_REDIRECTS

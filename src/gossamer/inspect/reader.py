@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.errors import CorruptFolderError
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.settings.load import completed, from_file, merged
@@ -48,6 +48,11 @@ class CrawlReader:
             self.state = self.ledger.crawl_state() or CrawlState()
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self.folder.state}: cannot read the ledger: {error}") from error
+        if not self.state.totals.runs and self.folder.has_archive():
+            self.ledger.close()
+            raise CorruptFolderError(
+                f"{self.folder.state}: the ledger is empty, but there is an archive{HOW_TO_REBUILD}"
+            )
         return self
 
     def __exit__(

@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import remove_unfinished_copies
-from gossamer.archive.recovery import RecoveredTail, close_file, mend_parts, recover, unfinished_files
+from gossamer.archive.recovery import ASIDE_FOLDER, RecoveredTail, close_file, mend_parts, recover, unfinished_files
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
-from gossamer.runtime.unsaved_facts import read_unsaved_facts
+from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
 from gossamer.runtime.warning_log import WarningLog
 
 
@@ -60,25 +63,52 @@ class Recovery:
             self._robots_targets = facts.robots_targets
             self._crawl.restore_refusals(facts.parked_until)
         remove_unfinished_copies(self._folder.archive)
-        unfinished = unfinished_files(self._folder.archive, self._ledger.archive_ends())
+        committed = self._ledger.archive_ends()
+        self._check_files(committed)
+        unfinished = unfinished_files(self._folder.archive, committed)
         self._tails = [recover(path, committed) for path, committed in unfinished]
         self._robots = [record for tail in self._tails for record in recovered_robots(tail)]
         for record in self._robots:
             self._ledger.put_robots(record)
 
+    def _check_files(self, committed: dict[str, int]) -> None:
+        """Refuse to touch an archive that this ledger cannot explain, and warn of files that are missing."""
+        present = {final_name(path) for path in self._folder.archive.glob("*.warc.gz*") if path.stat().st_size}
+        missing = sorted(name for name, end in committed.items() if end and name not in present)
+        if present and not self._crawl.totals.runs:
+            raise CorruptFolderError(
+                f"{self._folder.state}: the ledger is empty, but {self._folder.archive.name}/ has {len(present)} "
+                f"files: it was emptied or replaced{HOW_TO_REBUILD}"
+            )
+        if present and missing and present.isdisjoint(committed):
+            raise CorruptFolderError(
+                f"{self._folder.state}: the ledger belongs to another archive: none of the {len(present)} files in "
+                f"{self._folder.archive.name}/ is in it, and its own are missing, as {missing[0]}{HOW_TO_REBUILD}"
+            )
+        if missing:
+            self._warnings.warn(
+                "archive_missing",
+                f"{len(missing)} archive files that were committed are missing, as {missing[0]}: "
+                "their pages are in the catalog, but cannot be read",
+            )
+
     def finish(self) -> None:
         """Complete the pages that were archived but not committed, and close the files of dead processes."""
         now = self._now()
+        self._finish(QueuedPages(self._ledger, self._crawl, self._robots_targets, now), now)
+
+    def _finish(self, pages: Placing, now: float) -> int:
         for record in self._robots:
             self._crawl.recall_robots(record, now)
-        stored = self._stored(self._tails, QueuedPages(self._ledger, self._crawl, self._robots_targets, now))
+        stored = self._stored(self._tails, pages)
         finished = 0
         for result in stored:
             self._crawl.complete(result, now)
             finished += 1
         for tail in self._tails:
             self._close_file(tail.path)
-            self._emitter.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}".strip())
+            cut = f": {tail.cut_bytes} bytes moved to {ASIDE_FOLDER}/" if tail.cut_bytes else ""
+            self._emitter.emit(EventName.RECOVERED, now, reason=f"{tail.path.name} {tail.problem}{cut}".strip())
         mend_parts(self._folder.archive, self._folder.index)
         self._report(stored, now)
         if finished or stored.unplaced:
@@ -87,6 +117,27 @@ class Recovery:
                 reason += f"; {len(stored.unplaced)} records that could not be placed stay in it"
             self._emitter.emit(EventName.RECOVERED, now, reason=reason, links=finished)
         self._tails, self._robots = [], []
+        return finished
+
+    def rebuild(self) -> tuple[int, int]:
+        """Read the whole archive into an empty ledger; return how many answers were read, and how many are seeds."""
+        now = self._now()
+        facts = read_unsaved_facts(self._folder.events, 0.0)
+        remove_unfinished_copies(self._folder.archive)
+        self._tails = [recover(path, 0) for path in sorted(self._folder.archive.glob("*.warc.gz*"))]
+        self._robots = [record for tail in self._tails for record in recovered_robots(tail)]
+        for record in self._robots:
+            self._ledger.put_robots(record)
+        self._crawl.restore(now, was_clean=True)
+        pages = KnownPages(self._ledger, self._crawl, facts.robots_targets, now)
+        # First of all: a page may have linked to a seed, or to the domain of one.
+        links = [link_to(url) for url in seeds_in_events(self._folder.events)]
+        pages.seeds += self._crawl.add_seeds(links, now)
+        for tail in self._tails:
+            stored = (link_to(answer.target) for _, answer in tail.orders() if pages.is_page(answer.target))
+            self._crawl.join_scope(stored)
+        answers = self._finish(pages, now)
+        return answers, pages.seeds
 
     # -- while the crawl runs ---------------------------------------------------------------------
 
@@ -157,6 +208,31 @@ class QueuedPages(_StoredPages):
     def claim(self, url: str) -> Order | None:
         """Return an order for a URL that is queued."""
         return self._crawl.adopt(link_to(url), self._now)
+
+
+class KnownPages(QueuedPages):
+    """During a rebuild: every stored page is wanted, whether the ledger knows its URL yet or not."""
+
+    def __init__(self, ledger: Ledger, crawl: Crawl, robots_targets: set[str], now: float) -> None:
+        super().__init__(ledger, crawl, robots_targets, now)
+        self.seeds = 0
+
+    def is_page(self, url: str) -> bool:
+        """Return whether a stored answer is that of a page, not of robots.txt or where it redirected to."""
+        return super().find(url) is not Found.SETTLED
+
+    def find(self, url: str) -> Found:
+        """Queue a URL if it is not queued yet: unknown ones as seeds, known ones for another visit."""
+        found = super().find(url)
+        link = link_to(url)
+        if found is Found.UNKNOWN:
+            self.seeds += self._crawl.add_seeds([link], self._now)
+            return Found.QUEUED
+        row = self._ledger.look_up(link.id)
+        if found is Found.SETTLED and row is not None and row.state is not UrlState.QUEUED:
+            self._crawl.queue_again(queued_from(link.id, link.host, row), self._now)
+            return Found.QUEUED
+        return found
 
 
 class OutstandingOrders(_StoredPages):

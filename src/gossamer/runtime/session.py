@@ -145,6 +145,7 @@ class Session:
         storage = self._storage
         storage.folder.lock()
         try:
+            storage.folder.require_ledger()
             storage.ledger.open()
             self._crawl.seeds.check(self._seed_rules().values())
             storage.log.open()
@@ -160,6 +161,23 @@ class Session:
         except BaseException:
             storage.folder.release()
             raise
+
+    def rebuild(self) -> tuple[int, int]:
+        """Make a new ledger from the archive and close it; return how many answers it has, and how many seeds.
+
+        The caller has locked the folder and set the old ledger aside.
+        """
+        storage, state = self._storage, self._crawl.state
+        storage.ledger.open()
+        storage.log.open()
+        self._crawl.load_state()
+        read = self._recovery.rebuild()
+        state.totals.runs = 1
+        self._crawl.save_state(0.0, 0.0, self._now())
+        storage.log.close()
+        storage.ledger.close()
+        fold_index(storage.folder.index)
+        return read
 
     def _restore(self, now: float) -> None:
         """Restore the engine to the end of the last run, or to where it was killed."""

@@ -9,6 +9,7 @@ nothing. Usually that is one file; only relevant lines are decoded, the others c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,21 @@ def read_unsaved_facts(folder: Path, saved_at: float) -> UnsavedFacts:
                 if b'"retry_after_s":' in line or (b'"kind":"robots"' in line and b'"target":' in line):
                     _read_line(line, facts)
     return facts
+
+
+def seeds_in_events(folder: Path) -> list[str]:
+    """Return the URLs of depth 0 that were fetched in any run: seeds, and where they redirected to."""
+    found: dict[str, None] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open("rb") as file:
+            for line in file:
+                if b'"depth":0,' not in line or b'"order":' not in line or b'"kind":' in line:
+                    continue
+                with suppress(msgspec.DecodeError):
+                    event = _decode(line)
+                    if event.order and event.url and not event.depth and "=*" not in event.url:  # not masked
+                        found[event.url] = None
+    return list(found)
 
 
 def _paths_since(folder: Path, saved_at: float) -> list[Path]:

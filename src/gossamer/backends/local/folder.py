@@ -12,7 +12,8 @@ import fcntl
 import os
 from pathlib import Path
 
-from gossamer.errors import FolderBusyError, UsageError
+from gossamer.backends.local.store import DATA_FILE
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
 _OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp"})
@@ -64,8 +65,21 @@ class CrawlFolder:
         if not self.path.is_dir():
             raise UsageError(f"{self.path}: no such folder")
         if not self.holds_crawl():
-            missing = "state/" if self.settings_path.is_file() else SETTINGS_FILE
-            raise UsageError(f"{self.path}: not a crawl folder: it has no {missing}")
+            if self.settings_path.is_file():
+                raise CorruptFolderError(f"{self.path}: the ledger in state/ is missing{HOW_TO_REBUILD}")
+            raise UsageError(f"{self.path}: not a crawl folder: it has no {SETTINGS_FILE}")
+
+    def require_ledger(self) -> None:
+        """Raise if there is an archive, but no ledger that could explain it."""
+        ledger = self.state / DATA_FILE
+        if self.has_archive() and (not ledger.exists() or not ledger.stat().st_size):
+            raise CorruptFolderError(
+                f"{ledger}: the ledger is missing or empty, but there is an archive{HOW_TO_REBUILD}"
+            )
+
+    def has_archive(self) -> bool:
+        """Return whether anything is stored in the archive."""
+        return any(path.stat().st_size for path in self.archive.glob("*.warc.gz*"))
 
     def check_usable(self) -> None:
         """Raise if a new crawl cannot be started here: a file, or a folder that contains something else."""

@@ -115,6 +115,10 @@ class LocalLedger:
         """Return whether it can be used."""
         return self._store.is_open
 
+    def read_all(self) -> None:
+        """Read all tables; raises if the file is damaged."""
+        self._store.read_all()
+
     # -- memory -----------------------------------------------------------------------------------
 
     def pending_count(self) -> int:

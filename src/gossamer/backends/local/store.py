@@ -35,9 +35,10 @@ import lmdb
 from gossamer import failpoints
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import SHARDED, UNSHARDED
-from gossamer.errors import CorruptFolderError, DiskFullError, GossamerError
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError
 from gossamer.ports import Row
 
+DATA_FILE: Final = "data.mdb"
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used
 MIN_FREE_BYTES: Final = 4 << 20
 _PUT_AT_ONCE: Final = 128
@@ -75,6 +76,9 @@ class Store:
 
     def open(self) -> None:
         """Open or create the environment, and open the existing tables."""
+        path = self._folder / DATA_FILE
+        if self._is_readonly and (not path.exists() or not path.stat().st_size):
+            raise CorruptFolderError(f"{path}: the ledger is empty{HOW_TO_REBUILD}")
         try:
             self._env = lmdb.open(
                 str(self._folder),
@@ -85,9 +89,22 @@ class Store:
                 max_readers=512,
                 readahead=False,
             )
+            self._check_length()
             self._open_tables(create=False)
         except lmdb.Error as error:
-            raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}") from error
+            raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}{HOW_TO_REBUILD}") from error
+
+    def _check_length(self) -> None:
+        """Raise if the file is shorter than its tree: reading what is missing would end the process (SIGBUS)."""
+        assert self._env is not None
+        expected = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        length = (self._folder / DATA_FILE).stat().st_size
+        if length < expected:
+            self.close()
+            raise CorruptFolderError(
+                f"{self._folder / DATA_FILE}: {length} bytes, but the ledger needs {expected}: the file was cut off"
+                f"{HOW_TO_REBUILD}"
+            )
 
     def create_tables(self) -> None:
         """Create missing tables. For a reader they are empty: an older version did not have them."""
@@ -204,6 +221,12 @@ class Store:
                     if key[: len(prefix)] != prefix:
                         return
                     yield bytes(key), value
+
+    def read_all(self) -> None:
+        """Read all committed entries of all tables."""
+        for name in self._names:
+            for _ in self.committed(name):
+                pass
 
     def committed_count(self, table: str) -> int:
         """Return how many entries are committed."""
