@@ -219,7 +219,7 @@ class Crawl:
     def join_scope(self, links: Iterable[Link]) -> None:
         """Extend the scope by URLs that were in it when they were fetched."""
         for link in links:
-            self._scope.join(link)
+            self._scope.join(link, 0)
 
     # -- orders -----------------------------------------------------------------------------------
 
