@@ -107,6 +107,8 @@ def test_the_same_bytes_become_a_revisit_and_other_bytes_do_not() -> None:
     assert block == exchange().response_head
     other = compose_exchange(exchange(body=b"zipped otherwise"), date=NOW, warcinfo_id=INFO_ID, duplicate_of=refers)
     assert not other.is_revisit
+    cut = compose_exchange(exchange(truncated=Truncation.LENGTH), date=NOW, warcinfo_id=INFO_ID, duplicate_of=refers)
+    assert not cut.is_revisit, "the rest of a truncated body may differ"
 
 
 def test_a_304_is_a_revisit_of_the_copy_that_is_stored() -> None:

@@ -73,6 +73,15 @@ def test_what_brings_no_page_is_withdrawn() -> None:
     assert budget.room("h.test") == 3
 
 
+def test_what_proved_to_be_new_is_not_withdrawn() -> None:
+    budget = full()
+    for number in range(FIRST_JUDGEMENT):
+        budget.record("h.test", mark(prose(100, number)))
+    for _ in range(2 * MAX_UNPROVEN):
+        budget.withdraw("h.test")
+    assert budget.room("h.test") == MAX_UNPROVEN
+
+
 def stored(budget: DateBudget) -> HostEvidence:
     evidence = HostEvidence("h.test")
     budget.store(evidence)

@@ -60,9 +60,20 @@ def test_each_refusal_is_named_and_reported_once() -> None:
 
 def test_too_deep_is_not_remembered() -> None:
     intake = _intake()
+    deepest = LinkContext(depth=3, source=Source.LINK)
     deep = LinkContext(depth=4, source=Source.LINK)
-    assert intake.screen(_links("/a"), deep, 0.0).candidates == []
+    assert intake.screen(_links("/a", "/b"), deep, 0.0).candidates == []
+    assert [url.depth for url in intake.screen(_links("/b"), deepest, 0.0).candidates] == [3]
     assert len(intake.screen(_links("/a"), PAGE, 0.0).candidates) == 1
+
+
+def test_links_to_a_host_with_over_size_answers_are_refused_beyond_depth_2_and_not_remembered() -> None:
+    intake = _intake()
+    intake.heavy_hosts.add("h.test")
+    screened = intake.screen(_links("/a", "/b"), LinkContext(depth=3, source=Source.LINK), 0.0)
+    assert [refused.rule for refused in screened.refused] == ["oversize_host"] * 2
+    assert not screened.is_final
+    assert len(intake.screen(_links("/a", "/b"), LinkContext(depth=2, source=Source.LINK), 0.0).candidates) == 2
 
 
 def test_what_is_over_the_cap_of_one_page_may_come_with_the_next() -> None:

@@ -9,9 +9,11 @@ from gossamer.core.politeness import (
     MIN_REFUSAL_S,
     Pace,
     PaceRule,
+    count_server_error,
     delay_in_force_s,
     record_latency,
     record_result,
+    server_errors_of_a_day,
 )
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.records import HostRecord, Outcome, Result
@@ -69,6 +71,17 @@ def test_a_server_error_without_retry_after_does_not_park() -> None:
     record = _host()
     _note(record, Outcome.SERVER_ERROR, status=500)
     assert (record.parked_until, record.backoff, record.failures_in_a_row) == (0.0, 0, 1)
+
+
+def test_answers_with_5xx_are_counted_for_24_hours_by_the_hour() -> None:
+    record, hour = _host(), 3600.0
+    for at in (0.0, 1.0, hour, 23.9 * hour):
+        count_server_error(record, at)
+    assert server_errors_of_a_day(record, 23.9 * hour) == 4
+    assert server_errors_of_a_day(record, 24 * hour) == 2
+    count_server_error(record, 24 * hour)
+    assert record.server_errors == [(1, 1), (23, 1), (24, 1)]
+    assert server_errors_of_a_day(record, 49 * hour) == 0
 
 
 def test_five_failures_in_a_row_park_a_host_longer_each_time() -> None:

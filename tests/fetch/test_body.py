@@ -75,6 +75,13 @@ def test_z02_too_many_codings_are_left_on() -> None:
     assert not decoded.is_decoded
 
 
+def test_z02_three_codings_come_off_and_four_do_not() -> None:
+    three = gzip.compress(gzip.compress(gzip.compress(TEXT)))
+    assert decode(three, "gzip, gzip, gzip", CAP) == (TEXT, True, False, False)
+    four = gzip.compress(three)
+    assert decode(four, "gzip, gzip, gzip, gzip", CAP) == (four, False, False, False)
+
+
 @pytest.mark.parametrize("coding", CODERS)
 def test_z01_z03_z04_a_bomb_costs_no_more_than_the_cap(coding: str) -> None:
     bomb = CODERS[coding](bytes(40_000_000)) if coding != "br" else brotli.compress(bytes(40_000_000), quality=1)

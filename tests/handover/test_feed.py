@@ -135,5 +135,8 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 
 
 def test_a_cursor_of_another_crawl_is_refused(finished: Crawled) -> None:
-    with CrawlReader(finished.path) as inspection, pytest.raises(UsageError, match="beyond the last change"):
-        check_cursor(10_000, Feed(inspection))
+    with CrawlReader(finished.path) as inspection:
+        feed = Feed(inspection)
+        check_cursor(feed.last(), feed)
+        with pytest.raises(UsageError, match="beyond the last change"):
+            check_cursor(feed.last() + 1, feed)

@@ -65,7 +65,9 @@ def test_a_queued_url_has_a_place_and_waits_for_its_host(ledger: MemoryLedger, t
 
 
 def test_it_waits_for_a_parked_host_and_for_the_crawl(ledger: MemoryLedger, tmp_path: Path) -> None:
-    ledger.put_host(HostRecord("a.test", "a.test", queued=3, parked_until=NOW + 60, park_reason="429 Retry-After"))
+    parked = HostRecord("a.test", "a.test", queued=3, parked_until=NOW + 60, park_reason="429 Retry-After")
+    parked.next_at = NOW + 60  # the longer of the two waits is the park, and says why
+    ledger.put_host(parked)
     life = _life(ledger, "http://a.test/child", tmp_path, is_running=False)
     assert life.waits_for == ["the crawl is not running", "its host, parked for 60.0 s: 429 Retry-After"]
 

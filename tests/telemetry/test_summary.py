@@ -19,12 +19,25 @@ def test_the_summary_has_every_field_that_scripts_rely_on() -> None:
 
 def test_the_summary_is_drawn_from_the_figures() -> None:
     totals = Totals(pages=3, html_pages=2, fetches=7, errors=1, seconds=2.0, cpu_seconds=0.5, urls_seen=9, dead=1)
+    totals.bytes, totals.unique_hosts, totals.unique_domains, totals.robots_disallowed = 1000, 12, 11, 13
+    totals.duplicates, totals.near_duplicates = 14, 15
     figures = Figures(
         totals=totals, out="crawl", finished="exhausted", urls_queued=4, urls_parked=2, worker_cpu_seconds=0.25
     )
     found = msgspec.structs.asdict(summary_of(figures))
     wanted = {
         "pages": 3,
+        "fetches": 7,
+        "errors": 1,
+        "bytes": 1000,
+        "seconds": 2.0,
+        "unique_hosts": 12,
+        "unique_domains": 11,
+        "urls_seen": 9,
+        "robots_disallowed": 13,
+        "duplicates": 14,
+        "near_duplicates": 15,
+        "out": "crawl",
         "error_rate": 0.142857,
         "pages_per_second": 1.5,
         "cpu_seconds": 0.75,
@@ -48,6 +61,12 @@ def test_a_summary_with_urls_held_back_does_not_claim_that_everything_was_fetche
     assert "1,760 URLs by the calendar rule" in text
     assert "2 URLs by the quarantine" in text
     assert "5 more links were dropped" in text
+
+
+def test_links_that_were_dropped_alone_keep_a_summary_from_claiming_everything() -> None:
+    summary = summary_of(Figures(totals=Totals(pages=3, held_dropped=5), out="crawl", finished="exhausted"))
+    assert "everything" not in summary.render()
+    assert "5 more links were dropped" in summary.render()
 
 
 def test_a_summary_without_urls_held_back_says_that_everything_was_fetched() -> None:

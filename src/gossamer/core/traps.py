@@ -30,7 +30,7 @@ def shape_trap(url: str) -> str | None:
     path = path_of(url).partition("?")[0]
     if path.count("/") <= MAX_SEGMENT_REPEATS:
         return None
-    segments = path.split("/")
+    segments = path[1:].split("/")
     if len(segments) > MAX_SEGMENTS:
         return "path_too_deep"
     repeats = Counter(segment for segment in segments if segment)
