@@ -85,6 +85,12 @@ def _before_robots(events: list[Event], web: RunningWeb) -> list[Event]:
     return _changed(events, page, sent_at=asked - 5, ts=asked - 4.9)
 
 
+def _before_the_answer_of_robots(events: list[Event], web: RunningWeb) -> list[Event]:
+    host = _busy_host(events, web)
+    asked, page = _robots(events, host), _pages(events, host)[0]
+    return _changed(events, asked, ts=page.sent_at + 0.001)
+
+
 def _disallowed(events: list[Event], web: RunningWeb) -> list[Event]:
     page = _pages(events, _busy_host(events, web, has_rules=True))[1]
     return _changed(events, page, url="http://" + page.url.split("/")[2] + "/private/secret")
@@ -183,6 +189,7 @@ def _address_crowded(events: list[Event], _web: RunningWeb) -> list[Event]:
     ("plant", "breach"),
     [
         (_before_robots, "robots_not_fetched"),
+        (_before_the_answer_of_robots, "robots_not_fetched"),
         (_disallowed, "robots_disallowed"),
         (_too_soon, "too_soon"),
         (_faster_than_crawl_delay, "crawl_delay"),

@@ -99,6 +99,7 @@ def test_the_content_decides_if_nothing_is_declared() -> None:
     russian = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
     assert decode_text(russian.encode("windows-1251"), "") == (russian, "windows-1251")
     assert decode_html(f"<p>{russian}".encode("windows-1251"), "")[1] == "windows-1251"
+    assert decode_html(f"<p>charset {russian}".encode("windows-1251"), "")[1] == "windows-1251", "the word alone"
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "utf-16le", "gbk", "big5", "shift_jis", "replacement", ""])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.parse.sitemap import MAX_ENTRIES, parse_sitemap
+from gossamer.parse.sitemap import MAX_ENTRIES, MAX_LOC_CHARS, parse_sitemap
 
 from . import vectors
 
@@ -53,6 +53,12 @@ def test_entries_come_with_their_dates() -> None:
     ]
     assert found.is_complete
     assert found.error == ""
+
+
+def test_the_first_date_counts_and_a_url_that_is_too_long_is_dropped() -> None:
+    entries = urlset("http://a.test/1", "http://a.test/" + "x" * MAX_LOC_CHARS)
+    found = parse_sitemap(entries.replace(b"</lastmod>", b"</lastmod><lastmod>2020-01-01</lastmod>"))
+    assert [(entry.loc, entry.lastmod) for entry in found.urls] == [("http://a.test/1", "2024-05-06")]
 
 
 def test_s01_an_index_lists_sitemaps_and_follows_none() -> None:

@@ -38,6 +38,8 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("", b"<?xml version='1.0'?><html>", "application/xhtml+xml"),
         ("*/*", b"%PDF-1.4", "application/pdf"),
         ("", b"RIFF\1\2\3\4WEBPVP8", "image/webp"),
+        ("", b"\0\0\0\x18ftypmp42", "video/mp4"),
+        ("text/plain", b"\0\0\0\x20ftypisom", "video/mp4"),
         ("", b"hello", "text/plain"),
         ("", b"hello\0\0\0\0", "application/octet-stream"),
     ],

@@ -107,6 +107,18 @@ def test_a_crawl_that_is_paused_or_stops_neither_starves_nor_stalls(watch: Watch
     assert watch.rules() == []
 
 
+def test_a_short_queue_with_busy_connections_does_not_starve(watch: Watch) -> None:
+    watch.passes(100, urls_queued=7, in_flight=10)
+    assert watch.rules() == []
+
+
+def test_a_condition_that_has_hardly_ended_has_not_ended(watch: Watch) -> None:
+    for _ in range(3):
+        watch.passes(5, machine=Machine(950, 1000, 499_000_000))
+        watch.passes(5, machine=Machine(850, 1000, 501_000_000))
+    assert sorted(watch.rules()) == ["disk", "open_files"]
+
+
 def test_a_crawl_near_its_goal_does_not_starve(watch: Watch) -> None:
     watch.passes(100, max_pages=100, totals=Totals(pages=95), urls_queued=3, in_flight=0, hosts={})
     assert watch.rules() == []
