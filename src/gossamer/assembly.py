@@ -227,7 +227,7 @@ def build_session(
             warnings.warn,
             warnings.crash,
             lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
-            conditions.check_request,
+            conditions.check_request if pace_of(settings).has_delay else None,
         ),
     )
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)

@@ -32,6 +32,7 @@ DEEP = 2  # beyond this depth links to a host that sends over-size answers are n
 _NOT_REMEMBERED = frozenset({"oversize_host", "hook"})  # depends on more than the URL
 _HOLD_RULES = frozenset(HoldRule)
 _EXPLAINED = frozenset({"exclude_pattern", "extension"})
+_SPECIAL = _NOT_REMEMBERED | _HOLD_RULES | _EXPLAINED  # most links that are refused are out of scope
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SEED, _FROM_SITEMAP, _SITEMAP, _PAGE = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP, OrderKind.PAGE
 
@@ -156,6 +157,11 @@ class Intake:
 
     def _sort_out(self, link: Link, rule: str, seed: int, screened: Screened) -> None:
         """Record a link that is not queued now."""
+        if rule not in _SPECIAL:
+            self._remember(link.id, seed)
+            detail = self.seed_scopes[seed].name if seed and rule == "out_of_scope" and seed in self.seed_scopes else ""
+            screened.refused.append(Refused(link, rule, detail))
+            return
         if rule in _HOLD_RULES:
             # Not remembered: it is offered again. The calendar and a quarantine decide it the same way until then.
             is_first_pass = rule == "first_pass"
@@ -169,8 +175,6 @@ class Intake:
         else:
             self._remember(link.id, seed)
         detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
-        if rule == "out_of_scope" and seed in self.seed_scopes:
-            detail = self.seed_scopes[seed].name
         screened.refused.append(Refused(link, rule, detail))
 
     def _refusal(self, link: Link, context: LinkContext) -> str | None:

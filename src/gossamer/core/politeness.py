@@ -56,6 +56,11 @@ class Pace:
     def _find_rule(self, host: str) -> PaceRule | None:
         return next((rule for rule in self._rules if fnmatch.fnmatchcase(host, rule.pattern.lower())), None)
 
+    @property
+    def has_delay(self) -> bool:
+        """Whether any host has a delay by the settings."""
+        return self._delay_s > 0 or any(rule.delay_s for rule in self._rules)
+
     def floor_s(self, host: str, crawl_delay_s: float | None) -> float:
         """Return the minimum delay of a host, before any backoff."""
         rule = self._rule(host) if self._rules else None

@@ -163,10 +163,13 @@ class EventEmitter:
 
     def excluded(self, refused: Refused, depth: int, now: float) -> None:
         """A link was not queued."""
-        url = refused.link.url
+        url, host = refused.link.url, refused.link.host
         since_ms = round((now - self._started_at) * 1000)
         name, detail = refused.rule, refused.detail
-        self._emit(Event(now, _EXCLUDED, url, refused.link.host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
+        if detail:
+            self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
+        else:
+            self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name))
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may add."""

@@ -293,6 +293,7 @@ def _max_bytes(kind: OrderKind) -> int:
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
     """Return the result of an answer, without links that are decided according to the memo. CPU only: thread-safe."""
+    named = exchange.named
     result = Result(
         order.id,
         exchange.outcome,
@@ -306,7 +307,7 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
         wire_bytes=exchange.wire_bytes,
         content_bytes=len(exchange.content),
         truncated=exchange.truncated,
-        retry_after_s=retry_after_s(exchange.header("retry-after"), exchange.finished_at),
+        retry_after_s=retry_after_s(named["retry-after"], exchange.finished_at) if "retry-after" in named else -1.0,
     )
     if exchange.outcome is Outcome.REDIRECT:
         _read_redirect(exchange, result)

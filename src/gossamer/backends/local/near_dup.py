@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from gossamer.backends.local.store import Store
 from gossamer.core.dedup.index import NearIndex, NewestIndex, index_of
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.records import Similar, UrlId
 
 TABLE = "signatures"
@@ -56,6 +57,8 @@ class SignatureTable:
     def _fill(self, index: NearIndex, number: int) -> None:
         stride = _ID_BYTES + index.signature_bytes
         while entries := self._store.first(TABLE, b"", _key(number - 1) if number else b"", _SLICE):
+            if any(len(value) != stride for _, value in entries):
+                raise CorruptFolderError(f"a signature in the ledger is not {stride} bytes long{HOW_TO_REBUILD}")
             index.add_many(number, b"".join([value for _, value in entries]), stride)
             number += len(entries)
 
