@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,9 +180,11 @@ def test_a_folder_has_one_owner(tmp_path: Path, small_web: RunningWeb) -> None:
 
 def test_debug_prints_a_record_a_page(tmp_path: Path, small_web: RunningWeb) -> None:
     done = run("crawl", *small_web.seeds(3), *crawl_options(small_web, tmp_path / "out", 10), "-n", "10", "--debug")
-    records = [json.loads(line) for line in done.stdout.splitlines()[:-1]]
-    assert len(records) >= 10
-    assert all(record["url"].startswith("http://") and record["words"] for record in records)
+    *records, summary = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (len(records), summary["pages"]) == (10, 10)
+    assert len({record["url"] for record in records} & set(fetched_urls(tmp_path / "out"))) == 10
+    assert all(record["title"] and abs(record["ts"] - time.time()) < 120 for record in records)
+    assert {len(record["words"].split()) for record in records} == {20}
 
 
 def test_every_record_of_a_page_names_its_request(tmp_path: Path, small_web: RunningWeb) -> None:

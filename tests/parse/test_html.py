@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from gossamer.parse import html, html_lexbor
 from gossamer.parse.html import parse_html
 from gossamer.records import Document
+from gossamer.sim.pages import SyntheticWeb
+from gossamer.sim.web import preset
 
 PAGE = b"""<!doctype html><html lang="de-AT"><head>
 <meta charset=utf-8><title>
@@ -219,13 +221,21 @@ def test_any_bytes_give_a_document(content: bytes, charset: str) -> None:
         value.encode("utf-8")
 
 
-def test_both_parsers_agree_on_real_pages() -> None:
-    folder = Path("/usr/share/doc/python3.11/html/library")
-    pages = sorted(folder.glob("a*.html"))[:15]
-    if not pages:
-        pytest.skip(f"no real pages in {folder}: install python3-doc")
-    for page in pages:
-        content = page.read_bytes()
+def whole_pages() -> list[bytes]:
+    """Return pages of the synthetic web, and of Python's documentation if it is installed."""
+    web = SyntheticWeb(preset("small"), 8080)
+    sites = [site for index in range(web.plan.host_count) if (site := web.site(web.plan.host_name(index)))]
+    made = [
+        web.answer(site.name, web.card(site, number).path) for site in sites for number in range(min(3, site.pages))
+    ]
+    installed = sorted(Path("/usr/share/doc/python3.11/html/library").glob("a*.html"))[:15]
+    return [*(answer.body for answer in made if answer.body), *(path.read_bytes() for path in installed)]
+
+
+def test_both_parsers_agree_on_whole_pages() -> None:
+    pages = whole_pages()
+    assert len(pages) > 15
+    for content in pages:
         ours, theirs = parse_html(content), html_lexbor.parse_html(content)
         assert ours.hrefs == theirs.hrefs
         assert (ours.title, ours.description, ours.language) == (theirs.title, theirs.description, theirs.language)

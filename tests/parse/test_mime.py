@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from gossamer.parse.charset import canonical_charset
 from gossamer.parse.mime import NO_TYPE, combined_mime_type, parse_mime_type
 
-from . import vectors
 
-
-def test_the_public_cases_for_one_type_hold() -> None:
-    known = vectors.load("http_content_type.json")
+def test_the_public_cases_for_one_type_hold(vectors: Callable[[str], Any]) -> None:
+    known = vectors("http_content_type.json")
     for case in [*known["mime"], *known["generated"]]:
         if isinstance(case, str):
             continue
@@ -19,8 +20,8 @@ def test_the_public_cases_for_one_type_hold() -> None:
             assert canonical_charset(parsed.charset) == (case["encoding"] or "").lower(), case
 
 
-def test_the_public_cases_for_several_headers_hold() -> None:
-    for case in vectors.load("http_content_type.json")["content_type"]:
+def test_the_public_cases_for_several_headers_hold(vectors: Callable[[str], Any]) -> None:
+    for case in vectors("http_content_type.json")["content_type"]:
         combined = combined_mime_type(case["contentType"])
         assert str(combined) == case["mimeType"], case
         assert canonical_charset(combined.charset) == (case["encoding"] or "").lower(), case

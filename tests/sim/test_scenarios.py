@@ -463,9 +463,12 @@ def test_five_failures_in_a_row_park_the_host() -> None:
     assert "5 failures in a row" in parked[0].reason
 
 
-def test_a_bare_domain_without_https_is_tried_over_http_at_once() -> None:
+@pytest.mark.parametrize(
+    "outcome", [Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.DISCONNECTED, Outcome.TLS_ERROR]
+)
+def test_a_bare_domain_without_https_is_tried_over_http_at_once(outcome: Outcome) -> None:
     def says(order: Order, _now: float) -> Result | None:
-        return failure(order, Outcome.CONNECT_FAILED) if order.url.startswith("https:") else None
+        return failure(order, outcome) if order.url.startswith("https:") else None
 
     scenario = Scenario(
         site(ImaginedHost(pages=3, says=says)), ["https://a.test/"], is_https_first=True, reach=Reach.PREFIX
