@@ -280,8 +280,9 @@ class Frontier:
             order = self._maker.order_for(ready, now)
             if order is not None:
                 return order
-            if self._table.commands:
-                # A host must not lose its turn because its queue is read: the driver reads it, then calls again.
+            if self._table.commands or self._can_swap_in(now):
+                # A host must not lose its turn because its queue is read, or because the room that another has just
+                # left is not filled yet: the driver does it, then calls again.
                 return None
         return None
 
@@ -308,12 +309,15 @@ class Frontier:
 
     def take_commands(self, now: float) -> list[Command]:
         """Return the I/O that the driver must do now."""
-        is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
-        if is_due and self._table.has_room():
+        if self._can_swap_in(now):
             self._is_swapping_in = True
             self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
         commands, self._table.commands = self._table.commands, []
         return commands
+
+    def _can_swap_in(self, now: float) -> bool:
+        is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
+        return bool(is_due) and self._table.has_room()
 
     @property
     def has_commands(self) -> bool:

@@ -71,7 +71,11 @@ class OrderMaker:
         return self.order_page(host, url, now)
 
     def _look_up(self, host: HostSlot) -> None:
-        """Request a look-up of a host's name once none of its requests is out, since a failure kills its queue."""
+        """Request a look-up of a host's name once none of its requests is out, since a failure kills its queue.
+
+        A look-up uses up no turn: when a name expires depends on time, and the order of requests must not.
+        """
+        self._table.bench.return_turn()
         self._table.bench.move(host, _BUSY)
         if not host.in_flight:
             host.is_resolving = True

@@ -38,6 +38,7 @@ HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
 DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, then as above
 
 
+_BEFORE_PAGES = 1 << 62  # less than the number of any arrival
 BEFORE_ALL: QueuePosition = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
 
 
@@ -120,6 +121,7 @@ class HostSlot:
     skipped: int = 0  # URLs of banned origins that were dropped from memory, since the last ban
     skipped_until: float = 0.0  # when their ban ends: then the queue is read from its beginning. 0: none were
     states_usage: bool = False  # its robots.txt states how content may be used
+    number: int = 0  # of its entry into memory: decides between equal standings
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -188,12 +190,16 @@ class Workbench:
         self._due: list[tuple[float, int, HostSlot]] = []
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
+        self._credit_before = self._credit
+        self._entries = 0
         self._tickets = 0
         self.count = [0] * len(HostState)  # of hosts, by state
 
     def enter(self, host: HostSlot) -> None:
         """Add a host, idle."""
         host.state = HostState.IDLE
+        self._entries += 1
+        host.number = self._entries
         self.count[HostState.IDLE] += 1
 
     def leave(self, host: HostSlot) -> None:
@@ -222,8 +228,9 @@ class Workbench:
 
     def _standing(self, host: HostSlot) -> Standing:
         if host.robots_requests or not host.head:
-            # Everything else of its host waits for robots.txt: it ranks as its best page, before all others.
-            return self._ordering.standing(host.domain.pages, 0, 0)
+            # Everything else of its host waits for robots.txt: it ranks as its best page, before all others. Among
+            # such hosts the ticket must not decide: a name that expires, at a time that no two runs share, renews it.
+            return self._ordering.standing(host.domain.pages, 0, host.number - _BEFORE_PAGES)
         priority, seq = host.head[0][:2]
         return self._ordering.standing(host.domain.pages, priority, seq)
 
@@ -292,12 +299,18 @@ class Workbench:
             if heap:
                 filled.append(number)
         if len(filled) <= 1:
+            self._credit_before = self._credit
             return filled[0] if filled else None
+        self._credit_before = self._credit.copy()
         for number in filled:
             self._credit[number] += self._ordering.lane_weights[number]
         best = max(filled, key=lambda number: (self._credit[number], -number))
         self._credit[best] -= sum(self._ordering.lane_weights[number] for number in filled)
         return best
+
+    def return_turn(self) -> None:
+        """Give the last turn back to its lane: no request came of it."""
+        self._credit = self._credit_before
 
     def occupy(self, host: HostSlot, address: str) -> None:
         """Count a request that goes out."""

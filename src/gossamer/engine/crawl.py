@@ -145,6 +145,7 @@ class Crawl:
             )
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
+        self._owes_slice = False  # of links that were held back: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
         self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
 
@@ -224,11 +225,16 @@ class Crawl:
     # -- orders -----------------------------------------------------------------------------------
 
     def orders(self, now: float, max_orders: int = 1 << 30) -> list[Order]:
-        """Return the requests to make now."""
+        """Return the requests to make now.
+
+        Links that were held back are offered in slices: one for every request that has ended, and one if there is
+        nothing else to do. How often this is called meanwhile must not matter, since that depends on time.
+        """
         orders: list[Order] = []
         frontier = self.frontier
         self._run_commands(now)
-        if self._holding.due:
+        if self._owes_slice:
+            self._owes_slice = False
             self._admission.offer_held(now)
         while len(orders) < max_orders:
             order = None if self._first_pass.is_target_reached else frontier.next_order(now)
@@ -242,8 +248,13 @@ class Crawl:
                 if frontier.has_commands:
                     self._run_commands(now)
             elif not self._run_commands(now):
+                self._owes_slice = self._can_offer_held
                 break
         return orders
+
+    @property
+    def _can_offer_held(self) -> bool:
+        return bool(self._holding.due) and self.frontier.in_flight < self.frontier.limits.connections
 
     def take_resolves(self) -> list[str]:
         """Return the host names to look up."""
@@ -254,7 +265,7 @@ class Crawl:
         """Return when `orders` can next return something without a new fact."""
         if self._first_pass.is_target_reached:
             return None
-        return 0.0 if self._holding.due else self.frontier.next_wakeup()
+        return 0.0 if self._owes_slice else self.frontier.next_wakeup()
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why the crawl is over, or None."""
@@ -326,6 +337,7 @@ class Crawl:
         if result.outcome is _REDIRECT:
             judge_redirect(order, result)
         effects = self.frontier.complete(result, now)
+        self._owes_slice = bool(self._holding.due)
         ledger, totals = self._ledger, self.state.totals
         if result.outcome is not _WORKER_LOST:
             totals.count_fetch(order.kind, result)

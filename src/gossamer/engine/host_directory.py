@@ -19,6 +19,8 @@ from gossamer.engine.rules import AVERAGE_RANK
 from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Outcome, RobotsRecord
 
+_LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
+
 
 class HostDirectory:
     """The hosts of a crawl, between ledger and frontier."""
@@ -98,6 +100,10 @@ class HostDirectory:
         self._ledger.swap_out(record.name, until)
         self.update_swapped_out()
 
+    def spill(self, record: HostRecord, now: float) -> None:
+        """Swap a host out for which there is no room; it is due at once, whatever rounding does to the time."""
+        self.swap_out(record, now - _LEDGER_STEP_S)
+
     def swap_in(self, count: int, now: float) -> None:
         """Load swapped-out hosts that are due."""
         for name in self._ledger.swap_in_due(now, count):
@@ -118,4 +124,4 @@ class HostDirectory:
             record = self.record(host, now)
             self._frontier.counts.enqueue(record)
             self._ledger.put_host(record)
-            self.swap_out(record, now)
+            self.spill(record, now)

@@ -71,7 +71,7 @@ class Shards:
         if not host.swapped_out_until and self._frontier.has_room():
             self._hosts.load(host, now)
         elif not host.swapped_out_until:
-            self._hosts.swap_out(host, now)
+            self._hosts.spill(host, now)
 
     def release(self, shard: int, now: float) -> None:
         """Give up a shard. None of its orders may be out."""
