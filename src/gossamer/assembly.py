@@ -61,6 +61,7 @@ from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
+from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.seeds import Seed
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
@@ -239,7 +240,8 @@ def build_session(
     )
     watching = (heartbeat, opt_outs, rereader, conditions)
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
-    plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries)
+    order = Repeatability.of(settings, budget)
+    plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries, order)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 
@@ -352,6 +354,7 @@ def _build_probe(
         max_connections=budget.connections,
         body_bytes=budget.bodies,
         max_pending=budget.changes,
+        forgets_pages=not is_repeatable(basis.settings),
     )
     memory = MemoryControl(
         limits,

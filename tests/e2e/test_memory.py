@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.settings.budget import min_bytes
+from gossamer.settings.budget import Budget, min_bytes
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run
@@ -56,3 +56,31 @@ def test_too_little_memory_is_refused_in_one_line(tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
     assert "memory = 50M: too little for 2 workers" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_one_connection_under_the_least_ceiling_gives_the_same_sequence_twice_and_says_what_it_depends_on(
+    tmp_path: Path,
+) -> None:
+    ceiling = min_bytes(1, MAX_BYTES)
+    options = ("-c", "1", "--scope", "any", "--memory", str(ceiling))
+    room = Budget.of(ceiling, workers=1, connections=1, max_bytes=MAX_BYTES).hosts
+    with RunningWeb(preset("broad", domains=room + 200, pages=2 * room)) as web:
+        seeds = web.seeds(room + 200)
+        for name in ("first", "second"):
+            done = run("crawl", *seeds, *crawl_options(web, tmp_path / name, 0), *options)
+            assert done.returncode == 0, done.stderr
+            said = [line for line in done.stderr.splitlines() if "order of requests" in line]
+            assert len(said) == 1
+            assert f"room for {room} hosts" in said[0]
+    first, second = fetched_urls(tmp_path / "first"), fetched_urls(tmp_path / "second")
+    assert len(first) > 1.5 * room
+    assert first == second
+
+
+def test_an_ordinary_crawl_says_nothing_about_its_order(tmp_path: Path) -> None:
+    with RunningWeb(preset("small")) as web:
+        done = run(
+            "crawl", *web.seeds(), *crawl_options(web, tmp_path / "out", 0), "--max-pages", "20", "--memory", "90M"
+        )
+    assert done.returncode == 0
+    assert "order of requests" not in done.stderr

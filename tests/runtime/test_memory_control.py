@@ -15,26 +15,28 @@ class Caches:
 
     pending: int = 0
     shrunk: int = 0
+    forgotten: int = 0
     has_forgotten_signatures: bool = False
 
     def pending_count(self) -> int:
         return self.pending
 
-    def shrink(self) -> None:
+    def shrink(self, *, forgets_pages: bool) -> None:
         self.shrunk += 1
+        self.forgotten += forgets_pages
 
 
 class Controlled:
     """Memory control over a crawl that has just begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, forgets_pages: bool = True) -> None:
         self.caches = Caches()
         self.submitted: list[Command] = []
         self.warnings: list[str] = []
         self.now = START
         crawl, _ = Scenario(many_hosts(2, 10), ["http://h0.test/", "http://h1.test/"]).prepare()
         self.control = MemoryControl(
-            MemoryLimits(CEILING, min_connections=4, max_connections=64, body_bytes=10_000_000, max_pending=1000),
+            MemoryLimits(CEILING, 4, 64, body_bytes=10_000_000, max_pending=1000, forgets_pages=forgets_pages),
             crawl=crawl,
             ledger=self.caches,
             warn=lambda rule, text: self.warnings.append(f"{rule}: {text}"),
@@ -77,6 +79,14 @@ def test_over_the_ceiling_caches_shrink_a_commit_is_asked_for_and_one_warning_is
     assert run.submitted.count(CommitSoon()) == 3
     (warning,) = run.warnings
     assert warning.startswith("memory: ")
+
+
+def test_over_the_ceiling_pages_are_forgotten_only_if_the_order_may_depend_on_memory() -> None:
+    for forgets_pages in (True, False):
+        run = Controlled(forgets_pages=forgets_pages)
+        run.control.on_memory(2 * CEILING)
+        assert run.caches.shrunk == 1
+        assert run.caches.forgotten == forgets_pages
 
 
 def test_near_duplicates_among_newer_pages_only_are_warned_of_once() -> None:

@@ -25,8 +25,8 @@ class CachedLedger(Protocol):
         """Return how many changes wait for the next commit."""
         ...
 
-    def shrink(self) -> None:
-        """Drop caches that are not essential."""
+    def shrink(self, *, forgets_pages: bool) -> None:
+        """Drop caches that are not essential; with `forgets_pages` also the older pages of the near-duplicate index."""
         ...
 
     @property
@@ -43,6 +43,7 @@ class MemoryLimits(Struct, frozen=True):
     max_connections: int
     body_bytes: int  # of all answers in flight together
     max_pending: int  # uncommitted changes of the ledger
+    forgets_pages: bool = True  # above the ceiling: which pages are near duplicates then depends on measured memory
 
 
 class MemoryControl:
@@ -68,7 +69,7 @@ class MemoryControl:
             limits.ceiling_bytes,
             Window(limits.min_connections, limits.max_connections, limits.body_bytes),
             relieve=self._relieve,
-            shrink=ledger.shrink,
+            shrink=lambda: ledger.shrink(forgets_pages=limits.forgets_pages),
         )
         self._window = limits.min_connections
         self._has_warned_of_signatures = False

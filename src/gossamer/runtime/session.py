@@ -43,6 +43,7 @@ from gossamer.runtime.signals import held_to, stop_on_signals
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
+from gossamer.settings.repeatable import Repeatability
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.state import SeedRecord
 from gossamer.telemetry.crawl_log import Logs
@@ -70,6 +71,7 @@ class RunPlan(Struct, frozen=True):
     seeds: Sequence[Seed] = ()
     max_time_s: float | None = None
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
+    order: Repeatability = Repeatability()
 
 
 class RunStorage(Struct, frozen=True):
@@ -249,6 +251,8 @@ class Session:
         services = self._services
         services.opt_outs.check()
         services.figures.begin()
+        if caveat := self._plan.order.caveat(is_rereading=self._crawl.rereading.is_pending):
+            self._notify(caveat)
         if not is_guest:
             stop_on_signals(self.submit, self._announce_stop)
         time_limit = held_to(None if is_guest else self._plan.max_time_s)

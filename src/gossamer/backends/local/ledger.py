@@ -132,10 +132,11 @@ class LocalLedger:
         """Return whether pages are compared with the newer ones only."""
         return self._signatures.has_forgotten
 
-    def shrink(self) -> None:
+    def shrink(self, *, forgets_pages: bool) -> None:
         """Drop what need not be in memory."""
         self._names.clear()
-        self._signatures.forget_older()
+        if forgets_pages:
+            self._signatures.forget_older()
 
     # -- reads ------------------------------------------------------------------------------------
 
