@@ -104,7 +104,7 @@ def test_a_title_cannot_act_on_the_terminal(
         ledger.finish(QueuedUrl(url, link.id, link.host, row.priority, row.seq, 0), row)
     _, out, _ = said(capsys, "why", folder, url)
     assert "\x1b" not in out
-    assert "\\x1b[2J" in out
+    assert "\\u001b[2J" in out
 
 
 @pytest.mark.parametrize("url", ["ftp://a.test/", "http://", "not a url at all"])

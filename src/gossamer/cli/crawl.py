@@ -25,7 +25,7 @@ from gossamer.settings.load import settings_for_known, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.summary import REASONS, Summary
-from gossamer.telemetry.text import printable
+from gossamer.telemetry.text import printable, raw_stream
 
 if TYPE_CHECKING:
     from gossamer.runtime.session import Session
@@ -248,7 +248,8 @@ class _EventPrinter:
 
     def _print(self, line: str) -> None:
         with suppress(OSError):  # the terminal is gone: no reason to stop a crawl
-            print(self._clear + line, file=sys.stderr, flush=True)
+            raw_stream(sys.stderr).write(self._clear)
+            print(line, file=sys.stderr, flush=True)
 
     def _print_first_failure(self, event: Event) -> bool:
         """Print why nothing happens if the very first host is parked; return whether more events are needed."""

@@ -13,6 +13,7 @@ from gossamer.errors import UsageError
 from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
 from gossamer.handover.output import disk_full_at
 from gossamer.inspect.reader import CrawlReader
+from gossamer.telemetry.text import safe
 
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200
@@ -76,6 +77,8 @@ class FeedOutput:
 
     def write(self, line: bytes, cursor: int) -> None:
         """Write a line."""
+        if sys.stdout.isatty():
+            line = safe(line.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(line + b"\n")
         self._cursor = cursor
         self._lines += 1

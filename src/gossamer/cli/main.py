@@ -17,6 +17,7 @@ from difflib import get_close_matches
 
 from gossamer import __version__
 from gossamer.errors import GossamerError, as_our_error, damage_of
+from gossamer.telemetry.text import safe, safe_output
 
 # verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
 VERBS = {
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if verb not in VERBS:
         close = get_close_matches(verb, VERBS, n=1)
         hint = f"did you mean '{close[0]}'?" if close else "'gossamer --help' lists them"
-        print(f"gossamer: no verb '{verb}'; {hint}", file=sys.stderr)
+        print(f"gossamer: no verb '{safe(verb)}'; {hint}", file=sys.stderr)
         return 2
     return _run_verb(verb, words[1:])
 
@@ -82,18 +83,19 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
     parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
     module.configure(parser)
     try:
-        arguments = parser.parse_args(words)
-        gc.enable()
-        return int(module.run(arguments))
+        with safe_output():
+            arguments = parser.parse_args(words)
+            gc.enable()
+            return int(module.run(arguments))
     except GossamerError as error:
-        print(f"gossamer {verb}: {error}", file=sys.stderr)
+        print(f"gossamer {verb}: {safe(str(error))}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         sys.stderr.close()
         return 1
     except OSError as error:
         ours = as_our_error(error)
-        print(f"gossamer {verb}: {ours}", file=sys.stderr)
+        print(f"gossamer {verb}: {safe(str(ours))}", file=sys.stderr)
         return ours.exit_status
     except KeyboardInterrupt:
         return 11
@@ -101,7 +103,7 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
         damage = damage_of(error)
         if damage is None:
             raise
-        print(f"gossamer {verb}: {damage}", file=sys.stderr)
+        print(f"gossamer {verb}: {safe(str(damage))}", file=sys.stderr)
         return damage.exit_status
 
 

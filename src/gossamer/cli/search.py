@@ -13,7 +13,7 @@ from gossamer.errors import UsageError
 from gossamer.handover.feed import Feed
 from gossamer.handover.search import MARK, Hit, SearchIndex
 from gossamer.inspect.reader import CrawlReader
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, printable, raw_stream
 
 _EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
 (search.sqlite in the crawl folder) is created by the first search and updated by every later one.
@@ -44,7 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
         _update(index, Feed(crawl))
         hits = index.search(words, arguments.most)
         for number, hit in enumerate(hits, 1):
-            print(msgspec.json.encode(hit).decode() if arguments.json else _rendered(number, hit))
+            if arguments.json:
+                print(msgspec.json.encode(hit).decode())
+            else:
+                print(_rendered(number, hit), file=raw_stream(sys.stdout))  # with bold words; the texts are safe
         if not hits:
             print(f"gossamer search: no page contains {printable(words, 80)}", file=sys.stderr)
         sys.stdout.flush()

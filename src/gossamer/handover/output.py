@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gossamer.errors import DiskFullError, UsageError
+from gossamer.telemetry.text import safe
 
 _GZIP_LEVEL = 6
 
@@ -83,6 +84,8 @@ def write_stream(lines: Iterable[bytes], file: BinaryIO) -> int:
 
 def _to_stdout(lines: Iterable[bytes]) -> int:
     with disk_full_at("stdout"):
+        if sys.stdout.isatty():
+            lines = (safe(line.decode("utf-8", "replace")).encode() for line in lines)
         count = write_stream(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     return count

@@ -16,7 +16,7 @@ from time import time
 from typing import TextIO
 
 from gossamer.figures import Figures
-from gossamer.telemetry.text import count, duration, size
+from gossamer.telemetry.text import count, duration, raw_stream, size
 
 TERMINAL_INTERVAL_S = 0.2
 PLAIN_INTERVAL_S = 30.0
@@ -28,7 +28,7 @@ class Progress:
     """Prints the figures of a crawl until it is cancelled."""
 
     def __init__(self, out: TextIO | None = None, *, every_beat: bool = False) -> None:
-        self._out = out or sys.stderr
+        self._out = raw_stream(out or sys.stderr)
         self._every_beat = every_beat
         self._is_terminal = self._out.isatty()
         self._recent: deque[Figures] = deque()  # of the last seconds, oldest first

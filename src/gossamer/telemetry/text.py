@@ -1,10 +1,24 @@
-"""Formats numbers and texts from the web for people: short, and safe on a terminal."""
+"""Formats numbers and texts from the web for people: short, and safe on a terminal.
+
+Everything that a verb prints goes through a `SafeStream`: what would move the cursor, change the direction of text or
+is invisible is shown as a `\\u` escape, which is also correct within JSON.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# C1, marks of direction, line separators, invisible characters and tags; surrogates cannot be printed.
+_INVISIBLE = (
+    r"\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff\U000e0000-\U000e0fff"
+)
+_CONTROL = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
+_UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")  # tabs and line ends are ours
 
 
 def count(number: float) -> str:
@@ -39,5 +53,48 @@ def duration(seconds: float) -> str:
 
 def printable(text: str, max_chars: int = 200) -> str:
     """Return a text from the web that is safe on a terminal: control characters are shown, not sent."""
-    text = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    text = _CONTROL.sub(_escape, text)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+def safe(text: str) -> str:
+    """Return a text of several lines that is safe on a terminal; JSON stays the same JSON."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+class SafeStream:
+    """A text stream that prints nothing unsafe. `raw` is the stream itself, for control sequences of our own."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return self.raw.write(safe(text))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything else is the stream's
+        return getattr(self.raw, name)
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Make what is printed safe, on stdout and stderr."""
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("TextIO", SafeStream(out)), cast("TextIO", SafeStream(err))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """Return the stream that control sequences of our own are written to."""
+    return stream.raw if isinstance(stream, SafeStream) else stream
