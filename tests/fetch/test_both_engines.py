@@ -236,7 +236,7 @@ def read_by_both(answers: Sequence[bytes]) -> list[Pair]:
     return asyncio.run(main())
 
 
-def test_what_the_engines_make_of_an_answer_differs_only_if_it_is_meant_to() -> None:
+def test_the_engines_read_an_answer_differently_only_as_intended() -> None:
     pairs = dict(zip(TABLE, read_by_both(list(TABLE.values())), strict=True))
     differing = {name: pair for name, pair in pairs.items() if gist(pair.plain) != gist(pair.curl)}
     meant = {name for names in MEANT.values() for name in names}

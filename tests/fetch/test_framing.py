@@ -28,7 +28,7 @@ def framed(*headers: str, status: str = "HTTP/1.1 200 OK") -> Framing:
         (["Transfer-Encoding:", "Content-Length: 3"], Framing(3, True)),
     ],
 )
-def test_if_a_body_ends(headers: list[str], framing: Framing) -> None:
+def test_where_a_body_ends(headers: list[str], framing: Framing) -> None:
     assert framed(*headers) == framing
 
 

@@ -102,7 +102,7 @@ def gist(exchange: Exchange) -> tuple[object, ...]:
 
 @given(LIKELY | ANSWERS, st.lists(st.integers(0, 10_000), max_size=12), st.sampled_from([None, TEXT_ONLY]))
 @settings(max_examples=500)
-def test_if_an_answer_is_cut_into_pieces_changes_nothing(
+def test_the_pieces_in_which_an_answer_arrives_change_nothing(
     data: bytes, places: list[int], wanted: frozenset[str] | None
 ) -> None:
     whole = heard([data] if data else [], transfer_of(wanted_types=wanted))

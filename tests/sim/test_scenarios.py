@@ -403,7 +403,7 @@ def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
     assert states(scenario.ledger) == {UrlState.DONE: 1}
 
 
-def test_if_a_seed_redirects_to_joins_the_scope_and_nothing_else_does() -> None:
+def test_the_target_of_a_seed_joins_the_scope_and_nothing_else_does() -> None:
     web = ImaginedSites(
         {
             "a.test": ImaginedHost(says=on_page("a.test/", lambda order: redirect(order, "http://www.b.test/"))),
