@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import link_to
+from gossamer.ports import Ledger
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 from tests.engine.test_crawl import Bench
@@ -85,3 +87,77 @@ def test_a_host_with_one_origin_is_parked_as_a_whole() -> None:
     why, asked = pages(scenario)
     assert (why, asked) == ("parked", [])
     assert any(event.event == "host_parked" for event in scenario.events)
+
+
+@pytest.mark.parametrize("retry_after_s", [600.0, -1.0])
+def test_a_host_that_asks_to_be_left_alone_is_left_alone_with_all_its_origins(retry_after_s: float) -> None:
+    bench = Bench("https://a.test/", "http://b.test/")
+    for order in bench.orders():
+        is_refused = order.host == "a.test"
+        outcome, status = (Outcome.RATE_LIMITED, 429) if is_refused else (Outcome.OK, 200)
+        bench.end(order, outcome, status=status, robots=b"", retry_after_s=retry_after_s)
+    (page,) = bench.orders(after_s=1.0)
+    bench.end(page, links=[link_to("http://a.test/")])
+    assert [order.url for order in bench.orders(after_s=1.0)] == []
+
+
+# -- after a restart ------------------------------------------------------------------------------
+
+
+def banned(ledger: Ledger) -> Bench:
+    """Return a crawl whose only origin is banned, for an hour."""
+    bench = Bench("https://a.test/", ledger=ledger)
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.TLS_ERROR, status=0)
+    bench.crawl.save_state(0.0, 0.0, bench.now)
+    ledger.commit()
+    return bench
+
+
+def test_after_a_restart_only_the_banned_origin_waits() -> None:
+    ledger = MemoryLedger()
+    first = banned(ledger)
+    again = Bench("http://a.test/x", ledger=ledger, now=first.now + 10)
+    assert [order.url for order in again.orders(after_s=2.0)] == ["http://a.test/robots.txt"]
+    again.end(again.crawl.order(again.crawl.orders_out()[0]), robots=b"")
+    (page,) = again.orders(after_s=2.0)
+    assert page.url == "http://a.test/x"
+    again.end(page)
+    assert again.orders(after_s=3000.0) == [], "https is banned for an hour"
+    assert [order.url for order in again.orders(after_s=700.0)] == ["https://a.test/robots.txt"]
+
+
+def test_a_ban_that_is_over_is_not_restored() -> None:
+    ledger = MemoryLedger()
+    first = banned(ledger)
+    again = Bench(ledger=ledger, now=first.now + 3601)
+    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/robots.txt"]
+
+
+def test_dead_letters_that_are_queued_again_do_not_wait_for_a_ban() -> None:
+    ledger = MemoryLedger()
+    bench = Bench("https://a.test/", "https://a.test/x", ledger=ledger)
+    (robots,) = bench.orders()
+    bench.end(robots, robots=b"")
+    (page,) = bench.orders(after_s=1.0)
+    bench.end(page, Outcome.CLIENT_ERROR, status=404)
+    bench.now += 3 * 86400
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.TLS_ERROR, status=0)
+    bench.crawl.save_state(0.0, 0.0, bench.now)
+    ledger.commit()
+    fresh = Scenario(ImaginedSites(), [], ledger=ledger).engine()
+    assert fresh.retry_dead(lambda _: True, bench.now) == 1
+    ledger.commit()
+    again = Bench(ledger=ledger, now=bench.now + 1)
+    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/robots.txt"]
+
+
+def test_an_unreachable_robots_txt_that_is_ignored_bans_nothing_after_a_restart() -> None:
+    ledger, limits = MemoryLedger(), FrontierLimits(is_unreachable_robots_allowed=True)
+    bench = Bench("https://a.test/", ledger=ledger, limits=limits)
+    (robots,) = bench.orders()
+    bench.end(robots, Outcome.TIMEOUT, status=0)
+    ledger.commit()
+    again = Bench(ledger=ledger, limits=limits, now=bench.now + 10)
+    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/"]

@@ -137,6 +137,8 @@ class Frontier:
             if host is None:
                 continue
             counts.enqueue(host.record)
+            if host.record.parked_until > now and self._unpark_for(host, url, now):
+                touched[url.host] = host
             if host.horizon is not None and not host.is_within(url):
                 continue
             head = host.head
@@ -147,8 +149,6 @@ class Frontier:
                 heappush(head, (url.priority, url.seq, url.id, url))
             if len(head) > 2 * max_head:
                 host.trim(max_head)
-            if host.record.parked_until > now and self._unpark_for(host, url, now):
-                touched[url.host] = host
             # A URL that does not become the first of its host does not change the host's turn.
             if first is None or host.head[0] is not first or host.state not in _IN_LINE:
                 touched[url.host] = host
@@ -162,7 +162,7 @@ class Frontier:
         if not host.record.park_reason.startswith(UNREACHABLE) or is_banned(host, url.url, now):
             return False
         if not any(rules.is_unreachable and rules.expires_at > now for rules in host.origins.values()):
-            return False  # the ban is an earlier run's: of which origin is not known any more
+            return False  # of which origin is not known: the ban is of a robots.txt that is at another host
         host.record.parked_until = now
         return True
 

@@ -105,7 +105,8 @@ class RobotsRequests:
                 tries = max(tries, robots_state.QUICK_TRIES + 1)
             ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
             state = robots_state.last_good_copy(owner.origins.get(origin), ban, now) or ban
-            owner.record.park_reason = f"{UNREACHABLE}: {result.outcome}: {result.error}".rstrip(": ")
+            if owner.record.parked_until <= now:  # else the host itself asked for it, or fails: for all its origins
+                owner.record.park_reason = f"{UNREACHABLE}: {result.outcome}: {result.error}".rstrip(": ")
         owner.origins[origin] = state
         if not state.is_unreachable:
             owner.reread_skipped()

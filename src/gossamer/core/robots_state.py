@@ -13,7 +13,7 @@ from dataclasses import replace
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots import ALLOW_ALL, RobotsRules, parse_robots
 from gossamer.core.workbench import OriginRules
-from gossamer.records import Outcome, Result
+from gossamer.records import Outcome, Result, RobotsRecord
 
 ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
@@ -29,6 +29,25 @@ _ABSENT = frozenset(
 def is_absent(outcome: str) -> bool:
     """Return whether an answer means that there is no robots.txt."""
     return outcome in _ABSENT or outcome == Outcome.REDIRECT
+
+
+def is_ban(record: RobotsRecord) -> bool:
+    """Return whether a stored answer means that robots.txt could not be reached."""
+    return record.outcome != Outcome.OK and not is_absent(record.outcome)
+
+
+def stored_state(record: RobotsRecord, token: str, *, is_unreachable_allowed: bool) -> OriginRules:
+    """Return the state of an origin as it was stored; rules that have expired are renewed before the next fetch."""
+    if is_ban(record) and not is_unreachable_allowed:
+        return OriginRules(expires_at=record.expires_at, is_unreachable=True)
+    is_file = record.outcome == Outcome.OK
+    return OriginRules(
+        rules=parse_robots(record.body, token),
+        expires_at=record.expires_at,
+        good_until=record.fetched_at + LAST_GOOD_S if is_file else 0.0,
+        etag=record.etag,
+        last_modified=record.last_modified,
+    )
 
 
 def rules_from(result: Result, token: str) -> RobotsRules | None:

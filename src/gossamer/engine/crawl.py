@@ -200,6 +200,10 @@ class Crawl:
                 record.parked_until, record.park_reason = until, "Retry-After"
                 self._ledger.put_host(record)
 
+    def lift_bans(self, host: str, outcome: Outcome) -> None:
+        """Request robots.txt of origins again that could not be reached, for this reason. Call before `restore`."""
+        self._hosts.lift_bans(host, outcome)
+
     def retry_dead(self, is_wanted: Callable[[UrlRecord], bool], now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many. Call before `restore`."""
         return self._revival.retry(is_wanted, self.totals, now)

@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id
-from gossamer.core.robots import parse_robots
-from gossamer.core.robots_state import LAST_GOOD_S
-from gossamer.core.workbench import OriginRules
+from gossamer.core.robots_state import is_ban, stored_state
 from gossamer.engine.rules import AVERAGE_RANK
 from gossamer.ports import HostStore
-from gossamer.records import DomainRecord, HostRecord, Outcome, RobotsRecord
+from gossamer.records import DomainRecord, HostRecord, Outcome
 
 _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
 
@@ -64,8 +62,9 @@ class HostDirectory:
 
     def load(self, record: HostRecord, now: float) -> None:
         """Load a host into memory, with its domain and its robots.txt."""
+        is_allowed = self._frontier.limits.is_unreachable_robots_allowed
         origins = {
-            robots.origin: self._stored_rules(robots)
+            robots.origin: stored_state(robots, self._token, is_unreachable_allowed=is_allowed)
             for robots in self._ledger.robots(host_id(record.name))
             if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }
@@ -74,16 +73,12 @@ class HostDirectory:
         self._frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with adjusted times
 
-    def _stored_rules(self, robots: RobotsRecord) -> OriginRules:
-        """Return the rules of a stored robots.txt; one that has expired is renewed before the next fetch."""
-        is_file = robots.outcome == Outcome.OK.value
-        return OriginRules(
-            rules=parse_robots(robots.body, self._token),
-            expires_at=robots.expires_at,
-            good_until=robots.fetched_at + LAST_GOOD_S if is_file else 0.0,
-            etag=robots.etag,
-            last_modified=robots.last_modified,
-        )
+    def lift_bans(self, host: str, outcome: Outcome | None = None) -> None:
+        """Have robots.txt of a host's banned origins requested again, of all of them or of those with an outcome."""
+        for robots in self._ledger.robots(host_id(host)):
+            if is_ban(robots) and (outcome is None or robots.outcome == outcome):
+                robots.expires_at = 0.0
+                self._ledger.put_robots(robots)
 
     def bring_in(self, host: str, now: float) -> None:
         """Load a host into memory if there is room and it is not swapped out."""

@@ -44,4 +44,5 @@ class Revival:
             host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
             host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
             self._ledger.put_host(host)
+            self._hosts.lift_bans(host.name)
         return count

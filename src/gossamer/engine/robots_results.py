@@ -52,7 +52,7 @@ class RobotsResults:
         """Record the end of a request for robots.txt."""
         origin, robots = effects.robots_origin, effects.robots
         self._events.robots(order, result, origin, now)
-        if robots is not None and not robots.is_unreachable and not robots.is_last_good_copy:
+        if robots is not None and not robots.is_last_good_copy:
             self._store(origin, order.url, robots, result, now)
         self._warn_of_absurd(order, result, robots, now)
         for url in effects.fallbacks:

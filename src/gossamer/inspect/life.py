@@ -16,6 +16,7 @@ from msgspec import Struct
 from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
+from gossamer.core.robots_state import is_ban
 from gossamer.core.scope import Scope
 from gossamer.core.tables import HELD, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
@@ -226,7 +227,9 @@ def _ancestors(row: UrlRecord, ledger: Ledger) -> Iterator[Ancestor]:
 def _robots(url: str, source: LifeSource) -> RobotsView:
     origin = origin_of(url)
     record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
-    return RobotsView(origin=origin, is_known=False) if record is None else _decided(record, url, source.token)
+    if record is None or is_ban(record):
+        return RobotsView(origin=origin, is_known=False)
+    return _decided(record, url, source.token)
 
 
 def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:

@@ -20,7 +20,7 @@ from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head, read_record
 from gossamer.core.identity import host_id
 from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
-from gossamer.core.robots_state import rules_from
+from gossamer.core.robots_state import is_ban, rules_from
 from gossamer.core.url import host_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
@@ -103,7 +103,7 @@ class RobotsCaptures:
             if abs(position.date - request.sent_at) < SAME_MOMENT_S:
                 return self._rules_at(position)
         known = self._ledger.robots(host_id(host_of(request.origin + "/")))
-        last = next((record for record in known if record.origin == request.origin), None)
+        last = next((record for record in known if record.origin == request.origin and not is_ban(record)), None)
         is_same = last is not None and abs(last.fetched_at - request.ended_at) < SAME_MOMENT_S
         return parse_robots(last.body, self._token) if last is not None and is_same else None
 

@@ -201,6 +201,7 @@ class Session:
             if record.park_reason.startswith(UNTRUSTED) and not record.swapped_out_until:
                 record.parked_until, record.park_reason, record.robots_tries = 0.0, "", 0
                 ledger.put_host(record)
+                self._crawl.lift_bans(record.name, Outcome.TLS_ERROR)
 
     def _open_addresses(self) -> None:
         """Allow the addresses that seeds name, including those of earlier runs."""

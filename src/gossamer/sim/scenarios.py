@@ -114,8 +114,8 @@ class Scenario:
     events: list[Event] = field(default_factory=list)
     started_at: float = START
 
-    def prepare(self) -> tuple[Crawl, VirtualDriver]:
-        """Return the crawl with its seeds queued, and its driver."""
+    def engine(self) -> Crawl:
+        """Return the crawl, before anything of an earlier run is restored."""
         how = ordering(self.order)
         pace = Pace(self.delay_s, self.host_connections, self.pace_rules)
         intake = Intake(
@@ -126,7 +126,11 @@ class Scenario:
             first_pass=FirstPass(self.target_domains) if self.target_domains else None,
         )
         emitter = EventEmitter(self.events.append, self.started_at)
-        crawl = Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, emitter)
+        return Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, emitter)
+
+    def prepare(self) -> tuple[Crawl, VirtualDriver]:
+        """Return the crawl with its seeds queued, and its driver."""
+        crawl = self.engine()
         crawl.restore(self.started_at, was_clean=self.was_clean)
         links = [link_to(seed) for seed in self.seeds]
         guesses = frozenset(link.id for link in links) if self.is_https_first else frozenset()

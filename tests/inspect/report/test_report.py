@@ -166,3 +166,23 @@ def test_a_parked_host_is_reported_with_its_reason(tmp_path: Path) -> None:
     report = build_report(tmp_path, ledger, NOTHING, 1000.0)
     assert [(host.name, host.park_reason) for host in report.hosts.parked] == [("a.test", "429")]
     assert report.left.hosts[0].seconds == 60 + 40 * 5
+
+
+def test_what_was_held_back_and_evicted_is_reported_by_rule(tmp_path: Path) -> None:
+    totals = Totals(held={"calendar": 1234, "quarantine": 5}, held_dropped=66, evicted=777, urls_seen=9)
+    report = build_report(tmp_path, MemoryLedger(), Figures(totals=totals, out="crawl"), 1.0)
+    assert [(one.name, one.count) for one in report.left.held] == [("calendar", 1234), ("quarantine", 5)]
+    assert (report.left.held_dropped, report.left.evicted) == (66, 777)
+    page = render_html(report)
+    section = page[page.index("Held back, dropped and evicted") :]
+    for name, number in (("calendar rule", "1,234"), ("quarantine of traps", "5"), ("beyond the cap", "66")):
+        assert re.search(rf"{name}[^|]*?>{number}<", section), name
+    assert re.search(r"--max-queued[^|]*?>777<", section)
+    text = render_text(report)
+    assert "1,234 URLs by the calendar rule" in text
+    assert "777 URLs, by --max-queued" in text
+
+
+def test_a_crawl_that_left_nothing_out_does_not_speak_of_it(tmp_path: Path) -> None:
+    page = render_html(build_report(tmp_path, MemoryLedger(), NOTHING, 1.0))
+    assert "Held back" not in page

@@ -17,7 +17,8 @@ import msgspec
 
 from gossamer.errors import UsageError
 from gossamer.events import masked_text
-from gossamer.figures import Figures
+from gossamer.figures import Figures, Totals
+from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.inspect.report.events import EventFigures
 from gossamer.inspect.report.html import render_html
@@ -88,7 +89,7 @@ def _build(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
         robots=_robots(events, catalog),
         corpus=catalog.corpus(figures.totals, domains),
         hosts=hosts.figures(),
-        left=_left(events, catalog, hosts),
+        left=_left(events, catalog, hosts, figures.totals),
         warnings=_warnings(events, figures),
     )
 
@@ -103,7 +104,7 @@ def _robots(events: EventFigures, catalog: CatalogFigures) -> RobotsFigures:
     )
 
 
-def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> Left:
+def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables, totals: Totals) -> Left:
     return Left(
         queued=catalog.queued,
         queued_by_depth=catalog.queued_by_depth(),
@@ -112,6 +113,9 @@ def _left(events: EventFigures, catalog: CatalogFigures, hosts: HostTables) -> L
         dead=catalog.dead(),
         excluded=events.excluded.top(20),
         types_refused=catalog.types_refused,
+        held=[NamedCount(rule, urls) for rule, urls in sorted(totals.held.items())],
+        held_dropped=totals.held_dropped,
+        evicted=totals.evicted,
     )
 
 

@@ -15,7 +15,7 @@ from gossamer.inspect.report.page import binary, card, counts, key, moment, ms, 
 from gossamer.inspect.report.record import HostLine, Report
 from gossamer.inspect.report.style import STYLE, content_policy
 from gossamer.inspect.report.svg import Bar, Series, bar_chart, line_chart, share_bar
-from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.summary import HELD_BY, REASONS
 from gossamer.telemetry.text import count, duration, percent, size
 
 _STATUS_WORDS = {
@@ -41,7 +41,7 @@ def render_html(report: Report) -> str:
         section("What was collected", _corpus(report)),
         section("Robots and rules", [_robots(report), _rules(report), _excluded(report)]),
         section("Hosts", _hosts(report)),
-        section("What is left", _left(report)) if report.left.queued else "",
+        section("What is left", left) if (left := [*_left_out(report), *_left(report)]) else "",
     ]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -290,8 +290,21 @@ def _parked(lines: Sequence[HostLine]) -> str:
     return table(["host", "URLs waiting", "until", "why"], rows, frozenset({1}))
 
 
+def _left_out(report: Report) -> list[str]:
+    """Return what is neither queued nor refused, though it was found: no card if there is nothing."""
+    left = report.left
+    lines = [NamedCount(f"held back by the {HELD_BY.get(one.name, one.name)}", one.count) for one in left.held]
+    if left.held_dropped:
+        lines.append(NamedCount("dropped: links beyond the cap of what a host may have held back", left.held_dropped))
+    if left.evicted:
+        lines.append(NamedCount("evicted by --max-queued ('gossamer retry' queues them again)", left.evicted))
+    return [card("Held back, dropped and evicted", counts(lines, "by which rule"))] if lines else []
+
+
 def _left(report: Report) -> list[str]:
     left = report.left
+    if not left.queued:
+        return []
     rows = [
         (
             f'<td class="name">{safe(h.name, 80)}</td>',

@@ -123,6 +123,9 @@ class Left(Struct, kw_only=True):
     dead: list[DeadLetters]
     excluded: list[NamedCount]  # links refused, by rule
     types_refused: int
+    held: list[NamedCount]  # links held back, by rule
+    held_dropped: int  # links beyond what a host may have held back
+    evicted: int  # URLs that left the queue because of its maximum length
 
 
 class Report(Struct, kw_only=True):
