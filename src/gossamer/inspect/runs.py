@@ -10,7 +10,7 @@ Costs: 2.5 µs per event, half of it decoding; lines without the needle 0.3 µs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from gossamer.events import Event, EventName
 
 # They follow the event of the request, with the same order. A tuple: hashing an enum member is a call of Python code.
 _CONTENT_EVENTS = (EventName.DUPLICATE, EventName.NEAR_DUPLICATE)
+_REFUSAL = f'"event":"{EventName.EXCLUDED_BY_RULE.value}"'.encode()
 _MAX_REMEMBERED = 20_000  # more than a commit window can contain
 _SAME_MOMENT_S = 0.001
 
@@ -43,26 +44,34 @@ class _Orders:
         return True
 
 
-def read_runs(folder: Path, needle: bytes = b"") -> Iterator[tuple[int, Event]]:
+def read_runs(
+    folder: Path, needle: bytes = b"", *, on_refusal: Callable[[bytes], None] | None = None
+) -> Iterator[tuple[int, Event]]:
     """Yield the events of every run with its number, each order once; only lines that contain `needle`.
 
-    Lines that cannot be decoded are skipped: the last one of a killed run may be torn.
+    With `on_refusal`, links that were not queued are passed to it as lines, undecoded: there may be many times as many
+    as pages. Lines that cannot be decoded are skipped: the last one of a killed run may be torn.
     """
     recorded: deque[tuple[str, float]] = deque(maxlen=_MAX_REMEMBERED)
     for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
         recorded_before, recorded = dict(recorded), deque(maxlen=_MAX_REMEMBERED)
-        for event in _once(path, needle, recorded_before):
+        for event in _once(path, needle, recorded_before, on_refusal):
             if event.order and event.sent_at:
                 recorded.append((event.url, event.sent_at))
             yield run, event
 
 
-def _once(path: Path, needle: bytes, recorded_before: dict[str, float]) -> Iterator[Event]:
+def _once(
+    path: Path, needle: bytes, recorded_before: dict[str, float], on_refusal: Callable[[bytes], None] | None
+) -> Iterator[Event]:
     requests, others = _Orders(), _Orders()
     began_at = 0.0
     with path.open("rb") as file:
         for line in file:
             if needle not in line:
+                continue
+            if on_refusal is not None and _REFUSAL in line:
+                on_refusal(line)
                 continue
             try:
                 event = _decode(line)
