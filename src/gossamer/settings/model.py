@@ -172,10 +172,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, _field(Group.PACE, "the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")
     ] = ""
     robots_token: Annotated[
-        str, _field(Group.PACE, "the name that robots.txt calls us by (from the User-Agent)", metavar="NAME")
+        str, _field(Group.PACE, "the name by which robots.txt addresses this crawler (from the User-Agent)", metavar="NAME")
     ] = ""
     contact: Annotated[str, _field(Group.PACE, "who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
-    robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "on 5xx, time-out, no connection")] = (
+    robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "if robots.txt cannot be reached: 5xx, time-out, no connection")] = (
         RobotsUnreachable.DENY
     )
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
