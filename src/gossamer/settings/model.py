@@ -172,12 +172,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, _field(Group.PACE, "the User-Agent header (Gossamer/VERSION (+contact))", metavar="TEXT")
     ] = ""
     robots_token: Annotated[
-        str, _field(Group.PACE, "the name by which robots.txt addresses this crawler (from the User-Agent)", metavar="NAME")
+        str,
+        _field(Group.PACE, "the name by which robots.txt addresses this crawler (from the User-Agent)", metavar="NAME"),
     ] = ""
     contact: Annotated[str, _field(Group.PACE, "who is crawling: a URL or mail address", metavar="URL-OR-MAIL")] = ""
-    robots_unreachable: Annotated[RobotsUnreachable, _field(Group.PACE, "if robots.txt cannot be reached: 5xx, time-out, no connection")] = (
-        RobotsUnreachable.DENY
-    )
+    robots_unreachable: Annotated[
+        RobotsUnreachable, _field(Group.PACE, "if robots.txt cannot be reached: 5xx, time-out, no connection")
+    ] = RobotsUnreachable.DENY
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
