@@ -16,15 +16,20 @@ import ada_url
 _RULE = re.compile(r"^(?!//)\S+", re.MULTILINE)
 
 
-@lru_cache(maxsize=1)
-def _suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return plain suffixes, parents of wildcards (`*.ck` as `ck`), and exceptions (`!www.ck` as `www.ck`)."""
+@lru_cache(maxsize=2)
+def _suffixes(*, is_international: bool) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return plain suffixes, parents of wildcards (`*.ck` as `ck`), and exceptions (`!www.ck` as `www.ck`).
+
+    Those beyond ASCII are only there for names that have such labels, as `xn--`: converting them takes as long as
+    everything else together.
+    """
     package = find_spec("publicsuffixlist")  # importlib.resources would take 5 ms to load
     assert package is not None
     assert package.origin is not None
     text = (Path(package.origin).parent / "public_suffix_list.dat").read_text("utf-8")
     rules = _RULE.findall(text)
-    rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
+    if is_international:
+        rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
     exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")
     wild = frozenset(rule[2:] for rule in rules if rule[:2] == "*.")
     return frozenset([*rules, "test"]), wild, exceptions  # the entries with a mark match no host name
@@ -43,7 +48,7 @@ def registrable_domain(host: str) -> str:
 
 def _suffix_size(labels: list[str]) -> int:
     """Return how many of the last labels are the public suffix; an unknown top level counts as one."""
-    plain, wild, exceptions = _suffixes()
+    plain, wild, exceptions = _suffixes(is_international=any(label.startswith("xn--") for label in labels))
     for start in range(len(labels)):
         tail = ".".join(labels[start:])
         if tail in exceptions:

@@ -101,7 +101,7 @@ class Fetcher:
             head_tail=head_tail(self._identity),
             max_idle_connections=self._max_idle_connections,
         )
-        self._ca_bundle = bundle(trust_sources(self._ca_file))
+        self._ca_bundle: str | None = None  # made for the first request over TLS: reading a store takes 15 ms
         self._tls_versions: dict[str, str] = {}
         self._curl = CurlEngine(
             self._loop,
@@ -197,6 +197,8 @@ class Fetcher:
         return exchange
 
     def _new_curl_transfer(self, on_socket_made: Callable[[int], None]) -> CurlTransfer:
+        if self._ca_bundle is None:
+            self._ca_bundle = bundle(trust_sources(self._ca_file))
         return CurlTransfer(
             self._limits,
             self._identity,

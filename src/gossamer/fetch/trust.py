@@ -83,7 +83,8 @@ def _contents(source: TrustSource) -> Iterator[bytes]:
 def check_trust(ca_file: str) -> None:
     """Raise UsageError if something that the operator added cannot be used."""
     for source in trust_sources(ca_file)[1:]:
-        certificates_in(source)
+        if not os.path.isdir(source.path) and not any(_CERTIFICATE.search(data) for data in _contents(source)):
+            certificates_in(source)  # raises
 
 
 def bundle(sources: Sequence[TrustSource]) -> str:
