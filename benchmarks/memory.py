@@ -17,7 +17,6 @@ import gc
 import json
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -119,7 +118,7 @@ def _patterns() -> tuple[int, object]:
     novelty = Novelty()
     for host in range(2000):
         for page in range(90):
-            mark = PageMark(os.urandom(8), struct.unpack(f"<{LANES}I", os.urandom(4 * LANES)), 400)
+            mark = PageMark(os.urandom(8), os.urandom(4 * LANES), 400)
             novelty.record(f"https://h{host}.test/a/{page}", f"h{host}.test", mark, 1e9)
     return 4000, novelty
 

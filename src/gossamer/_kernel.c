@@ -642,6 +642,60 @@ static PyType_Spec table_spec = {
     "gossamer._kernel.BandTable", sizeof(BandTable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, table_slots,
 };
 
+/* -- what is new on a page: see core/novelty.py, `record_lanes` ---------------------------------- */
+
+#define WATCHED_LANES 8
+#define SLOT_SALT 0x9E3779B1u
+#define FORGETTING 0.25
+#define BOILERPLATE 0.8
+
+static PyObject *record_lanes(PyObject *module, PyObject *args) {
+    Py_buffer values, frequent, hits, seen;
+    int generation, pages;
+    PyObject *packed = NULL;
+    if (!PyArg_ParseTuple(args, "y*w*w*w*ii", &values, &frequent, &hits, &seen, &generation, &pages))
+        return NULL;
+    size_t slots = (size_t)seen.len;
+    if (values.len != WATCHED_LANES * 4 || frequent.len != WATCHED_LANES * 4 || hits.len != WATCHED_LANES * 8 ||
+        slots == 0 || (slots & (slots - 1)) != 0) {
+        PyErr_SetString(PyExc_ValueError, "record_lanes: a buffer has the wrong size");
+    } else {
+        double forgotten = FORGETTING * ((double)pages + 1.0), limit = BOILERPLATE * (double)pages + forgotten;
+        unsigned char *slot = seen.buf;
+        long fresh = 0, rest = 0;
+        for (unsigned lane = 0; lane < WATCHED_LANES; lane++) {
+            uint32_t value, common;
+            double count;
+            const unsigned char *from = (const unsigned char *)values.buf + 4 * lane;
+            value = (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+            memcpy(&common, (char *)frequent.buf + 4 * lane, sizeof common);
+            memcpy(&count, (char *)hits.buf + 8 * lane, sizeof count);
+            if (value == common) {
+                count += 1.0 + FORGETTING;
+                memcpy((char *)hits.buf + 8 * lane, &count, sizeof count);
+                if (count >= limit)
+                    continue;
+            } else if (count <= forgotten) {
+                count = 1.0 + forgotten;
+                memcpy((char *)frequent.buf + 4 * lane, &value, sizeof value);
+                memcpy((char *)hits.buf + 8 * lane, &count, sizeof count);
+            }
+            rest++;
+            unsigned char *at = slot + (((uint64_t)value ^ (uint64_t)lane * SLOT_SALT) & (slots - 1));
+            if (*at != generation) {
+                fresh += *at != generation - 1;
+                *at = (unsigned char)generation;
+            }
+        }
+        packed = PyLong_FromLong(rest << 8 | fresh);
+    }
+    PyBuffer_Release(&values);
+    PyBuffer_Release(&frequent);
+    PyBuffer_Release(&hits);
+    PyBuffer_Release(&seen);
+    return packed;
+}
+
 /* -- the module ------------------------------------------------------------------------------- */
 
 static int set_up(PyObject *module) {
@@ -662,6 +716,7 @@ static PyMethodDef methods[] = {
     {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none if there are no words."},
     {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
     {"bare", bare, METH_VARARGS, "bare(text, parts) -> the text without the parts, one after the other, and digits."},
+    {"record_lanes", record_lanes, METH_VARARGS, "record_lanes(values, frequent, hits, seen, generation, pages) -> int"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -39,6 +39,7 @@ class Kernel(Struct, frozen=True):
     simhash: Callable[[str | bytes], bytes]
     equal_lanes: Callable[[bytes, bytes], int]
     bare: Callable[[bytes, list[bytes]], bytes]
+    record_lanes: Callable[[bytes, bytearray, bytearray, bytearray, int, int], int]
     band_table: Callable[[], Bands]
 
 
@@ -47,7 +48,14 @@ def _load() -> Kernel | None:
         from gossamer import _kernel
     except ImportError:
         return None
-    return Kernel(_kernel.minhash, _kernel.simhash, _kernel.equal_lanes, _kernel.bare, _kernel.BandTable)
+    return Kernel(
+        _kernel.minhash,
+        _kernel.simhash,
+        _kernel.equal_lanes,
+        _kernel.bare,
+        _kernel.record_lanes,
+        _kernel.BandTable,
+    )
 
 
 kernel = _load()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 from gossamer.core.calendar import JUDGED_PAGES, MAX_UNPROVEN, DateBudget
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.identity import host_id, shard_of
@@ -14,12 +12,11 @@ from gossamer.state import HostEvidence
 
 URL = "http://h.test/2000/01/"
 FIRST_JUDGEMENT = 34
-_unpack_lanes = Struct(f"<{LANES}I").unpack_from
 
 
 def mark(text: str) -> PageMark:
     content = text.encode()
-    return PageMark(text_fingerprint(content, URL), _unpack_lanes(minhash(content)), len(text.split()))
+    return PageMark(text_fingerprint(content, URL), minhash(content)[: 4 * LANES], len(text.split()))
 
 
 def full() -> DateBudget:

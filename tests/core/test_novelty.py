@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.novelty import (
@@ -17,7 +17,9 @@ from gossamer.core.novelty import (
     Quarantine,
     SoftNotFound,
     patterns_of,
+    record_lanes,
 )
+from gossamer.kernel import kernel
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose, turning
 
@@ -54,7 +56,7 @@ def told(novelty: Novelty, count: int, text: str, *, start: int = 0) -> list[Qua
 def mark_of(url: str, text: str) -> PageMark:
     """Return what a page is compared by, as the worker and the engine compute it."""
     data = text.encode()
-    lanes = Struct(f"<{LANES}I").unpack_from(minhash(data))
+    lanes = minhash(data)[: 4 * LANES]
     return PageMark(text_fingerprint(data, url), lanes, len(text.split()))
 
 
@@ -172,8 +174,21 @@ def test_a_site_that_turns_into_a_trap_after_2000_pages_is_cut(name: str, most: 
     site, novelty = turning(HONEST["an archive by date"], TRAPS[name], honest_pages), Novelty()
     for number in range(1, honest_pages + most + 1):
         url, text = f"http://{HOST}{site.path(number)}", site.text(number).encode()
-        mark = PageMark(text_fingerprint(text, url), Struct(f"<{LANES}I").unpack_from(minhash(text)), len(text.split()))
+        mark = PageMark(text_fingerprint(text, url), minhash(text)[: 4 * LANES], len(text.split()))
         if novelty.record(url, HOST, mark, 0.0) is not None:
             assert number > honest_pages
             return
     raise AssertionError("it is not cut")
+
+
+@pytest.mark.skipif(kernel is None, reason="the kernel is not compiled")
+@given(st.lists(st.lists(st.integers(0, 12), min_size=LANES, max_size=LANES), min_size=1, max_size=60))
+def test_both_forms_of_recording_lanes_are_the_same(pages: list[list[int]]) -> None:
+    assert kernel is not None
+    fields = [(bytearray(4 * LANES), bytearray(8 * LANES), bytearray(64)) for _ in range(2)]
+    for number, page in enumerate(pages):
+        values = b"".join((value * 0x01010107 % 2**32).to_bytes(4, "little") for value in page)
+        generation = 2 + number // 20
+        ours = record_lanes(values, *fields[0], generation, number)
+        assert kernel.record_lanes(values, *fields[1], generation, number) == ours
+        assert fields[0] == fields[1]

@@ -87,7 +87,8 @@ def _random_digits() -> Iterator[str]:
     """Yield 32 random hexadecimal digits at a time; a call of the system for 256 of them."""
     while True:
         digits = os.urandom(4096).hex()
-        yield from (digits[start : start + 32] for start in range(0, 8192, 32))
+        for start in range(0, 8192, 32):
+            yield digits[start : start + 32]
 
 
 _digits = _random_digits()

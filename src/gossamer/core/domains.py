@@ -6,14 +6,11 @@ Looks in three sets: 0.7 µs per host, 0.1 µs if it is cached.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import ada_url
-
-_RULE = re.compile(r"^(?!//)\S+", re.MULTILINE)
 
 
 @lru_cache(maxsize=2)
@@ -27,7 +24,7 @@ def _suffixes(*, is_international: bool) -> tuple[frozenset[str], frozenset[str]
     assert package is not None
     assert package.origin is not None
     text = (Path(package.origin).parent / "public_suffix_list.dat").read_text("utf-8")
-    rules = _RULE.findall(text)
+    rules = [line.split(None, 1)[0] for line in text.splitlines() if line and line[0] not in "/ \t"]
     if is_international:
         rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
     exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")

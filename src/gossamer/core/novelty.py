@@ -33,12 +33,14 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from struct import Struct as Layout
 
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.url import path_of
+from gossamer.kernel import kernel
 
 WINDOW = 50
 FEW = 5
@@ -61,7 +63,8 @@ _SEEN_SLOTS = 1 << 14
 _SEEN_MASK = _SEEN_SLOTS - 1
 _SEEN_WINDOWS = 4  # in one generation of values
 _AFTER_THE_LAST = bytes(255) + b"\1"  # generation 255 is the one before generation 2; older values are forgotten
-_SALTS = tuple(lane * 0x9E3779B1 for lane in range(LANES))
+_SALT = 0x9E3779B1  # times the lane: equal values of two lanes have two slots
+_LAYOUT = Layout(f"<{LANES}I")
 
 _NUMBER = re.compile(r"\d+")
 _TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
@@ -89,9 +92,36 @@ class PageMark(Struct, frozen=True):
     """What a page is compared by."""
 
     words: bytes  # hash of its text without digits and echoes
-    lanes: tuple[int, ...] = ()  # `LANES` of its MinHash, or none
+    lanes: bytes = b""  # the first `LANES` of its MinHash, or none
     size: int = 0  # of its text, in words
     is_copy: bool = False  # of another page of the host, byte for byte
+
+
+def record_lanes(  # noqa: PLR0917 - as the kernel has it
+    values: bytes, frequent: bytearray, hits: bytearray, seen: bytearray, generation: int, pages: int
+) -> int:
+    """Record a page's lanes in the fields of `_Lanes`: the new ones, and 256 times those that are no boilerplate.
+
+    The kernel has the same in C: 0.3 µs instead of 8.
+    """
+    new = rest = 0
+    forgotten = _FORGETTING * (pages + 1)
+    limit = _BOILERPLATE * pages + forgotten
+    common, counts = memoryview(frequent).cast("I"), memoryview(hits).cast("d")
+    for lane, value in enumerate(_LAYOUT.unpack(values)):
+        if value == common[lane]:
+            counts[lane] += 1.0 + _FORGETTING
+            if counts[lane] >= limit:
+                continue  # boilerplate
+        elif counts[lane] <= forgotten:
+            common[lane], counts[lane] = value, 1.0 + forgotten
+        rest += 1
+        at = (value ^ lane * _SALT) & (len(seen) - 1)
+        last = seen[at]
+        if last != generation:
+            seen[at] = generation
+            new += last != generation - 1
+    return rest << 8 | new
 
 
 @dataclass(slots=True)
@@ -99,38 +129,19 @@ class _Lanes:
     """The lane values that a pattern's pages had, and how frequent the most frequent one is."""
 
     pages: int = 0
-    frequent: list[int] = field(default_factory=lambda: [0] * LANES)
+    frequent: bytearray = field(default_factory=lambda: bytearray(4 * LANES))  # unsigned numbers
     # How often the most frequent value occurred, less `_FORGETTING` for every page with another value. So that such a
     # page changes nothing here, the number is stored with `_FORGETTING` times the pages so far added to it.
-    hits: list[float] = field(default_factory=lambda: [0.0] * LANES)
+    hits: bytearray = field(default_factory=lambda: bytearray(8 * LANES))  # double precision
     seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_SLOTS))  # the generation that last had the value
     generation: int = 2  # values of this one and the one before are known
 
-    def add(self, values: tuple[int, ...]) -> tuple[int, int]:
+    def add(self, values: bytes) -> tuple[int, int]:
         """Record a page's lanes; return how many were new, and how many are no boilerplate."""
-        new = boilerplate = 0
-        forgotten = _FORGETTING * (self.pages + 1)
-        limit = _BOILERPLATE * self.pages + forgotten
-        frequent, hits, seen, generation = self.frequent, self.hits, self.seen, self.generation
-        lane = 0
-        for value, salt in zip(values, _SALTS, strict=True):
-            if value == frequent[lane]:
-                hits[lane] += 1.0 + _FORGETTING
-                if hits[lane] >= limit:
-                    boilerplate += 1
-                    lane += 1
-                    continue
-            elif hits[lane] <= forgotten:
-                frequent[lane], hits[lane] = value, 1.0 + forgotten
-            lane += 1
-            at = (value ^ salt) & _SEEN_MASK
-            last = seen[at]
-            if last != generation:
-                seen[at] = generation
-                if last != generation - 1:
-                    new += 1
+        record = record_lanes if kernel is None else kernel.record_lanes
+        packed = record(values, self.frequent, self.hits, self.seen, self.generation, self.pages)
         self.pages += 1
-        return new, lane - boilerplate
+        return packed & 0xFF, packed >> 8
 
     def age(self) -> None:
         """Forget the older half of the values."""

@@ -9,8 +9,6 @@ Costs 5 µs per page of a host with many pages, else 1 µs.
 
 from __future__ import annotations
 
-from struct import Struct as Layout
-
 from msgspec import Struct
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
@@ -42,7 +40,7 @@ from gossamer.state import HoldRule, HostEvidence
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 _BATCH = 1000
-_LANES = Layout(f"<{LANES}I")  # the first lanes of a MinHash signature
+_LANE_BYTES = 4 * LANES  # of a MinHash signature
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
@@ -166,7 +164,7 @@ class Evidence:
         dates = self._intake.dates
         if result.outcome is _OK:
             words = result.text_hash or result.content_hash[:8]
-            lanes = _LANES.unpack_from(result.signature) if len(result.signature) >= _LANES.size else ()
+            lanes = result.signature[:_LANE_BYTES] if len(result.signature) >= _LANE_BYTES else b""
             # A page with hardly any text, or with that of another page, proves nothing.
             is_copy = bool(result.duplicate_of) or (not result.text_hash and result.content_type == "text/html")
             dates.record(url.host, PageMark(words, lanes, result.words, is_copy))
@@ -186,11 +184,11 @@ class Evidence:
 
 
 def _mark_of(result: Result, *, is_copy: bool) -> PageMark:
-    if len(result.signature) < _LANES.size:
+    if len(result.signature) < _LANE_BYTES:
         # Without MinHash only what is repeated to the letter counts as nothing new.
         return PageMark(result.exact_text or result.content_hash[:8], is_copy=is_copy)
     words = result.text_hash or result.content_hash[:8]
-    return PageMark(words, _LANES.unpack_from(result.signature), result.words, is_copy)
+    return PageMark(words, result.signature[:_LANE_BYTES], result.words, is_copy)
 
 
 def _unlikely(url: str) -> str:

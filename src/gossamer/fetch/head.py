@@ -10,6 +10,7 @@ A head of ten lines costs 1.6 µs if its lines are cached (`_LINES`), else 5.5.
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple, TypeAlias
 
 from gossamer.fetch.limits import FetchLimits
@@ -20,6 +21,8 @@ Header: TypeAlias = tuple[str, str]
 _LINES: Final[dict[bytes, Header | None]] = {}
 _LINES_LIMIT: Final = 4096
 _CACHED_LINE_BYTES: Final = 80
+# A name, a colon, a value without control characters, which neither begins nor ends with a blank.
+_USUAL_LINE: Final = re.compile(rb"([!-9;-~]+):[ \t]*((?:[!-\xff](?:[ -\xff]*[!-\xff])?)?)[ \t]*\r?\n?")
 _BLANK: Final = frozenset((b"\r\n", b"\n", b""))
 _STATUS_LINES: Final[dict[bytes, tuple[str, int]]] = {}
 _STATUS_LINES_LIMIT: Final = 256
@@ -135,6 +138,9 @@ def _header(line: bytes) -> Header | None:
 
 
 def _parsed(line: bytes) -> Header | None:
+    usual = _USUAL_LINE.fullmatch(line)
+    if usual is not None:
+        return usual[1].decode("ascii").lower(), usual[2].decode("latin-1")
     name, colon, value = line.decode("latin-1").partition(":")
     value = value.strip(" \t\r\n")
     name = name.lower()

@@ -10,6 +10,7 @@ not blocked.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,7 @@ USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation",
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
+_ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
 _NOT_WHOLE = frozenset(
     {
         Outcome.TYPE_REFUSED,
@@ -434,6 +436,4 @@ def _base_of(document: Document, url: str) -> str:
 
 def _valid_etag(etag: str) -> str:
     """Return an entity tag that may be sent back: short, quoted, without control characters."""
-    bare = etag.removeprefix("W/")
-    is_quoted = len(bare) >= 2 and bare[0] == bare[-1] == '"' and '"' not in bare[1:-1]
-    return etag if is_quoted and len(etag) <= MAX_ETAG_CHARS and etag.isprintable() and etag.isascii() else ""
+    return etag if len(etag) <= MAX_ETAG_CHARS and _ETAG.fullmatch(etag) else ""
