@@ -80,9 +80,11 @@ class Totals(Struct):
         is_robots = kind is OrderKind.ROBOTS
         self.robots_fetches += is_robots
         self.errors += is_error(result.outcome, is_robots=is_robots)
-        _add(self.outcomes, str(result.outcome))
+        outcomes, outcome = self.outcomes, str(result.outcome)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
         if result.status:
-            _add(self.statuses, str(result.status))
+            statuses, status = self.statuses, str(result.status)
+            statuses[status] = statuses.get(status, 0) + 1
 
     def count_failed_lookup(self, outcome: Outcome) -> None:
         """Count a name look-up that returned no usable address: a fetch without an answer."""

@@ -24,7 +24,8 @@ def _suffixes(*, is_international: bool) -> tuple[frozenset[str], frozenset[str]
     assert package is not None
     assert package.origin is not None
     text = (Path(package.origin).parent / "public_suffix_list.dat").read_text("utf-8")
-    rules = [line.split(None, 1)[0] for line in text.splitlines() if line and line[0] not in "/ \t"]
+    lines = [line for line in text.splitlines() if line and line[0] not in "/ \t"]
+    rules = [line.split(None, 1)[0] if " " in line or "\t" in line else line for line in lines]
     if is_international:
         rules += [ada_url.idna_to_ascii(rule).decode("ascii") for rule in rules if not rule.isascii()]
     exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")

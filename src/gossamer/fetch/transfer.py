@@ -221,11 +221,11 @@ class Transfer(ABC):
         if wanted is None or head.status // 100 != 2:
             return False
         media_type = head.value("content-type").partition(";")[0].strip().lower()
-        if media_type in wanted or (PDF in wanted and is_pdf(media_type, first, self.request.url)):
-            return False
-        major, slash, _ = media_type.partition("/")
         # Without a usable type the body itself must be examined.
-        return bool(slash) and f"{major}/" not in wanted
+        slash = media_type.find("/")
+        if slash < 0 or media_type[: slash + 1] in wanted or media_type in wanted:
+            return False
+        return not (PDF in wanted and is_pdf(media_type, first, self.request.url))
 
     def add_chunk(self, chunk: bytes) -> bool:
         """Add a piece of the body; return whether more of it is wanted."""

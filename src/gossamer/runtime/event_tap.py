@@ -27,15 +27,21 @@ class EventTap:
         self._sink = sink
         self._on_event = on_event
         self._first_trouble: Event | None = None
+        self._is_watching = True  # until the first failure, or the first page
 
     def emit(self, event: Event) -> None:
         """Forward an event to the sink and to the listener."""
         self._sink.emit(event)
-        if self._first_trouble is None and event.event in _TROUBLE:
-            self._first_trouble = event
+        if self._is_watching:
+            self._watch(event)
         on_event = self._on_event
         if on_event is not None and not on_event(event):
             self._on_event = None
+
+    def _watch(self, event: Event) -> None:
+        if event.event in _TROUBLE:
+            self._first_trouble = event
+        self._is_watching = self._first_trouble is None and event.event is not EventName.FETCH_OK
 
     def first_failure(self) -> str:
         """Return the first failure and a hint, in one line; empty if there was none."""

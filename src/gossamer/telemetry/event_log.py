@@ -19,7 +19,7 @@ import msgspec
 from gossamer.errors import DiskFullError
 from gossamer.events import Event, EventName
 
-_OPTED_OUT = EventName.OPTED_OUT
+_OPTED_OUT, _EXCLUDED = EventName.OPTED_OUT, EventName.EXCLUDED_BY_RULE
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
@@ -53,6 +53,8 @@ class EventLog:
         process is killed.
         """
         self._buffer.append(_encode(event))
+        if event.event is _EXCLUDED:  # most events of many crawls
+            return
         if event.kind == "robots" or event.retry_after_s > 0 or event.event is _OPTED_OUT:
             with suppress(DiskFullError):  # the next flush raises it again, to a caller that can stop the crawl
                 self.flush()
