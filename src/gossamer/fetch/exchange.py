@@ -56,6 +56,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
         tls_version=transfer.tls_version,
         response_head=head.raw,
         headers=head.headers,
+        first_values=head.named,
         request_head=transfer.request_head,
         sent_at=transfer.sent_at,
         requests_sent=transfer.requests_sent,
@@ -70,7 +71,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
     chunks = transfer.chunks
     if chunks:
         exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        if "content-encoding" in exchange.named:
+        if "content-encoding" in head.named:
             _decode_content(exchange, ",".join(exchange.all_values("content-encoding")), transfer.limit)
     return exchange
 

@@ -29,6 +29,16 @@ class Framing(NamedTuple):
 
 def framing_of(head: Head) -> Framing:
     """Return how the body after a head is framed."""
+    named = head.named
+    if (
+        head.status == 200
+        and head.http_version == "1.1"
+        and len(named) == len(head.headers)
+        and "transfer-encoding" not in named
+        and "content-length" in named
+        and named.get("connection", "keep-alive").lower() == "keep-alive"
+    ):  # nearly always, in a quarter of the time
+        return _by_length(head, [named["content-length"]], True)
     is_closed, keeps_alive = False, head.http_version != "1.0"
     lengths: list[str] = []
     has_codings = False

@@ -36,13 +36,11 @@ class Head(NamedTuple):
     raw: bytes
     headers: list[Header]
     is_whole: bool  # its blank line was received
+    named: dict[str, str]  # the first value of each header
 
     def value(self, name: str) -> str:
         """Return the first value of a header (name in lower case), or the empty string."""
-        for key, value in self.headers:  # 0.13 µs; a generator takes 0.40
-            if key == name:
-                return value
-        return ""
+        return self.named.get(name, "")
 
     def distinct(self, name: str) -> set[str]:
         """Return the different values of a list header (name in lower case)."""
@@ -60,7 +58,7 @@ class Excess(NamedTuple):
     is_interim: bool = False  # too many answers before the final one, not too large a head
 
 
-NO_HEAD: Final = Head(0, "", b"", [], False)
+NO_HEAD: Final = Head(0, "", b"", [], False, {})
 
 
 def read_head(lines: list[bytes]) -> Head:
@@ -80,7 +78,7 @@ def head_of(lines: list[bytes]) -> Head:
         for line in (lines[1:-1] if is_whole else lines[1:])
         if (header := _LINES[line] if line in _LINES else _header(line)) is not None
     ]
-    return Head(status, version, b"".join(lines), headers, is_whole)
+    return Head(status, version, b"".join(lines), headers, is_whole, dict(headers[::-1]))
 
 
 def excess(lines: list[bytes], limits: FetchLimits) -> Excess | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from time import monotonic
@@ -318,7 +318,7 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             result.outcome = Outcome.OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
         if order.kind is OrderKind.ROBOTS:
             result.robots = exchange.content[:MAX_ROBOTS_BYTES]
-            _read_validators(exchange, result)
+            _read_validators(named, result)
         elif order.kind is OrderKind.SITEMAP:
             _read_sitemap(order, exchange, result)
         else:
@@ -386,7 +386,7 @@ def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRu
         result.outcome = Outcome.LINKS_ONLY
     result.charset, result.language, result.title = document.charset, document.language, document.title
     _read_directives(document, exchange, result)
-    _read_validators(exchange, result)
+    _read_validators(exchange.named, result)
     if not exchange.is_decoded:
         result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
     elif document.problem:
@@ -423,8 +423,7 @@ def _read_directives(document: Document, exchange: Exchange, result: Result) -> 
         result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
 
 
-def _read_validators(exchange: Exchange, result: Result) -> None:
-    named = exchange.named
+def _read_validators(named: Mapping[str, str], result: Result) -> None:
     result.etag = _valid_etag(named["etag"]) if "etag" in named else ""
     date = named.get("last-modified", "")
     result.last_modified = date if len(date) <= 64 and date.isascii() and date.isprintable() else ""
