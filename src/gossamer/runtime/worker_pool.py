@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Protocol
 
+from gossamer.core.identity import host_id
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.records import Order, Result
 from gossamer.runtime import messages
@@ -83,7 +84,7 @@ class WorkerPool:
         numbers = self._numbers
         if len(numbers) == 1:
             return numbers[0]
-        usual = numbers[hash(order.host) % len(numbers)]
+        usual = numbers[host_id(order.host)[-1] % len(numbers)]  # the same in every run
         load = self._load
         if load[usual] <= SMALL_LOAD:
             return usual
