@@ -124,7 +124,7 @@ def judge(few: Stage, many: Stage) -> bool:
     limit = f", {many.private_bytes / 1e6:.0f} of {max_bytes / 1e6:.0f} MB" if max_bytes else ""
     print(
         f"from {few.known:,} to {many.known:,}: {times:.2f} times the CPU per page (at most {MAX_TIMES}), "
-        f"{bytes_a_url:.1f} bytes private a URL (at most {MAX_BYTES_PER_URL}){limit}: "
+        f"{bytes_a_url:.1f} bytes private per URL (at most {MAX_BYTES_PER_URL}){limit}: "
         f"{'met' if is_met else 'NOT MET'}"
     )
     return is_met
