@@ -2,7 +2,8 @@
 
    Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back to Python.
    `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
-   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, and in parse/fingerprint.py;    other bit for bit.
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, in parse/fingerprint.py and in core/novelty.py; tests
+   compare the two bit for bit.
 
    Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
 

@@ -198,11 +198,8 @@ def build_session(
     workers: WorkerSource | None = None,
 ) -> Session:
     """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
-    check_trust(settings.ca_file)
-    if settings.pdf is PdfUse.DEEP:
-        check_deep(parses_pdf=settings.parse_pdf_links)
-    budget = budget_of(_within_files(settings, raise_file_limit()))
-    basis = _Basis(settings, budget, folder, observer or Observer(), TimeLine.begin())
+    basis = _basis_of(settings, folder, observer or Observer())
+    budget = basis.budget
     storage = _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds}
     crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
@@ -216,20 +213,17 @@ def build_session(
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
+    observed = HubObserver(
+        basis.observer.on_page,
+        warnings.warn,
+        warnings.crash,
+        lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
+        conditions.check_request if pace_of(settings).has_delay else None,
+    )
+    targets, addresses = CommitTargets(storage.ledger, storage.log), AddressFinder(resolver, policy)
+    own = workers or local_workers
     hub = Hub(
-        _hub_limits(basis),
-        crawl=crawl,
-        targets=CommitTargets(storage.ledger, storage.log),
-        workers=workers or local_workers,
-        addresses=AddressFinder(resolver, policy),
-        now=now,
-        observer=HubObserver(
-            basis.observer.on_page,
-            warnings.warn,
-            warnings.crash,
-            lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
-            conditions.check_request if pace_of(settings).has_delay else None,
-        ),
+        _hub_limits(basis), crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed
     )
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
@@ -243,6 +237,15 @@ def build_session(
     order = Repeatability.of(settings, budget)
     plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries, order)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
+
+
+def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer) -> _Basis:
+    """Return what a run is built from; raise if the machine lacks what the settings need."""
+    check_trust(settings.ca_file)
+    if settings.pdf is PdfUse.DEEP:
+        check_deep(parses_pdf=settings.parse_pdf_links)
+    budget = budget_of(_within_files(settings, raise_file_limit()))
+    return _Basis(settings, budget, folder, observer, TimeLine.begin())
 
 
 def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:

@@ -25,27 +25,11 @@ from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake
-from gossamer.engine.admission import Admission
+from gossamer.engine.composition import compose
 from gossamer.engine.conditional import with_stored_copy
-from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.eviction import Eviction
-from gossamer.engine.evidence import Evidence
-from gossamer.engine.first_pass import FirstPassProgress
-from gossamer.engine.holding import Holding
-from gossamer.engine.host_directory import HostDirectory
-from gossamer.engine.link_following import LinkFollowing, judge_redirect
-from gossamer.engine.near_duplicates import NearDuplicates
-from gossamer.engine.page_results import PageResults
-from gossamer.engine.removal import Removal
-from gossamer.engine.rereading import Rereading
-from gossamer.engine.revival import Revival
-from gossamer.engine.robots_results import RobotsResults
+from gossamer.engine.link_following import judge_redirect
 from gossamer.engine.rules import CrawlRules
-from gossamer.engine.scope_record import ScopeRecord
-from gossamer.engine.seed_rules import SeedRules
-from gossamer.engine.seeding import Seeding
-from gossamer.engine.shard import Shards
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
 from gossamer.records import (
@@ -79,70 +63,13 @@ class Crawl:
         self.frontier = frontier
         self._ledger = ledger
         self._events = emitter
-        self.state = state = CrawlState()
-        self.seeds = SeedRules(intake, frontier.limits, ledger)
-        self._scope = ScopeRecord(intake.scope, self.seeds, state)
-        self._near = NearDuplicates(ledger, rules.near_dup)
-        self._hosts = hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
-        self._holding = holding = Holding(intake, ledger, emitter, state)
-        self._admission = Admission(
-            rules, frontier, intake, ledger, hosts=hosts, holding=holding, emitter=emitter, state=state
-        )
-        self._revival = Revival(ledger, hosts, holding)
-        self._removal = Removal(frontier, ledger, hosts=hosts, scope=self._scope, emitter=emitter, state=state)
-        self._evidence = Evidence(intake, ledger, self._removal, holding, emitter, is_on=rules.watches_traps)
-        self._first_pass = FirstPassProgress(
-            intake, ledger, self._admission, holding, continues=rules.continues_after_target
-        )
-        self._shards = Shards(
-            ledger,
-            frontier,
-            intake,
-            hosts=hosts,
-            admission=self._admission,
-            holding=holding,
-            evidence=self._evidence,
-            first_pass=self._first_pass,
-        )
-        self._robots = RobotsResults(
-            rules,
-            ledger,
-            admission=self._admission,
-            first_pass=self._first_pass,
-            scope=self._scope,
-            seeds=self.seeds,
-            emitter=emitter,
-        )
-        links = LinkFollowing(rules, ledger, self._admission, self._scope, emitter=emitter, state=state)
-        self.rereading = Rereading(
-            ledger,
-            frontier.limits,
-            state,
-            admission=self._admission,
-            links=links,
-            robots=self._robots,
-            emitter=emitter,
-        )
-        self._seeding = Seeding(self.seeds, self._scope, self._admission, self.rereading)
-        self._pages = PageResults(
-            rules,
-            ledger,
-            copies=Copies(ledger, self._near, emitter, state),
-            links=links,
-            evidence=self._evidence,
-            emitter=emitter,
-        )
-        self._eviction = None
-        if rules.max_queued is not None and self._admission.tails is not None:
-            self._eviction = Eviction(
-                rules.max_queued,
-                self._admission.tails,
-                frontier=frontier,
-                ledger=ledger,
-                removal=self._removal,
-                emitter=emitter,
-                state=state,
-            )
+        parts = compose(rules, frontier, intake, ledger, emitter)
+        self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
+        self._scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
+        self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
+        self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
+        self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
+        self._seeding, self._eviction = parts.seeding, parts.eviction
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._owes_slice = False  # of links that were held back: the next turn offers one

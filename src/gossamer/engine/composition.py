@@ -1,0 +1,137 @@
+"""Which parts does a crawl consist of, and which of them know each other? Built once, for `Crawl`."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.core.frontier import Frontier
+from gossamer.core.intake import Intake
+from gossamer.engine.admission import Admission
+from gossamer.engine.copies import Copies
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.eviction import Eviction
+from gossamer.engine.evidence import Evidence
+from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.holding import Holding
+from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.near_duplicates import NearDuplicates
+from gossamer.engine.page_results import PageResults
+from gossamer.engine.removal import Removal
+from gossamer.engine.rereading import Rereading
+from gossamer.engine.revival import Revival
+from gossamer.engine.robots_results import RobotsResults
+from gossamer.engine.rules import CrawlRules
+from gossamer.engine.scope_record import ScopeRecord
+from gossamer.engine.seed_rules import SeedRules
+from gossamer.engine.seeding import Seeding
+from gossamer.engine.shard import Shards
+from gossamer.ports import Ledger
+from gossamer.state import CrawlState
+
+
+class CrawlParts(Struct, frozen=True, kw_only=True):
+    """The parts of one crawl."""
+
+    state: CrawlState
+    seeds: SeedRules
+    scope: ScopeRecord
+    near: NearDuplicates
+    hosts: HostDirectory
+    holding: Holding
+    admission: Admission
+    revival: Revival
+    removal: Removal
+    evidence: Evidence
+    first_pass: FirstPassProgress
+    shards: Shards
+    robots: RobotsResults
+    rereading: Rereading
+    seeding: Seeding
+    pages: PageResults
+    eviction: Eviction | None
+
+
+class _Entrance(Struct, frozen=True):
+    """How URLs get into the queue."""
+
+    state: CrawlState
+    seeds: SeedRules
+    scope: ScopeRecord
+    hosts: HostDirectory
+    holding: Holding
+    admission: Admission
+
+
+def _build_entrance(
+    rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter
+) -> _Entrance:
+    state = CrawlState()
+    seeds = SeedRules(intake, frontier.limits, ledger)
+    hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
+    holding = Holding(intake, ledger, emitter, state)
+    admission = Admission(rules, frontier, intake, ledger, hosts=hosts, holding=holding, emitter=emitter, state=state)
+    return _Entrance(state, seeds, ScopeRecord(intake.scope, seeds, state), hosts, holding, admission)
+
+
+def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter) -> CrawlParts:
+    """Return the parts of a new crawl."""
+    way = _build_entrance(rules, frontier, intake, ledger, emitter)
+    state, admission, holding, hosts, scope = way.state, way.admission, way.holding, way.hosts, way.scope
+    near = NearDuplicates(ledger, rules.near_dup)
+    removal = Removal(frontier, ledger, hosts=hosts, scope=scope, emitter=emitter, state=state)
+    evidence = Evidence(intake, ledger, removal, holding, emitter, is_on=rules.watches_traps)
+    first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
+    robots = RobotsResults(
+        rules, ledger, admission=admission, first_pass=first_pass, scope=scope, seeds=way.seeds, emitter=emitter
+    )
+    links = LinkFollowing(rules, ledger, admission, scope, emitter=emitter, state=state)
+    rereading = Rereading(
+        ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
+    )
+    copies = Copies(ledger, near, emitter, state)
+    return CrawlParts(
+        state=state,
+        seeds=way.seeds,
+        scope=scope,
+        near=near,
+        hosts=hosts,
+        holding=holding,
+        admission=admission,
+        revival=Revival(ledger, hosts, holding),
+        removal=removal,
+        evidence=evidence,
+        first_pass=first_pass,
+        shards=Shards(
+            ledger,
+            frontier,
+            intake,
+            hosts=hosts,
+            admission=admission,
+            holding=holding,
+            evidence=evidence,
+            first_pass=first_pass,
+        ),
+        robots=robots,
+        rereading=rereading,
+        seeding=Seeding(way.seeds, scope, admission, rereading),
+        pages=PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter),
+        eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
+    )
+
+
+def _build_eviction(
+    rules: CrawlRules,
+    frontier: Frontier,
+    ledger: Ledger,
+    way: _Entrance,
+    *,
+    removal: Removal,
+    emitter: EventEmitter,
+) -> Eviction | None:
+    tails = way.admission.tails
+    if rules.max_queued is None or tails is None:
+        return None
+    return Eviction(
+        rules.max_queued, tails, frontier=frontier, ledger=ledger, removal=removal, emitter=emitter, state=way.state
+    )
