@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from gossamer.backends.local.ledger import LocalLedger
-from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import link_to
@@ -20,17 +13,6 @@ from gossamer.records import Order, UrlState
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=100)
-
-
-@pytest.fixture(params=["memory", "local"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    if request.param == "memory":
-        yield MemoryLedger()
-        return
-    local = LocalLedger(tmp_path / "state")
-    local.open()
-    yield local
-    local.close()
 
 
 def full_bench(ledger: Ledger, max_queued: int = 60) -> tuple[Bench, list[Order]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,17 +30,6 @@ from gossamer.sim.trap_sites import HONEST, TRAPS, prose
 DEEP = FrontierLimits(max_depth=5000)
 CONTINUES = CrawlRules(continues_after_target=True)
 ARTICLES = 800
-
-
-@pytest.fixture(params=["memory", "local"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    if request.param == "memory":
-        yield MemoryLedger()
-        return
-    local = LocalLedger(tmp_path / "state")
-    local.open()
-    yield local
-    local.close()
 
 
 def page(order: Order, text: str, hrefs: Sequence[str] = ()) -> Result:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
-from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
@@ -25,17 +23,6 @@ from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario,
 from gossamer.state import SeedRecord
 
 A, B = "http://h0.test/", "http://h1.test/"
-
-
-@pytest.fixture(params=["memory", "local"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    if request.param == "memory":
-        yield MemoryLedger()
-        return
-    local = LocalLedger(tmp_path / "state")
-    local.open()
-    yield local
-    local.close()
 
 
 def rows(ledger: Ledger) -> dict[str, UrlRecord]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from gossamer.backends.local.ledger import LocalLedger
-from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.ports import Ledger
@@ -22,17 +18,6 @@ from tests.engine.test_crawl import Bench
 HOSTS, PAGES = 12, 15
 SHARD = shard_of(host_id("h3.test"))
 DEEP = FrontierLimits(max_depth=40)  # each host is found on the one before
-
-
-@pytest.fixture(params=["memory", "local"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    if request.param == "memory":
-        yield MemoryLedger()
-        return
-    local = LocalLedger(tmp_path / "state")
-    local.open()
-    yield local
-    local.close()
 
 
 def asked(driver: VirtualDriver, host: str) -> list[float]:
