@@ -296,13 +296,15 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             near_dup=settings.near_dup,
             max_hrefs=budget.hrefs,
         ),
-        limits=FetchLimits.from_timeout(settings.timeout, settings.max_bytes),
+        limits=replace(
+            FetchLimits.from_timeout(settings.timeout, settings.max_bytes),
+            max_idle_connections=budget.max_idle_connections,
+        ),
         identity=identity,
         allowed_networks=settings.allow_network,
         allowed_addresses=(),
         time_line=basis.time_line,
         sinks=_sink_config(basis, identity),
-        max_idle_connections=budget.max_idle_connections,
         ca_file=settings.ca_file,
         copies=budget.copies,
     )

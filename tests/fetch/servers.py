@@ -79,7 +79,6 @@ async def stage(
     ca_file: str = "",
     more_addresses: tuple[str, ...] = (),
     clock: Callable[[], float] = time.time,
-    max_idle_connections: int = 1024,
 ) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -100,9 +99,7 @@ async def stage(
     servers += [await asyncio.start_server(serve, address, port, ssl=tls) for address in more_addresses]
     policy = policy or AddressPolicy(["127.0.0.0/8"])
     try:
-        async with Fetcher(
-            limits, IDENTITY, policy, clock, ca_file=ca_file, max_idle_connections=max_idle_connections
-        ) as fetcher:
+        async with Fetcher(limits, IDENTITY, policy, clock, ca_file=ca_file) as fetcher:
             scene = Stage(port, "https" if tls else "http", fetcher)
             yield scene
     finally:

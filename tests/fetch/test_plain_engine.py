@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import FetchRequest, FetchTicket
@@ -18,7 +19,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S
 from gossamer.records import Exchange, Outcome
 
-from .servers import LOOPBACK, Stage, Visit, answer, keeps, run, stage
+from .servers import LOOPBACK, QUICK, Stage, Visit, answer, keeps, run, stage
 
 OK_HEAD = b"HTTP/1.1 200 OK\r\n"
 LARGE = 24_000_000  # bytes of a request that no socket has room for
@@ -67,7 +68,7 @@ def deaf_listener(address: str, port: int) -> Iterator[None]:
 
 def test_no_more_connections_are_kept_than_allowed_and_the_oldest_goes_first() -> None:
     async def main() -> None:
-        async with stage(echoes, max_idle_connections=2) as scene:
+        async with stage(echoes, limits=replace(QUICK, max_idle_connections=2)) as scene:
             for host in ("a.test", "b.test", "c.test", "b.test", "c.test"):
                 assert (await get(scene, host)).outcome is Outcome.OK
             assert scene.connections == 3
@@ -79,7 +80,7 @@ def test_no_more_connections_are_kept_than_allowed_and_the_oldest_goes_first() -
 
 def test_none_may_be_kept() -> None:
     async def main() -> None:
-        async with stage(echoes, max_idle_connections=0) as scene:
+        async with stage(echoes, limits=replace(QUICK, max_idle_connections=0)) as scene:
             for _ in range(3):
                 assert (await get(scene, "a.test")).outcome is Outcome.OK
             assert scene.connections == 3
@@ -301,7 +302,7 @@ def test_socket_numbers_that_are_used_again_at_once_mix_nothing_up() -> None:
             if len(told) == 450:
                 finished.set()
 
-        async with stage(script, limits=FetchLimits(), max_idle_connections=5) as scene:
+        async with stage(script, limits=FetchLimits(max_idle_connections=5)) as scene:
             for number in range(50):
                 begin(number)
             await finished.wait()

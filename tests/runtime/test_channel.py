@@ -80,7 +80,6 @@ def config(tmp_path: Path, number: int = 3) -> WorkerConfig:
         allowed_addresses=(),
         time_line=TimeLine.begin(),
         sinks=SinkConfig(("warc",), str(tmp_path), "crawl", 100, {}),
-        max_idle_connections=10,
         ca_file="",
         copies=100,
     )

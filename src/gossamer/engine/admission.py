@@ -41,7 +41,6 @@ class Admission:
         ledger: FrontierStore,
         *,
         hosts: HostDirectory,
-        holding: Holding,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
@@ -50,7 +49,7 @@ class Admission:
         self._intake = intake
         self._ledger = ledger
         self._hosts = hosts
-        self._holding = holding
+        self.holding = Holding(intake, ledger, emitter, state)
         self._events = emitter
         self.tails = QueueTails() if rules.max_queued is not None else None
         self._foreign: set[int] = set()  # shards that are not owned
@@ -85,7 +84,7 @@ class Admission:
             links = self._send_foreign(links, context)
         screened = self._intake.screen(links, context, now)
         self.links_final = screened.is_final
-        if screened.held and not self._holding.hold(screened.held, context, now, lastmods):
+        if screened.held and not self.holding.hold(screened.held, context, now, lastmods):
             self.links_final = False  # what there was no room for may be held when it is found again
         if context.source is Source.SITEMAP:
             screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
@@ -104,18 +103,18 @@ class Admission:
             self._intake.withdraw_dated(screened, new)
         if context.source is not Source.LINK and self._state.totals.held:
             for url in new:
-                self._holding.drop_queued(url.id)
+                self.holding.drop_queued(url.id)
         return new
 
     def offer_held(self, now: float) -> None:
         """Offer a slice of the links that were held back and may be queued now."""
-        for held in self._holding.take_due():
+        for held in self.holding.take_due():
             context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind, seed=held.seed)
             self.offer([Link(held.url, held.id, host_of(held.url))], context, now, {held.id: held.lastmod})
 
     def hold(self, links: Sequence[Link], context: LinkContext, rule: HoldRule, now: float) -> None:
         """Hold links back."""
-        self._holding.hold([Refused(link, rule) for link in links], context, now)
+        self.holding.hold([Refused(link, rule) for link in links], context, now)
 
     def _admit(self, candidates: list[QueuedUrl], now: float) -> list[QueuedUrl]:
         new = self._ledger.admit(candidates)

@@ -59,7 +59,6 @@ class _Entrance(Struct, frozen=True):
     seeds: SeedRules
     scope: ScopeRecord
     hosts: HostDirectory
-    holding: Holding
     admission: Admission
 
 
@@ -69,15 +68,14 @@ def _build_entrance(
     state = CrawlState()
     seeds = SeedRules(intake, frontier.limits, ledger)
     hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
-    holding = Holding(intake, ledger, emitter, state)
-    admission = Admission(rules, frontier, intake, ledger, hosts=hosts, holding=holding, emitter=emitter, state=state)
-    return _Entrance(state, seeds, ScopeRecord(intake.scope, seeds, state), hosts, holding, admission)
+    admission = Admission(rules, frontier, intake, ledger, hosts=hosts, emitter=emitter, state=state)
+    return _Entrance(state, seeds, ScopeRecord(intake.scope, seeds, state), hosts, admission)
 
 
 def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter) -> CrawlParts:
     """Return the parts of a new crawl."""
     way = _build_entrance(rules, frontier, intake, ledger, emitter)
-    state, admission, holding, hosts, scope = way.state, way.admission, way.holding, way.hosts, way.scope
+    state, admission, holding, hosts, scope = way.state, way.admission, way.admission.holding, way.hosts, way.scope
     near = NearDuplicates(ledger, rules.near_dup)
     removal = Removal(frontier, ledger, hosts=hosts, scope=scope, emitter=emitter, state=state)
     evidence = Evidence(intake, ledger, removal, holding, emitter, is_on=rules.watches_traps)
@@ -108,7 +106,6 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
             intake,
             hosts=hosts,
             admission=admission,
-            holding=holding,
             evidence=evidence,
             first_pass=first_pass,
         ),

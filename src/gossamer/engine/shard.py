@@ -14,7 +14,6 @@ from gossamer.core.intake import Intake
 from gossamer.engine.admission import Admission
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
-from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
@@ -32,7 +31,6 @@ class Shards:
         *,
         hosts: HostDirectory,
         admission: Admission,
-        holding: Holding,
         evidence: Evidence,
         first_pass: FirstPassProgress,
     ) -> None:
@@ -41,7 +39,6 @@ class Shards:
         self._intake = intake
         self._hosts = hosts
         self._admission = admission
-        self._holding = holding
         self._evidence = evidence
         self._first_pass = first_pass
 
@@ -52,7 +49,7 @@ class Shards:
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         self._evidence.load(shard)
         self._first_pass.load(shard)
-        self._holding.load(shard)
+        self._admission.holding.load(shard)
         turned_back_s = max(0.0, state.saved_at - now)  # the clock was set back: waits must not grow by that
         waiting = (host for host in self._ledger.hosts(shard) if host.queued)
         for host in sorted(waiting, key=lambda host: host.first_seen_at):
@@ -77,13 +74,13 @@ class Shards:
         """Give up a shard. None of its orders may be out."""
         self._evidence.save()
         self._first_pass.save()
-        self._holding.save()
+        self._admission.holding.save()
         self._admission.disown(shard)
         self._frontier.release(shard, now)
         for host in self._ledger.hosts(shard):
             self._frontier.counts.unload(host)
         self._intake.release(shard)
         self._evidence.release(shard)
-        self._holding.forget(shard)
+        self._admission.holding.forget(shard)
         self._ledger.release_shard(shard)
         self._hosts.update_swapped_out()

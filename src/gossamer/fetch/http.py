@@ -24,7 +24,6 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_engine import PlainEngine
-from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
 from gossamer.fetch.trust import bundle, trust_sources
 from gossamer.records import Exchange, Outcome
@@ -70,7 +69,6 @@ class Fetcher:
         policy: AddressPolicy,
         clock: Clock,
         *,
-        max_idle_connections: int = 1024,
         ca_file: str = "",
         on_crash: OnCrash | None = None,
         marks: Marks | None = None,
@@ -79,7 +77,6 @@ class Fetcher:
         self._identity = identity
         self._policy = policy
         self._clock = clock
-        self._max_idle_connections = max_idle_connections
         self._ca_file = ca_file
         self._on_crash = on_crash
         self._marks: Marks = [0] if marks is None else marks
@@ -93,13 +90,12 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._plain = PlainEngine(
             self._loop,
-            lambda: PlainTransfer(self._limits, self._policy, self._clock),
-            self._end,
+            self._limits,
+            self._policy,
+            self._clock,
+            on_end=self._end,
             on_fault=self._crash,
-            policy=self._policy,
-            clock=self._clock,
             head_tail=head_tail(self._identity),
-            max_idle_connections=self._max_idle_connections,
         )
         self._ca_bundle: str | None = None  # made for the first request over TLS: reading a store takes 15 ms
         self._tls_versions: dict[str, str] = {}
@@ -108,7 +104,7 @@ class Fetcher:
             self._new_curl_transfer,
             self._end,
             on_fault=self._crash,
-            max_idle_connections=self._max_idle_connections,
+            max_idle_connections=self._limits.max_idle_connections,
         )
         self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl}
         self._is_open = True

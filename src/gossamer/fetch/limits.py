@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class FetchLimits(Struct, frozen=True, gc=False):
-    """The limits of one request. Each is enforced whatever the server does."""
+    """The limits of a request, and of the connections kept for more. Each is enforced whatever the server does."""
 
     connect_timeout_s: float = 10.0  # TCP, and once more for the TLS handshake
     first_byte_timeout_s: float = 10.0  # from the request's last byte to the end of the response head
@@ -23,6 +23,7 @@ class FetchLimits(Struct, frozen=True, gc=False):
     max_header_line_bytes: int = 64 * 1024
     max_headers: int = 1000
     max_interim_answers: int = 20  # 1xx heads before the final one
+    max_idle_connections: int = 1024  # kept for the next request, plain and TLS each
 
     @classmethod
     def from_timeout(cls, timeout_s: float, max_bytes: int = 5_000_000) -> FetchLimits:

@@ -28,6 +28,7 @@ from gossamer.core.url import port_of
 from gossamer.fetch.exchange import judged
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import request_head
+from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, Transfer
 from gossamer.records import Outcome
@@ -64,23 +65,22 @@ class PlainEngine:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        new_transfer: Callable[[], PlainTransfer],
-        on_end: Callable[[Transfer, Outcome, str], None],
-        *,
-        on_fault: Callable[[Transfer, Exception], None],
+        limits: FetchLimits,
         policy: AddressPolicy,
         clock: Clock,
+        *,
+        on_end: Callable[[Transfer, Outcome, str], None],
+        on_fault: Callable[[Transfer, Exception], None],
         head_tail: bytes,
-        max_idle_connections: int,
     ) -> None:
         self._loop = loop
-        self._new_transfer = new_transfer
+        self._limits = limits
         self._on_end = on_end
         self._on_fault = on_fault
         self._policy = policy
         self._clock = clock
         self._head_tail = head_tail
-        self._max_idle = max_idle_connections
+        self._max_idle = limits.max_idle_connections
         self._spare: list[PlainTransfer] = []
         self._beginning: dict[PlainTransfer, None] = {}
         self._serving: dict[PlainTransfer, Connection] = {}
@@ -93,7 +93,7 @@ class PlainEngine:
 
     def transfer(self) -> PlainTransfer:
         """Return a transfer to prepare for a request."""
-        return self._spare.pop() if self._spare else self._new_transfer()
+        return self._spare.pop() if self._spare else PlainTransfer(self._limits, self._policy, self._clock)
 
     def begin(self, transfer: PlainTransfer) -> None:
         """Start a prepared transfer, in the next iteration of the loop."""

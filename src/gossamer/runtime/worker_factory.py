@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
@@ -37,7 +38,6 @@ class WorkerConfig(Struct, frozen=True):
     allowed_addresses: tuple[str, ...]
     time_line: TimeLine
     sinks: SinkConfig
-    max_idle_connections: int
     ca_file: str
     copies: int  # contents in the cache of a worker process
 
@@ -51,11 +51,10 @@ async def open_worker(
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
     files = raise_file_limit()
     fetcher = Fetcher(
-        config.limits,
+        replace(config.limits, max_idle_connections=max(1, min(config.limits.max_idle_connections, files // 2))),
         config.identity,
         policy,
         config.time_line.now,
-        max_idle_connections=max(1, min(config.max_idle_connections, files // 2)),
         ca_file=config.ca_file,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
         marks=marks,
