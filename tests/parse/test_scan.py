@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -113,3 +115,39 @@ def test_time_grows_with_the_input_and_no_faster(unit: str) -> None:
     assert COMPILED is not None
     content = unit.encode() * (3_000_000 // len(unit))
     assert COMPILED(content, True) is not None  # quadratic, it would take hours
+
+
+MULTIPLIER, WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+
+def multiplied(state: int, block: bytes) -> int:
+    state = ((state ^ int.from_bytes(block, "little")) * MULTIPLIER) & WORD
+    return state ^ state >> 32
+
+
+def colliding_pairs(count: int) -> list[tuple[bytes, bytes]]:
+    """Return pairs of 16 bytes, of which one or the other makes no difference to a hash by multiplication."""
+    state, pairs = 16 * count, []
+    for letters in product(b"ABCDEFGH", repeat=7):
+        one, other = bytes([*letters, ord("a")]), bytes([*letters, ord("!")])
+        after_one, after_other = multiplied(state, one), multiplied(state, other)
+        second = (int.from_bytes(b"aaaaaaaa", "little") ^ after_one ^ after_other).to_bytes(8, "little")
+        if second in (b"aaa!aaa!", b"aaaaaaa!"):
+            pairs.append((one + b"aaaaaaaa", other + second))
+            state = multiplied(after_one, b"aaaaaaaa")
+            assert state == multiplied(after_other, second)
+            if len(pairs) == count:
+                break
+    return pairs
+
+
+@needs_compiled
+def test_hrefs_that_collide_in_a_hash_without_a_key_take_no_longer_than_others() -> None:
+    assert COMPILED is not None
+    hrefs = [b"".join(blocks) for blocks in product(*colliding_pairs(14))]
+    content = b"".join(b'<a href="%s">' % href for href in [*hrefs, *hrefs])
+    begun = time.process_time()
+    found = COMPILED(content, False)
+    assert time.process_time() - begun < 1  # 20 ms; without a key 2 s
+    assert found is not None
+    assert found[5] == [href.decode() for href in hrefs]

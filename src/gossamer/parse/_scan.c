@@ -12,6 +12,10 @@
  * Safety: every read is below `end`; every output goes through `arena_alloc` or `put`, which
  * check their room. Time and memory are linear in the input, however deeply it nests. The GIL is
  * released while characters are read: no Python object is used then.
+ *
+ * Hash tables: those of tags and of entities have fixed contents, so their longest chain is a constant whatever is
+ * looked up. Which hrefs are in the third is up to the page: its hash has a secret key from the system, and a chain
+ * over MAX_PROBES draws another key. What is returned depends on neither.
  */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
@@ -28,6 +32,8 @@
 
 #define UNLOCK_BYTES 65536 /* below this, releasing the GIL costs more than it gains */
 #define MAX_HREF_CHARS 16384
+#define MAX_PROBES 256 /* in a table that is at most half full, a chain of that length by chance has odds of 1:10^21 */
+#define NO_SLOT SIZE_MAX
 #define WIDE 16 /* bytes that are read or copied at a time, if that many are left */
 #define TAG_SLOTS 512
 #define MAX_FOREIGN 128  /* open elements of svg and math; deeper ones are only counted */
@@ -140,6 +146,61 @@ static uint32_t hash_bytes(const char *bytes, size_t length)
         part = part << 8 | (uint8_t)bytes[i];
     hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
     return (uint32_t)(hash >> 32);
+}
+
+static uint64_t secret[2]; /* of this process */
+
+/* Return a product's halves, folded: every bit of the result depends on every bit of both factors. */
+static uint64_t folded_product(uint64_t one, uint64_t other)
+{
+#ifdef __SIZEOF_INT128__
+    __uint128_t product = (__uint128_t)one * other;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    uint64_t low = (one & 0xFFFFFFFF) * (other & 0xFFFFFFFF), high = (one >> 32) * (other >> 32);
+    uint64_t cross = (one >> 32) * (other & 0xFFFFFFFF) + (low >> 32);
+    uint64_t rest = (one & 0xFFFFFFFF) * (other >> 32) + (cross & 0xFFFFFFFF);
+    return ((rest << 32) | (low & 0xFFFFFFFF)) ^ (high + (cross >> 32) + (rest >> 32));
+#endif
+}
+
+/* The hash of bytes that a stranger chose: without the key nobody can write two with the same one. A key that only
+ * starts a chain of multiplications would not do: differences in the highest bits pass those whatever the key is. */
+static uint64_t keyed_hash(const char *bytes, size_t length, uint64_t key)
+{
+    uint64_t hash = folded_product(key ^ length, secret[1]), parts[2];
+    for (; length > 16; bytes += 16, length -= 16) {
+        memcpy(parts, bytes, 16);
+        hash = folded_product(parts[0] ^ secret[0] ^ hash, parts[1] ^ secret[1] ^ key);
+    }
+    parts[0] = parts[1] = 0;
+    if (length >= 8) { /* first and last bytes, which may overlap */
+        memcpy(&parts[0], bytes, 8);
+        memcpy(&parts[1], bytes + length - 8, 8);
+    } else if (length >= 4) {
+        memcpy(&parts[0], bytes, 4);
+        memcpy(&parts[1], bytes + length - 4, 4);
+    } else {
+        for (size_t i = 0; i < length; i++)
+            parts[0] = parts[0] << 8 | (uint8_t)bytes[i];
+    }
+    return folded_product(parts[0] ^ secret[0] ^ hash, parts[1] ^ secret[1] ^ key);
+}
+
+/* Draw the secret from the system's random numbers. */
+static int draw_secret(void)
+{
+    PyObject *module = PyImport_ImportModule("os");
+    PyObject *drawn = module ? PyObject_CallMethod(module, "urandom", "n", (Py_ssize_t)sizeof secret) : NULL;
+    char *bytes = NULL;
+    Py_XDECREF(module);
+    if (!drawn || PyBytes_AsStringAndSize(drawn, &bytes, NULL)) {
+        Py_XDECREF(drawn);
+        return -1;
+    }
+    memcpy(secret, bytes, sizeof secret);
+    Py_DECREF(drawn);
+    return 0;
 }
 
 /* Copy the names from Python's own table, which is the standard's. */
@@ -361,6 +422,7 @@ typedef struct {
     spans metas, links, bases, hrefs; /* metas and links: two spans each */
     uint32_t *seen;                   /* open addressing: index of a href, plus 1 */
     size_t seen_size;
+    uint64_t seen_key;                /* of its hash, besides the secret */
     span title, lang;
     int has_title, has_lang, is_out_of_memory;
     size_t nofollow;
@@ -738,23 +800,39 @@ static int is_too_long(span href)
     return chars > MAX_HREF_CHARS;
 }
 
-static int grow_seen(state *s)
+/* Return the slot of a href: of the known one that is equal, else the empty one where it belongs; NO_SLOT if the chain
+ * is too long. */
+static size_t seen_slot(const state *s, span href)
 {
-    size_t size = s->seen_size ? s->seen_size * 4 : 256;
+    size_t mask = s->seen_size - 1, slot = keyed_hash(href.bytes, href.length, s->seen_key) & mask;
+    for (int probes = 0; probes < MAX_PROBES; probes++, slot = (slot + 1) & mask) {
+        if (!s->seen[slot])
+            return slot;
+        const span *known = &s->hrefs.items[s->seen[slot] - 1];
+        if (known->length == href.length && memcmp(known->bytes, href.bytes, href.length) == 0)
+            return slot;
+    }
+    return NO_SLOT;
+}
+
+/* Enter all hrefs, which differ, into a table of this size under another key; return whether a chain is too long. */
+static int refill_seen(state *s, size_t size)
+{
     uint32_t *seen = calloc(size, sizeof(uint32_t));
     if (!seen) {
         s->is_out_of_memory = 1;
-        return -1;
-    }
-    for (size_t i = 0; i < s->hrefs.count; i++) {
-        size_t slot = hash_bytes(s->hrefs.items[i].bytes, s->hrefs.items[i].length) % size;
-        while (seen[slot])
-            slot = (slot + 1) % size;
-        seen[slot] = (uint32_t)i + 1;
+        return 0;
     }
     free(s->seen);
     s->seen = seen;
     s->seen_size = size;
+    s->seen_key += 0x9E3779B97F4A7C15u;
+    for (size_t i = 0; i < s->hrefs.count; i++) {
+        size_t slot = seen_slot(s, s->hrefs.items[i]);
+        if (slot == NO_SLOT)
+            return 1;
+        seen[slot] = (uint32_t)i + 1;
+    }
     return 0;
 }
 
@@ -764,15 +842,11 @@ static void add_href(state *s, span raw)
     span href = trimmed(s, raw);
     if (!href.length || is_too_long(href) || !is_followed(href.bytes, href.length))
         return;
-    if (s->hrefs.count * 2 >= s->seen_size && grow_seen(s))
-        return;
-    size_t slot = hash_bytes(href.bytes, href.length) % s->seen_size;
-    for (; s->seen[slot]; slot = (slot + 1) % s->seen_size) {
-        span *known = &s->hrefs.items[s->seen[slot] - 1];
-        if (known->length == href.length && memcmp(known->bytes, href.bytes, href.length) == 0)
-            return;
-    }
-    if (!append(s, &s->hrefs, href))
+    int must_refill = s->hrefs.count * 2 >= s->seen_size;
+    size_t size = !must_refill ? s->seen_size : s->seen_size ? s->seen_size * 4 : 256, slot = NO_SLOT;
+    while (!s->is_out_of_memory && (must_refill || (slot = seen_slot(s, href)) == NO_SLOT))
+        must_refill = refill_seen(s, size);
+    if (!s->is_out_of_memory && !s->seen[slot] && !append(s, &s->hrefs, href))
         s->seen[slot] = (uint32_t)s->hrefs.count;
 }
 
@@ -1470,7 +1544,7 @@ PyMODINIT_FUNC PyInit__scan(void)
 {
     fill_classes();
     fill_tags();
-    if (fill_entities())
+    if (fill_entities() || draw_secret())
         return NULL;
     return PyModule_Create(&module);
 }

@@ -21,7 +21,9 @@ from gossamer.parse.sitemap import parse_sitemap
 from gossamer.parse.sniff import HTML, XHTML, sniff_type
 from gossamer.records import Document, Exchange
 
-_LINK_HEADER = re.compile(r'<([^>]*)>([^,<"]*(?:"[^"]*"[^,<"]*)*)')
+# A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
+_LINK_HEADER = re.compile(r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*+)')
+_LINK_CHARS = 16_384
 _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
 
 
@@ -100,7 +102,8 @@ def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
 
 def _apply_links(document: Document, values: list[str]) -> None:
     """Add the canonical and next pages of Link headers (RFC 8288)."""
-    for target, parameters in _LINK_HEADER.findall(", ".join(values)[:16_384]):
+    hrefs: list[str] = []
+    for target, parameters in _LINK_HEADER.findall(", ".join(values)[:_LINK_CHARS]):
         rel = _LINK_REL.search(parameters)
         words = (rel[1] or rel[2]).lower().split() if rel else []
         href = clean_href(target)
@@ -108,5 +111,6 @@ def _apply_links(document: Document, values: list[str]) -> None:
             continue
         if "canonical" in words and not document.canonical:
             document.canonical = href
-        if href not in document.hrefs:
-            document.hrefs.append(href)
+        hrefs.append(href)
+    if hrefs:
+        document.hrefs = list(dict.fromkeys([*document.hrefs, *hrefs]))
