@@ -65,9 +65,9 @@ def test_the_cost_of_the_clock_is_taken_off() -> None:
 
 
 def test_functions_are_replaced_where_they_were_imported_and_put_back() -> None:
-    from gossamer.runtime import worker
+    from gossamer.runtime import worker_page
 
-    before, imported = url.links_from, vars(worker)
+    before, imported = url.links_from, vars(worker_page)
     clock = StageClock()
     with installed(clock):
         assert imported["links_from"] is url.links_from is not before

@@ -193,8 +193,9 @@ static int draw_secret(void)
     PyObject *module = PyImport_ImportModule("os");
     PyObject *drawn = module ? PyObject_CallMethod(module, "urandom", "n", (Py_ssize_t)sizeof secret) : NULL;
     char *bytes = NULL;
+    Py_ssize_t length;
     Py_XDECREF(module);
-    if (!drawn || PyBytes_AsStringAndSize(drawn, &bytes, NULL)) {
+    if (!drawn || PyBytes_AsStringAndSize(drawn, &bytes, &length)) {
         Py_XDECREF(drawn);
         return -1;
     }

@@ -10,36 +10,28 @@ not blocked.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from operator import attrgetter
 from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
-from xxhash import xxh3_64_digest
 
 from gossamer import failpoints
-from gossamer.archive.digests import sha1
-from gossamer.core.dedup.scheme import NearDup, signature_of
+from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.pdf_type import PDF
-from gossamer.core.url import canonical, links_from, redirect_target
+from gossamer.core.url import redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.parse.directives import ROBOTS_TOKEN
-from gossamer.parse.dispatch import may_be_pdf, parse_exchange
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.parse.sitemap import parse_sitemap
+from gossamer.parse.dispatch import may_be_pdf
 from gossamer.ports import FetchedPage, PageSink
 from gossamer.records import (
-    SITEMAP_INDEX,
     ContentRecord,
-    Document,
     Exchange,
     Order,
     OrderKind,
@@ -49,21 +41,16 @@ from gossamer.records import (
 from gossamer.runtime import vitals
 from gossamer.runtime.crash import Crash, crash_of, describe
 from gossamer.runtime.marks import Marks, new_marks
+from gossamer.runtime.worker_page import read_page, read_sitemap, read_validators
 
 BIG_BYTES = 400_000
 TRIM_BYTES = 2_000_000
-MAX_HREFS = 20_000  # examined per page, of which 1,000 new ones may be queued
 SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
 MAX_SITEMAP_BYTES = 50_000_000
-MAX_ETAG_CHARS = 1024
-MAX_USAGE_CHARS = 1000
-# Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
-USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
-_ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
 _NOT_WHOLE = frozenset(
     {
         Outcome.TYPE_REFUSED,
@@ -318,11 +305,11 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             result.outcome = Outcome.OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
         if order.kind is OrderKind.ROBOTS:
             result.robots = exchange.content[:MAX_ROBOTS_BYTES]
-            _read_validators(named, result)
+            read_validators(named, result)
         elif order.kind is OrderKind.SITEMAP:
-            _read_sitemap(order, exchange, result)
+            read_sitemap(order, exchange, result)
         else:
-            _read_page(order, exchange, result, rules, memo)
+            read_page(order, exchange, result, rules, memo)
             if exchange.outcome is Outcome.OTHER_SUCCESS:
                 result.content_hash = result.signature = b""  # it is no page: nothing is a copy of it
     return result
@@ -355,84 +342,3 @@ def _read_redirect(exchange: Exchange, result: Result) -> None:
         result.error = f"Location {location[:200]!r}"
     else:
         result.redirect_to = target
-
-
-def _read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
-    found = parse_sitemap(exchange.content)
-    result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
-    result.error = found.error
-    # The newest first, as far as they are dated: among equals, what arrives first is fetched first.
-    entries = sorted(found.sitemaps or found.urls, key=attrgetter("lastmod"), reverse=True)
-    result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
-    result.links_found = len(entries)
-    if result.links:
-        dated = (
-            (link, entry.lastmod) for entry in entries if entry.lastmod for link in links_from(order.url, [entry.loc])
-        )
-        result.lastmods = {link.id: lastmod for link, lastmod in dated}
-
-
-def _read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
-    failpoints.reach("in_parse", order.url)
-    document = parse_exchange(
-        exchange,
-        want_text=True,
-        want_pdf_links=rules.parses_pdf,
-        want_deep_pdf=rules.parses_pdf_deep,
-        token=rules.robots_token,
-    )
-    result.content_type = document.content_type
-    if document.content_type == PDF and PDF not in rules.accepts:
-        result.outcome = Outcome.LINKS_ONLY
-    result.charset, result.language, result.title = document.charset, document.language, document.title
-    _read_directives(document, exchange, result)
-    _read_validators(exchange.named, result)
-    if not exchange.is_decoded:
-        result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
-    elif document.problem:
-        result.error = document.problem
-    if exchange.content:
-        is_body = exchange.content is exchange.body
-        digest = (exchange.body_sha1 if is_body else b"") or sha1(exchange.content)
-        result.content_hash = digest[:16]
-    result.links_found = len(document.hrefs)
-    if order.needs_links and document.hrefs:
-        base, hrefs = _base_of(document, order.url), document.hrefs[:MAX_HREFS]
-        result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs, order.seed))
-    result.nofollow_links = document.nofollow_links
-    result.text_hash = text_fingerprint(document.visible, order.url)
-    result.signature = signature_of(document.visible, rules.near_dup)
-    if rules.near_dup is not NearDup.MINHASH and document.visible:
-        result.exact_text = xxh3_64_digest(document.visible)
-    result.words = document.words
-    if rules.previews:
-        result.preview = " ".join(document.text.split(None, 20)[:20])
-
-
-def _read_directives(document: Document, exchange: Exchange, result: Result) -> None:
-    """Record the page's directives for its users, whether they apply to a crawler or not."""
-    if document.is_noindex or document.is_nofollow or document.is_noarchive:
-        marks = (
-            "noindex" * document.is_noindex,
-            "nofollow" * document.is_nofollow,
-            "noarchive" * document.is_noarchive,
-        )
-        result.directives = ", ".join(filter(None, marks))
-    if not USAGE_HEADERS.isdisjoint(exchange.named):
-        stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
-        result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
-
-
-def _read_validators(named: Mapping[str, str], result: Result) -> None:
-    result.etag = _valid_etag(named["etag"]) if "etag" in named else ""
-    date = named.get("last-modified", "")
-    result.last_modified = date if len(date) <= 64 and date.isascii() and date.isprintable() else ""
-
-
-def _base_of(document: Document, url: str) -> str:
-    return (canonical(document.base, url) if document.base else None) or url
-
-
-def _valid_etag(etag: str) -> str:
-    """Return an entity tag that may be sent back: short, quoted, without control characters."""
-    return etag if len(etag) <= MAX_ETAG_CHARS and _ETAG.fullmatch(etag) else ""

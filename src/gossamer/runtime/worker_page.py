@@ -1,0 +1,135 @@
+"""What a worker reads in a page or a sitemap, for its result: type, hashes, directives, links.
+
+CPU only, and bounded whatever the answer contains: of many hrefs, or a few that are long to resolve, only the first are
+examined (`parse.hrefs.max_examined`); the result's `error` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_64_digest
+
+from gossamer import failpoints
+from gossamer.archive.digests import sha1
+from gossamer.core.dedup.scheme import NearDup, signature_of
+from gossamer.core.href_memo import HrefMemo
+from gossamer.core.pdf_type import PDF
+from gossamer.core.url import canonical, links_from
+from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.parse.hrefs import ALWAYS_EXAMINED, max_examined
+from gossamer.parse.sitemap import MAX_ENTRIES, parse_sitemap
+from gossamer.records import SITEMAP_INDEX, Document, Exchange, Order, Outcome, Result
+
+if TYPE_CHECKING:
+    from gossamer.runtime.worker import WorkerRules
+
+MAX_ETAG_CHARS = 1024
+MAX_USAGE_CHARS = 1000
+# Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
+USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
+_ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
+
+
+def read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
+    """Read the entries of a sitemap."""
+    found = parse_sitemap(exchange.content)
+    result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
+    result.error = found.error
+    # The newest first, as far as they are dated: among equals, what arrives first is fetched first.
+    entries = sorted(found.sitemaps or found.urls, key=attrgetter("lastmod"), reverse=True)
+    result.links_found = len(entries)
+    entries = entries[: max_examined(order.url, MAX_ENTRIES)]
+    if len(entries) < result.links_found:
+        result.error = result.error or _only(len(entries), result.links_found, "entries")
+    result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
+    if result.links:
+        dated = (
+            (link, entry.lastmod) for entry in entries if entry.lastmod for link in links_from(order.url, [entry.loc])
+        )
+        result.lastmods = {link.id: lastmod for link, lastmod in dated}
+
+
+def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
+    """Read a page, without the links that are decided according to the memo."""
+    failpoints.reach("in_parse", order.url)
+    document = parse_exchange(
+        exchange,
+        want_text=True,
+        want_pdf_links=rules.parses_pdf,
+        want_deep_pdf=rules.parses_pdf_deep,
+        token=rules.robots_token,
+    )
+    result.content_type = document.content_type
+    if document.content_type == PDF and PDF not in rules.accepts:
+        result.outcome = Outcome.LINKS_ONLY
+    result.charset, result.language, result.title = document.charset, document.language, document.title
+    _read_directives(document, exchange, result)
+    read_validators(exchange.named, result)
+    if not exchange.is_decoded:
+        result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
+    elif document.problem:
+        result.error = document.problem
+    if exchange.content:
+        is_body = exchange.content is exchange.body
+        digest = (exchange.body_sha1 if is_body else b"") or sha1(exchange.content)
+        result.content_hash = digest[:16]
+    result.links_found = len(document.hrefs)
+    if order.needs_links and document.hrefs:
+        _read_links(order, document, result, memo)
+    result.nofollow_links = document.nofollow_links
+    result.text_hash = text_fingerprint(document.visible, order.url)
+    result.signature = signature_of(document.visible, rules.near_dup)
+    if rules.near_dup is not NearDup.MINHASH and document.visible:
+        result.exact_text = xxh3_64_digest(document.visible)
+    result.words = document.words
+    if rules.previews:
+        result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _read_links(order: Order, document: Document, result: Result, memo: HrefMemo | None) -> None:
+    """Resolve the hrefs of a page."""
+    base, hrefs = _base_of(document, order.url), document.hrefs
+    if len(hrefs) > ALWAYS_EXAMINED:
+        hrefs = hrefs[: max_examined(base)]
+        if len(hrefs) < result.links_found:
+            result.error = result.error or _only(len(hrefs), result.links_found, "links")
+    result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs, order.seed))
+
+
+def _only(examined: int, found: int, what: str) -> str:
+    return f"{what}: the first {examined} of {found} were examined"
+
+
+def _read_directives(document: Document, exchange: Exchange, result: Result) -> None:
+    """Record the page's directives for its users, whether they apply to a crawler or not."""
+    if document.is_noindex or document.is_nofollow or document.is_noarchive:
+        marks = (
+            "noindex" * document.is_noindex,
+            "nofollow" * document.is_nofollow,
+            "noarchive" * document.is_noarchive,
+        )
+        result.directives = ", ".join(filter(None, marks))
+    if not USAGE_HEADERS.isdisjoint(exchange.named):
+        stated = [f"{name}: {value}" for name, value in exchange.headers if name in USAGE_HEADERS]
+        result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
+
+
+def read_validators(named: Mapping[str, str], result: Result) -> None:
+    """Record what makes the next request for the same URL conditional."""
+    result.etag = _valid_etag(named["etag"]) if "etag" in named else ""
+    date = named.get("last-modified", "")
+    result.last_modified = date if len(date) <= 64 and date.isascii() and date.isprintable() else ""
+
+
+def _base_of(document: Document, url: str) -> str:
+    return (canonical(document.base, url) if document.base else None) or url
+
+
+def _valid_etag(etag: str) -> str:
+    """Return an entity tag that may be sent back: short, quoted, without control characters."""
+    return etag if len(etag) <= MAX_ETAG_CHARS and _ETAG.fullmatch(etag) else ""
