@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import os
 import random
@@ -294,13 +295,34 @@ def test_a_process_that_cannot_start_is_reported_as_lost(tmp_path: Path) -> None
         await hub.until(lambda: hub.lost)
         assert hub.lost == [3]
         assert hub.causes == ["ended with status 1"]
-        assert "ledger" in hub.crashes[0].details
+        assert "ledger" in str(hub.failures[0])
         assert await channel.close() is None
 
     run(main)
 
 
-def test_a_process_that_does_not_end_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_lost_process_left_and_cannot_be_read_back_stops_the_crawl(tmp_path: Path) -> None:
+    class UnreadableHub(Hub):
+        def on_lost(self, number: int, cause: str) -> None:
+            super().on_lost(number, cause)
+            raise OSError(errno.EIO, "Input/output error")
+
+    async def main(_hub: Hub) -> None:
+        hub = UnreadableHub()
+        channel = process(tmp_path, hub)
+        await channel.open()
+        await channel.sync()
+        os.kill(channel.pid, signal.SIGKILL)
+        await hub.until(lambda: hub.lost)
+        await channel.close()
+        assert "Input/output error" in str(hub.failures[0])
+
+    run(main)
+
+
+def test_a_process_that_does_not_end_in_time_is_killed_and_what_it_left_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gossamer.runtime.channel.CLOSE_LIMIT_S", 0.05)
 
     async def main(hub: Hub) -> None:
@@ -311,7 +333,8 @@ def test_a_process_that_does_not_end_in_time_is_killed(tmp_path: Path, monkeypat
         assert await channel.close() is None
         with pytest.raises(ProcessLookupError):
             os.kill(channel.pid, 0)
-        assert hub.lost == [], "it was to end"
+        assert hub.lost == [3]
+        assert hub.causes == ["was killed by SIGKILL while it finished its files"]
 
     run(main)
 

@@ -4,6 +4,9 @@ Both channels have one interface. If a worker dies, its channel calls `on_lost` 
 returns its outstanding orders to the queue. A worker that does not end within
 `CLOSE_LIMIT_S` when it is closed is killed, and so is one that does not confirm within
 `SYNC_LIMIT_S` that its archive is durable: it is stopped or hangs, and commits wait for it.
+
+A worker that cannot write, sync or finish its files reports it once, and nobody waits for it after that: what waits
+for a sync gets the error, `close` raises it, and the hub stops the crawl.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 from gossamer import failpoints
-from gossamer.errors import DiskFullError, GossamerError
+from gossamer.errors import DiskFullError, GossamerError, as_our_error
 from gossamer.records import Order
 from gossamer.runtime import messages
 from gossamer.runtime.marks import SharedMarks
@@ -57,7 +60,7 @@ class Channel(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Return when everything archived so far is durable."""
+        """Return when everything archived so far is durable; raise if it cannot be."""
         ...
 
     def reading(self) -> list[int]:
@@ -69,7 +72,7 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> messages.Report | None:
-        """Finish the worker's files and end it."""
+        """Finish the worker's files and end it; raise if they cannot be finished."""
         ...
 
 
@@ -134,6 +137,7 @@ class ProcessChannel(asyncio.Protocol):
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self._sync_number = 0
         self._report: messages.Report | None = None
+        self._failure: GossamerError | None = None
         self._decided: list[int] = []  # orders whose links need not be sent again; passed on with the next orders
         self._is_closing = False
         self._killed_because = ""
@@ -196,6 +200,8 @@ class ProcessChannel(asyncio.Protocol):
         """Report the loss once the process has ended: what it left is read back, and must not change any more."""
         try:
             self._listener.on_lost(self.number, await self._cause_of_death())
+        except Exception as error:  # what it left cannot be read back: nobody else would learn of it
+            self._listener.on_failure(as_our_error(error))
         finally:
             self._wake()
 
@@ -208,9 +214,7 @@ class ProcessChannel(asyncio.Protocol):
             status = await self._process.wait()
         if self._killed_because:
             return self._killed_because
-        if status < 0:
-            return f"was killed by {_signal_name(-status)}"
-        return f"ended with status {status}"
+        return _death(status)
 
     def _wake(self) -> None:
         for waiting in self._syncs.values():
@@ -232,13 +236,23 @@ class ProcessChannel(asyncio.Protocol):
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
             case messages.Failed(error, text):
-                self._listener.on_failure(DiskFullError(text) if error == "DiskFullError" else GossamerError(text))
+                self._fail(DiskFullError(text) if error == "DiskFullError" else GossamerError(text))
             case messages.Crashed(crash):
                 self._listener.on_crash(crash)
             case messages.Report():
                 self._report = message
             case _:
                 raise GossamerError(f"worker {self.number}: unexpected message {type(message).__name__}")
+
+    def _fail(self, failure: GossamerError) -> None:
+        """Pass a failure on, also to everything that waits for a sync: none will be confirmed."""
+        if self._failure is None:
+            self._failure = failure
+        for waiting in self._syncs.values():
+            if not waiting.done():
+                waiting.set_exception(failure)
+        self._syncs.clear()
+        self._listener.on_failure(failure)
 
     def _send(self, message: messages.Message) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -254,7 +268,9 @@ class ProcessChannel(asyncio.Protocol):
         self._decided.append(order_id)
 
     async def sync(self) -> None:
-        """Return when everything archived so far is durable (or the worker is gone)."""
+        """Return when everything archived so far is durable (or the worker is gone); raise if it cannot be."""
+        if self._failure is not None:
+            raise self._failure
         if self._gone is None or self._gone.done():
             return
         self._sync_number += 1
@@ -264,8 +280,9 @@ class ProcessChannel(asyncio.Protocol):
         for _ in range(SYNC_LOOKS):
             await asyncio.wait((waiting,), timeout=SYNC_LIMIT_S / SYNC_LOOKS)
             if waiting.done():
-                return
-        self.kill(f"did not answer for {SYNC_LIMIT_S:g} s")
+                break
+        else:
+            self.kill(f"did not answer for {SYNC_LIMIT_S:g} s")
         await waiting
 
     def reading(self) -> list[int]:
@@ -280,9 +297,10 @@ class ProcessChannel(asyncio.Protocol):
                 self._process.kill()
 
     async def close(self) -> messages.Report | None:
-        """Finish the worker's files and end it."""
+        """Finish the worker's files and end it; raise if they cannot be finished."""
         if self._ending is not None:
             await self._ending
+            return self._report  # it is gone, and the hub has read back what it left
         self._is_closing = True
         self._send(messages.Close())
         if self._gone is not None and self._process is not None:
@@ -292,9 +310,17 @@ class ProcessChannel(asyncio.Protocol):
             except TimeoutError:
                 self._process.kill()
                 await self._process.wait()
+            if self._failure is None and self._process.returncode:
+                self._listener.on_lost(self.number, f"{_death(self._process.returncode)} while it finished its files")
         if self._transport is not None:
             self._transport.close()
+        if self._failure is not None:
+            raise self._failure
         return self._report
+
+
+def _death(status: int) -> str:
+    return f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
 
 
 def _signal_name(number: int) -> str:

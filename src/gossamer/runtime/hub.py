@@ -383,7 +383,7 @@ class Hub:
     async def _replace_worker(self) -> None:
         try:
             await self._pool.add(self)
-        except (GossamerError, OSError) as error:
+        except Exception as error:
             self.on_failure(as_our_error(error))
         self._plan_pump()
 
@@ -416,9 +416,11 @@ class Hub:
             except TimeoutError:
                 pass
             self._wants_commit.clear()
+            if self._failure is not None:
+                return  # nothing that may be incomplete is committed
             try:
                 await self._commit()
-            except (GossamerError, OSError) as error:
+            except Exception as error:  # also one that nobody expects: without commits nothing is durable
                 self.on_failure(as_our_error(error))
                 return
 
@@ -431,6 +433,8 @@ class Hub:
         sealed = self._targets.ledger.seal()
         self._targets.events.flush()
         await self._pool.sync()
+        if self._failure is not None:
+            return  # a worker failed meanwhile: what it reports as synced may not be
         await asyncio.to_thread(sealed.write)
         self.stats.commits += 1
         self.stats.commit_s.append(self._loop.time() - started)

@@ -20,7 +20,7 @@ from typing import Any
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.collector import make_full_collections_rare
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.ports import Contents
 from gossamer.records import ContentRecord, Order, Outcome, Result
@@ -83,6 +83,9 @@ class WorkerEnd:
         asyncio.get_running_loop().set_exception_handler(self._on_exception)
         try:
             await self._serve(reader)
+        except (GossamerError, OSError) as error:  # its files cannot be opened or finished
+            self.on_failure(as_our_error(error))
+            sys.exit(1)
         except Exception as error:  # the hub replaces this worker, and must know why
             self.on_crash(crash_of("", error))
             sys.exit(1)
@@ -132,11 +135,19 @@ class WorkerEnd:
                     worker.start(order)
                 self._under_way += len(orders)
             case messages.Sync(number):
-                await worker.sync()
-                self._flush()
-                self._send(messages.Synced(number))
+                await self._sync(number, worker)
             case _:
                 raise GossamerError(f"unexpected message {type(message).__name__}")
+
+    async def _sync(self, number: int, worker: Worker) -> None:
+        """Confirm a sync, or report that it failed: the hub then stops, and closes this worker like the others."""
+        try:
+            await worker.sync()
+        except (GossamerError, OSError) as error:
+            self.on_failure(as_our_error(error))
+        else:
+            self._flush()
+            self._send(messages.Synced(number))
 
     async def _messages(self, reader: asyncio.StreamReader) -> AsyncIterator[messages.Message]:
         while data := await reader.read(1 << 20):
@@ -159,7 +170,7 @@ class WorkerEnd:
         self._send(messages.Sent(order_id, sent_at))
 
     def on_failure(self, error: GossamerError) -> None:
-        """Report that the archive cannot be written."""
+        """Report that the archive cannot be written, synced or finished."""
         self._send(messages.Failed(type(error).__name__, str(error)))
 
     def on_crash(self, crash: Crash) -> None:
@@ -190,7 +201,7 @@ class WorkerEnd:
             self._send(messages.Results([crashed]))
 
     def _send(self, message: messages.Message) -> None:
-        if self._writer is not None:
+        if self._writer is not None and not self._writer.is_closing():
             self._writer.write(messages.frame(message))
 
 
