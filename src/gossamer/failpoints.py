@@ -20,6 +20,7 @@ POINTS = (
     "in_commit",  # inside the ledger's transaction
     "after_commit",
     "in_rotation",  # a full archive file is synced and indexed, not yet renamed
+    "in_recovery",  # a page is finished from the archive of a dead process, but no event of it is written
     "in_close",  # the crawl is over, index and report are not written
 )
 

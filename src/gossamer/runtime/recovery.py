@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from gossamer import failpoints
 from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import remove_unfinished_copies
 from gossamer.archive.recovery import ASIDE_FOLDER, RecoveredTail, close_file, mend_parts, recover, unfinished_files
@@ -104,6 +105,7 @@ class Recovery:
         finished = 0
         for result in stored:
             self._crawl.complete(result, now)
+            failpoints.reach("in_recovery")
             finished += 1
         for tail in self._tails:
             self._close_file(tail.path)

@@ -10,6 +10,7 @@ restarts. The same seed results in the same plan of deaths.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -36,6 +37,7 @@ DEATHS_PER_CRAWL = 6
 POLITENESS_MS = 40
 CONNECTIONS = 16
 LONGEST_RUN_S = 120.0
+_PER_PAGE = ("after_fetch", "after_archive_write", "before_report", "in_recovery")
 WINDOW_PAGES = 500  # of a commit: what a power cut may cost
 
 
@@ -80,7 +82,7 @@ def plan_of_deaths(rng: random.Random, count: int) -> list[Death]:
             deaths.append(Death(after_s=rng.uniform(0.2, 2.0), cuts_power=cuts_power))
         else:
             name = rng.choice(POINTS)
-            times = rng.randint(1, 60) if name in ("after_fetch", "after_archive_write", "before_report") else 1
+            times = rng.randint(1, 60) if name in _PER_PAGE else 1
             deaths.append(Death(failpoint=f"{name}:kill:{times}", cuts_power=cuts_power))
     return deaths
 
@@ -168,6 +170,8 @@ def _check(web: RunningWeb, out: Path, max_refetches: int, report: ChaosReport) 
     report.pages += verdict.pages_fetched
     if not verdict.is_polite:
         problems.append("not polite: " + verdict.render().replace("\n", "; ")[:500])
+    else:
+        problems += _audit_problems(out, verdict.requests)
     if verdict.missing:
         problems.append(f"{verdict.missing} pages lost: {', '.join(verdict.missing_samples[:3])}")
     refetched = verdict.fetched_twice.count
@@ -200,6 +204,16 @@ def _verify_problems(out: Path) -> list[str]:
     command = [sys.executable, "-m", "gossamer.cli.main", "verify", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
     return [] if done.returncode == 0 else [f"verify says: {done.stdout[-300:]} {done.stderr[-300:]}"]
+
+
+def _audit_problems(out: Path, requests: int) -> list[str]:
+    """Return what is wrong with the audit of a crawl that the servers found polite; they saw every request."""
+    command = [sys.executable, "-m", "gossamer.cli.main", "audit", str(out), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    if done.returncode != 0:
+        return [f"audit accuses a polite crawl: {done.stdout[:300]} {done.stderr[-300:]}"]
+    counted = json.loads(done.stdout)["requests"]
+    return [f"audit counts {counted} requests, the servers {requests}"] if counted > requests else []
 
 
 def _archive_problems(out: Path) -> list[str]:
