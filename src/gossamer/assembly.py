@@ -118,6 +118,7 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         max_hosts_in_memory=budget.hosts,
         max_urls_in_memory=budget.urls,
         max_idle_hosts=budget.idle_hosts,
+        max_rules_bytes=budget.rules,
     )
 
 

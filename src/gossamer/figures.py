@@ -66,6 +66,7 @@ class Totals(Struct):
     held: dict[str, int] = {}  # URLs that are held back, by rule
     evicted: int = 0  # URLs that left the queue because of its maximum length
     held_dropped: int = 0  # links that were to be held back, beyond the cap of their host
+    robots_cut: int = 0  # answers to robots.txt requests with more rules or sitemaps than are read
 
     def copy(self) -> Totals:
         """Return a copy that later counting does not change."""

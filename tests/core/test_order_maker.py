@@ -11,6 +11,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.order_maker import MAX_SKIPPED, OrderMaker
 from gossamer.core.outstanding import Outstanding
 from gossamer.core.robots import ALLOW_ALL, parse_robots
+from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import Order, OrderKind
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
@@ -42,7 +43,9 @@ def scene(*paths: str, limits: FrontierLimits | None = None, connections: int = 
         host.push(queued_url(host, path, seq=seq))
         counts.enqueue(host.record)
     table.reschedule(host, NOW)
-    return Scene(limits, table, outstanding, counts, OrderMaker(table, outstanding, limits, counts), host)
+    return Scene(
+        limits, table, outstanding, counts, OrderMaker(table, outstanding, limits, counts, RobotsCache(limits)), host
+    )
 
 
 # -- what comes first ----------------------------------------------------------------------------------

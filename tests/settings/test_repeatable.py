@@ -46,7 +46,7 @@ def test_with_room_for_every_host_there_is_nothing_to_say() -> None:
 def test_a_low_ceiling_is_named_with_its_room_and_what_gives_the_same_order() -> None:
     caveat = _caveat(100)
     assert "may differ from runs with another ceiling" in caveat
-    assert "room for 1696 hosts" in caveat
+    assert "room for 1630 hosts" in caveat
     assert "--memory 100M" in caveat
     assert "\n" not in caveat
 

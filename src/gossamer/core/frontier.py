@@ -30,11 +30,13 @@ from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.page_end import PageEnd
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
+from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
 from gossamer.core.workbench import HostSlot, HostState, OriginRules
 from gossamer.figures import is_error
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
+MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
 MAX_SWAPPED_IN = 1000  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
@@ -52,7 +54,7 @@ class Frontier:
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
-        self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts)
+        self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts, self._robots.cache)
         self._page_end = PageEnd(self._table, limits, self.counts)
         self.view = FrontierView(self._table)
         # Read a dozen times per page.
@@ -182,6 +184,17 @@ class Frontier:
                 host.push(url)
         self._reschedule(host, now)
 
+    @property
+    def robots_cache(self) -> RobotsCache:
+        """The rules of robots.txt files that are in memory."""
+        return self._robots.cache
+
+    def restore_rules(self, host_name: str, origin: str, body: bytes | None, now: float) -> None:
+        """Accept the answer to `ReadRules`: the text of robots.txt, or None if there is none."""
+        host = self._hosts.get(host_name)
+        if host is not None:
+            self._robots.restore_rules(host, origin, body, now)
+
     def learn_address(self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
         """Accept the answer to `Resolve`."""
         host = self._resolved(host_name)
@@ -274,6 +287,8 @@ class Frontier:
             self._reschedule(host, now)
         outstanding, limits = self._outstanding, self._limits
         while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
+            if len(self._maker.denied) >= MAX_DENIED:
+                return None
             ready = self._bench.pop_ready(now)
             if ready is None:
                 return None

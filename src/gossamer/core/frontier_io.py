@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from gossamer.core.robots import RobotsDecision
+from gossamer.core.robots_match import RobotsDecision
 from gossamer.core.workbench import OriginRules
 from gossamer.records import HostRecord, Outcome, QueuedUrl, QueuePosition, UrlState
 
@@ -23,6 +23,13 @@ class ReadQueue(Struct, frozen=True):
     host: str
     after: QueuePosition | None
     count: int
+
+
+class ReadRules(Struct, frozen=True):
+    """Read the robots.txt of an origin again, whose rules were shed; answer with `restore_rules`."""
+
+    host: str
+    origin: str
 
 
 class LoadHost(Struct, frozen=True):
@@ -52,7 +59,7 @@ class KillQueue(Struct, frozen=True):
     error: str
 
 
-Command: TypeAlias = Resolve | ReadQueue | LoadHost | SwapIn | SwapOut | KillQueue
+Command: TypeAlias = Resolve | ReadQueue | ReadRules | LoadHost | SwapIn | SwapOut | KillQueue
 
 
 class Denied(Struct, frozen=True):

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from gossamer.core import robots_state
 from gossamer.core.counts import Counts
-from gossamer.core.frontier_io import Denied, Resolve
+from gossamer.core.frontier_io import Denied, ReadRules, Resolve
 from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
-from gossamer.core.robots import RobotsDecision
+from gossamer.core.robots_cache import RobotsCache
+from gossamer.core.robots_match import RobotsDecision
 from gossamer.core.url import origin_of, path_of
 from gossamer.core.workbench import HostSlot, HostState, RobotsRequest
 from gossamer.records import Order, OrderKind, QueuedUrl
@@ -26,8 +27,16 @@ _NO_ADDRESS = ("",)  # of a host that exists only in the simulator, not in the D
 class OrderMaker:
     """Makes orders, or requests what must come before one."""
 
-    def __init__(self, table: HostTable, outstanding: Outstanding, limits: FrontierLimits, counts: Counts) -> None:
+    def __init__(
+        self,
+        table: HostTable,
+        outstanding: Outstanding,
+        limits: FrontierLimits,
+        counts: Counts,
+        cache: RobotsCache,
+    ) -> None:
         self._table = table
+        self._cache = cache
         self._outstanding = outstanding
         self._limits = limits
         self._counts = counts
@@ -58,17 +67,30 @@ class OrderMaker:
             asked = host.origins[origin] = robots_state.asked_again(robots)
             request = RobotsRequest(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
             return self._order_robots(host, request, now)
-        if robots.is_pending:
+        rules = robots.rules
+        if robots.is_pending or (rules is not None and rules.is_shed):
+            if not robots.is_pending:
+                self._restore_rules(host, origin, now)
             self._table.reschedule(host, now)
             return None
         heappop(host.head)
-        if robots.rules is None:
+        if rules is None:
             self._set_aside(host, url, robots.expires_at, now)
             return None
-        if robots.rules.rule_count and not robots.rules.is_allowed(path_of(url.url)):
-            self._deny(host, url, robots.rules.decide(path_of(url.url)), now)
-            return None
+        if rules.rule_count:
+            self._cache.use(rules)
+            decision = rules.decide(path_of(url.url))
+            if not decision.is_allowed:
+                self._deny(host, url, decision, now)
+                return None
         return self.order_page(host, url, now)
+
+    def _restore_rules(self, host: HostSlot, origin: str, now: float) -> None:
+        """Request that rules are read again, or wait until they may be: reading them takes up to 100 ms."""
+        if host.no_rules_before > now:
+            host.record.next_at = max(host.record.next_at, host.no_rules_before)
+        else:
+            self._table.commands.append(ReadRules(host.name, origin))
 
     def _look_up(self, host: HostSlot) -> None:
         """Request a look-up of a host's name once none of its requests is out, since a failure kills its queue.

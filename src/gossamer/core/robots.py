@@ -3,137 +3,227 @@
 RFC 9309; where the RFC is silent, as the large search engines do it: groups for the same
 agent are merged, unknown lines do not end a group, common typos are accepted, the longest
 matching pattern wins and `Allow` wins a tie. Paths and patterns are brought to one
-percent-encoding before they are compared. Matching is linear in the URL for every pattern
-(no regular expressions), and rules without wildcards cost one dictionary look-up for
-each distinct length, so a file with 20,000 rules is as quick as one with 20.
+percent-encoding before they are compared. The text is read in one pass, in which only the groups for one
+product token and for everybody are stored; how rules are matched, and what bounds that, is in `robots_match`.
+The first `MAX_ROBOTS_BYTES` are read, whole lines only; of these the worst text takes about 100 ms.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from msgspec import Struct
+from gossamer.core.robots_match import ALLOWED, RobotsDecision, RuleMatcher, normal_path, printable
 
-MAX_ROBOTS_BYTES = 1 << 20
+MAX_ROBOTS_BYTES = 500 << 10  # RFC 9309 2.5: at least
 MAX_LINE_CHARS = 16_663  # 8 times the maximum URL length of browsers, less one; the limit of Google's parser
 MAX_CRAWL_DELAY_S = 3600.0
+MAX_SITEMAPS = 100  # that one robots.txt may list
+MAX_SITEMAP_CHARS = 8192  # twice the longest URL that is queued
+MAX_USAGE_CHARS = 1000  # of all preferences for the use of content together
 
-_AGENT_KEYS = frozenset({"user-agent", "useragent", "user agent"})
-_ALLOW_KEYS = frozenset({"allow"})
-_DISALLOW_KEYS = frozenset({"disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"})
-_DELAY_KEYS = frozenset({"crawl-delay", "crawldelay", "crawl delay"})
-_SITEMAP_KEYS = frozenset({"sitemap", "site-map"})
-_USAGE_KEYS = frozenset({"content-usage", "content-signal"})
-_KNOWN_KEYS = _AGENT_KEYS | _ALLOW_KEYS | _DISALLOW_KEYS | _DELAY_KEYS | _SITEMAP_KEYS | _USAGE_KEYS
+_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP, _USAGE = range(1, 7)
+_KINDS = {
+    **dict.fromkeys(("user-agent", "useragent", "user agent"), _AGENT),
+    "allow": _ALLOW,
+    **dict.fromkeys(("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"), _DISALLOW),
+    **dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay"), _DELAY),
+    **dict.fromkeys(("sitemap", "site-map"), _SITEMAP),
+    **dict.fromkeys(("content-usage", "content-signal"), _USAGE),
+}
 
-_LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _PRODUCT_TOKEN = re.compile(r"[A-Za-z_-]+")  # RFC 9309 2.2.1
 _NAME_WITH_DIGITS = re.compile(r"[A-Za-z0-9_-]+")  # as some robots are called nevertheless
 _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_NEEDS_ESCAPE = re.compile(r"[^\x21-\x7e]")
-
-
-class RobotsDecision(Struct, frozen=True):
-    """The decision, and the line of robots.txt behind it (0 if no line matches the path)."""
-
-    is_allowed: bool
-    line_number: int = 0
-    line: str = ""
 
 
 @dataclass(slots=True)
-class _Rule:
-    pattern: str
-    is_allow: bool
-    line_number: int
-    line: str
+class _Section:
+    """What a file says to one agent, in all groups that address it."""
 
-    @property
-    def precedence(self) -> tuple[int, bool]:
-        return len(self.pattern), self.is_allow
-
-
-@dataclass(slots=True)
-class _Group:
-    agents: set[str] = field(default_factory=set)
-    rules: list[_Rule] = field(default_factory=list)
-    delays: list[tuple[frozenset[str], float]] = field(default_factory=list)  # with the agents named before the line
-    is_closed: bool = False  # a rule was read: the next user-agent line starts a new group
+    rules: dict[str, int] = field(default_factory=dict)  # see `RuleMatcher`
+    delay_s: float | None = None
 
 
 class RobotsRules:
-    """The rules of one robots.txt that apply to one product token."""
+    """The rules of one robots.txt that apply to one product token.
 
-    def __init__(self, rules: list[_Rule], crawl_delay_s: float | None, sitemaps: list[str], usage: list[str]) -> None:
+    The rules themselves can be shed to save memory: then only what concerns the whole host is left, and they must be
+    restored before the next decision.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_matcher",
+        "crawl_delay_s",
+        "key",
+        "rule_count",
+        "sitemaps",
+        "sitemaps_left_out",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        matcher: RuleMatcher | None,
+        *,
+        crawl_delay_s: float | None = None,
+        sitemaps: Sequence[str] = (),
+        usage: Sequence[str] = (),
+    ) -> None:
+        self._matcher = matcher
+        self.rule_count = matcher.rule_count if matcher is not None else UNKNOWN
         self.crawl_delay_s = crawl_delay_s
-        self.sitemaps = sitemaps
-        self.usage = usage  # content-usage preferences, as written
-        self.rule_count = len(rules)
-        self._literal: dict[str, _Rule] = {}
-        self._wild: list[_Rule] = []
-        for rule in rules:
-            if "*" in rule.pattern or rule.pattern.endswith("$"):
-                self._wild.append(rule)
-            else:
-                known = self._literal.get(rule.pattern)
-                if known is None or rule.is_allow > known.is_allow:
-                    self._literal[rule.pattern] = rule
-        self._lengths = sorted({len(pattern) for pattern in self._literal}, reverse=True)
-        self._wild.sort(key=lambda rule: rule.precedence, reverse=True)
+        self.sitemaps = list(sitemaps[:MAX_SITEMAPS])
+        self.sitemaps_left_out = len(sitemaps) - len(self.sitemaps)
+        self.usage = list(usage)  # content-usage preferences, as written
+        self.key = b""  # by which equal texts are found; empty if it is not shared
 
     def decide(self, path: str) -> RobotsDecision:
         """Decide on a path with its query."""
-        if path == "/robots.txt":
-            return _ALLOWED
-        path = _literal_path(path)
-        best = next((self._literal[path[:n]] for n in self._lengths if path[:n] in self._literal), None)
-        for rule in self._wild:
-            if best is not None and rule.precedence <= best.precedence:
-                break
-            if _matches(rule.pattern, path):
-                best = rule
-                break
-        return _ALLOWED if best is None else RobotsDecision(best.is_allow, best.line_number, best.line)
+        if path == "/robots.txt" or not self.rule_count:
+            return ALLOWED
+        if self._matcher is None:
+            raise RuntimeError("rules of a robots.txt were shed, and not restored before a decision")
+        return self._matcher.decide(path)
 
     def is_allowed(self, path: str) -> bool:
-        """Return whether a path with its query may be fetched. Without rules nothing is computed."""
-        return not self.rule_count or self.decide(path).is_allowed
+        """Return whether a path with its query may be fetched."""
+        return self.decide(path).is_allowed
+
+    @property
+    def rules_beyond(self) -> int:
+        """How many rules are beyond the limits, and decided by what they begin with."""
+        return self._matcher.rules_beyond if self._matcher is not None else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it takes."""
+        texts = sum(map(len, self.sitemaps)) + sum(map(len, self.usage))
+        return texts + (self._matcher.size_bytes if self._matcher is not None else 0)
+
+    @property
+    def is_shed(self) -> bool:
+        """Whether the rules must be restored before a decision."""
+        return self._matcher is None
+
+    def shed(self) -> None:
+        """Drop the rules, and the sitemaps, which are offered when the text arrives."""
+        self._matcher = None
+        self.sitemaps = []
+
+    def restore(self, again: RobotsRules) -> None:
+        """Take the rules over from the same text, read again."""
+        self._matcher, self.sitemaps = again._matcher, again.sitemaps
 
 
-_ALLOWED = RobotsDecision(True)
-ALLOW_ALL = RobotsRules([], None, [], [])
+UNKNOWN = -1  # rules: the text was not read yet
+ALLOW_ALL = RobotsRules(RuleMatcher("", {}))
 
 
 def parse_robots(body: bytes, token: str) -> RobotsRules:
     """Return the rules of a robots.txt that apply to the given product token."""
-    groups: list[_Group] = []
-    sitemaps: list[str] = []
-    usage: list[str] = []
-    for number, line in enumerate(_LINE_ENDS.split(_decoded(_cut(body))), 1):
-        key, value = _key_and_value(line[:MAX_LINE_CHARS])
-        if key in _AGENT_KEYS:
-            _add_agent(groups, value)
-        elif key in _SITEMAP_KEYS and value:
-            sitemaps.append(_printable(value))
-        elif key in _USAGE_KEYS and value:
-            usage.append(_printable(f"{key}: {value}"))
-        elif groups and key in _DELAY_KEYS:
-            _add_delay(groups[-1], value)
-        elif groups and (key in _ALLOW_KEYS or key in _DISALLOW_KEYS):
-            _add_rule(groups[-1], value, key in _ALLOW_KEYS, number, line)
-    agent = token.lower()
-    if not any(agent in group.agents for group in groups):
-        agent = "*"
-    bound = [group for group in groups if agent in group.agents]
-    # Crawl-delay is no rule, so it does not end a group: the user-agent line behind it may belong to the same group.
-    # It still speaks only to those who were named before it.
-    delays = [delay for group in bound for agents, delay in group.delays if agent in agents]
-    rules = [rule for group in bound for rule in group.rules]
-    return RobotsRules(rules, max(delays) if delays else None, sitemaps, usage)
+    text = _decoded(_cut(body)).replace("\r\n", "\n").replace("\r", "\n")
+    reader = _Reader(token.lower())
+    offset = 0
+    seen, read = reader.seen, reader.read
+    for line in text.split("\n"):
+        if line and line not in seen:
+            read(line, offset)
+        offset += len(line) + 1
+    section = reader.own if reader.is_named else reader.everybody
+    matcher = RuleMatcher(text if section.rules else "", section.rules)
+    return RobotsRules(matcher, crawl_delay_s=section.delay_s, sitemaps=reader.sitemaps, usage=reader.usage)
+
+
+class _Reader:
+    """The lines of a robots.txt, read one after the other.
+
+    Which other agents a group addresses does not matter: only whether it addresses our token, or everybody.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self.own = _Section()
+        self.everybody = _Section()
+        self.is_named = False  # a group addresses our token
+        self.sitemaps: list[str] = []
+        self.usage: list[str] = []
+        self._usage_chars = 0
+        self.seen: set[str] = set()  # rules of the current group, as written: again they change nothing
+        self._addressed: list[_Section] = []  # by the current group, so far
+        self._has_group = False
+        self._is_closed = True  # a rule was read: the next user-agent line starts a new group
+
+    def read(self, line: str, offset: int) -> None:
+        """Read a line."""
+        key, value = _key_and_value(line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS])
+        kind = _KINDS.get(key)
+        if kind is None:
+            return
+        if kind is _AGENT:
+            self._add_agent(value)
+        elif kind is _SITEMAP:
+            if 0 < len(value) <= MAX_SITEMAP_CHARS:
+                self.sitemaps.append(printable(value))
+        elif kind is _USAGE:
+            self._add_usage(key, value)
+        elif self._has_group and kind is _DELAY:
+            self._add_delay(value)
+        elif self._has_group:
+            self._is_closed = True
+            self.seen.add(line)
+            if value and self._addressed:
+                self._add_rule(value, 2 * offset + (kind is _ALLOW))
+
+    def _add_agent(self, value: str) -> None:
+        self._has_group = True
+        if self._is_closed:
+            self._is_closed, self._addressed = False, []
+            self.seen.clear()
+        if value == "*" or (value.startswith("*") and value[1:2].isspace()):
+            self._addressed.append(self.everybody)
+            return
+        if not value[: len(self._token)].lower().startswith(self._token):
+            return
+        # `User-agent: Bot2` addresses Bot2, and by the letter of the RFC, which knows no digits, Bot.
+        names = (form.match(value) for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS))
+        if any(name is not None and name.group().lower() == self._token for name in names):
+            self.is_named = True
+            self._addressed.append(self.own)
+
+    def _add_usage(self, key: str, value: str) -> None:
+        usage = printable(f"{key}: {value}")
+        if value and self._usage_chars < MAX_USAGE_CHARS:
+            self._usage_chars += len(usage)
+            self.usage.append(usage[:MAX_USAGE_CHARS])
+
+    def _add_delay(self, value: str) -> None:
+        """Set a delay. It is no rule, so it does not end a group; it speaks to those who were named before it."""
+        try:
+            delay_s = float(value.replace(",", ".", 1))
+        except ValueError:
+            return
+        if math.isnan(delay_s) or delay_s < 0:
+            return
+        for section in self._addressed:
+            section.delay_s = max(section.delay_s or 0.0, min(delay_s, MAX_CRAWL_DELAY_S))
+
+    def _add_rule(self, value: str, code: int) -> None:
+        pattern = normal_path(value if value[0] in "/*$" else "/" + value)
+        if "$" in pattern[:-1]:
+            pattern = pattern[:-1].replace("$", "%24") + pattern[-1]  # only the last one is an anchor
+        patterns = [pattern]
+        if code & 1 and pattern.endswith(("/index.html", "/index.htm")):
+            # Allowing the index file means allowing the folder that serves it.
+            patterns.append(pattern[: pattern.rindex("/") + 1] + "$")
+        for section in self._addressed:
+            for each in patterns:
+                known = section.rules.get(each)
+                if known is None or (code & 1) > (known & 1):
+                    section.rules[each] = code
 
 
 def product_token(user_agent: str) -> str:
@@ -165,101 +255,13 @@ def _decoded(body: bytes) -> str:
     return body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
 
 
-def _printable(text: str) -> str:
-    """Return a text without the bytes that were no UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _key_and_value(line: str) -> tuple[str, str]:
     line = line.partition("#")[0].strip(" \t\f\v\0")
     key, colon, value = line.partition(":")
     if not colon:
         # A line without a colon that still has two words.
         words = line.split(None, 1)
-        if len(words) != 2 or words[0].lower() not in _KNOWN_KEYS:
+        if len(words) != 2 or words[0].lower() not in _KINDS:
             return "", ""
         key, value = words
     return key.strip().lower(), value.strip()
-
-
-def _add_agent(groups: list[_Group], value: str) -> None:
-    if not groups or groups[-1].is_closed:
-        groups.append(_Group())
-    if value == "*" or (value.startswith("*") and value[1:2].isspace()):
-        groups[-1].agents.add("*")
-        return
-    # `User-agent: Bot2` addresses Bot2, and by the letter of the RFC, which knows no digits, Bot.
-    for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS):
-        token = form.match(value)
-        if token:
-            groups[-1].agents.add(token.group().lower())
-
-
-def _add_delay(group: _Group, value: str) -> None:
-    try:
-        delay_s = float(value.replace(",", ".", 1))
-    except ValueError:
-        return
-    if math.isnan(delay_s) or delay_s < 0:
-        return
-    group.delays.append((frozenset(group.agents), min(delay_s, MAX_CRAWL_DELAY_S)))
-
-
-def _add_rule(group: _Group, value: str, is_allow: bool, number: int, line: str) -> None:
-    group.is_closed = True
-    if not value:
-        return
-    if not value.startswith(("/", "*", "$")):
-        value = "/" + value
-    pattern = normal_path(value)
-    if "$" in pattern[:-1]:
-        pattern = pattern[:-1].replace("$", "%24") + pattern[-1]  # only the last one is an anchor
-    line = _printable(line.strip())
-    group.rules.append(_Rule(pattern, is_allow, number, line))
-    if is_allow and pattern.endswith(("/index.html", "/index.htm")):
-        # Allowing the index file means allowing the folder that serves it.
-        group.rules.append(_Rule(pattern[: pattern.rindex("/") + 1] + "$", True, number, line))
-
-
-def normal_path(path: str) -> str:
-    """Return a path or pattern with unreserved characters unescaped and the other escapes in upper case."""
-    if "%" in path:
-        path = _ESCAPE.sub(_normal_escape, path)
-    if not path.isascii() or " " in path:
-        path = _NEEDS_ESCAPE.sub(_escaped, path)
-    return path
-
-
-def _literal_path(path: str) -> str:
-    """Return a URL's path as patterns are compared with it: `$` and `*` stand for themselves (RFC 9309 2.2.3)."""
-    path = normal_path(path)
-    if "$" in path or "*" in path:
-        path = path.replace("$", "%24").replace("*", "%2A")
-    return path
-
-
-def _normal_escape(match: re.Match[str]) -> str:
-    char = chr(int(match.group(1), 16))
-    return char if char in _UNRESERVED else match.group().upper()
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "surrogateescape"))
-
-
-def _matches(pattern: str, path: str) -> bool:
-    """Match a pattern with `*` and a final `$`. The first occurrence of each part is enough, so it is linear."""
-    is_anchored = pattern.endswith("$")
-    parts = (pattern[:-1] if is_anchored else pattern).split("*")
-    if not path.startswith(parts[0]):
-        return False
-    at = len(parts[0])
-    if len(parts) == 1:
-        return not is_anchored or at == len(path)
-    last = parts.pop() if is_anchored else ""
-    for part in parts[1:]:
-        found = path.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return len(path) - len(last) >= at and path.endswith(last)

@@ -14,6 +14,7 @@ from gossamer.core.host_table import HostTable
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
+from gossamer.core.robots_cache import REREAD_S_PER_BYTE, RobotsCache
 from gossamer.core.url import host_of, origin_of
 from gossamer.core.workbench import HostSlot, OriginRules, RobotsRequest
 from gossamer.records import Outcome, QueuedUrl, Result
@@ -34,6 +35,7 @@ class RobotsRequests:
     """The requests for robots.txt that are waiting, and the effects of answers."""
 
     def __init__(self, table: HostTable, limits: FrontierLimits, counts: Counts, pace: Pace, token: str) -> None:
+        self.cache = RobotsCache(limits)
         self._table = table
         self._limits = limits
         self._counts = counts
@@ -58,7 +60,7 @@ class RobotsRequests:
         if owner is None:
             return
         last = owner.origins.get(request.origin)
-        rules = robots_state.rules_from(result, self._token)
+        rules = robots_state.rules_from(result, self._token, self.cache.read)
         effects.fallbacks = _https_fallbacks(owner, request, result)
         self._counts.enqueue(owner.record, -len(effects.fallbacks))
         if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
@@ -82,6 +84,17 @@ class RobotsRequests:
                 ban = self._learn(owner, request.origin, None, Result(0, outcome), now)
                 _park(owner, ban, now)
                 self._table.reschedule(owner, now)
+
+    def restore_rules(self, host: HostSlot, origin: str, body: bytes | None, now: float) -> None:
+        """Read rules again that were shed; without a text robots.txt is requested again."""
+        state = host.origins.get(origin)
+        if state is None or body is None:
+            host.origins.pop(origin, None)
+        elif state.rules is not None and state.rules.is_shed:
+            state.rules = self.cache.read(body, self._token)
+            host.no_rules_before = now + len(body) * REREAD_S_PER_BYTE
+            self.apply_rules(host)
+        self._table.reschedule(host, now)
 
     def apply_rules(self, host: HostSlot) -> None:
         """Apply the parts of a host's robots.txt files that concern the whole host: delay, and use of its content."""

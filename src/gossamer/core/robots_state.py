@@ -8,18 +8,22 @@ and only its renewal fails, that copy stays in force for another day. 304: the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots import ALLOW_ALL, RobotsRules, parse_robots
 from gossamer.core.workbench import OriginRules
 from gossamer.records import Outcome, Result, RobotsRecord
 
+ReadRules: TypeAlias = Callable[[bytes, str], RobotsRules]  # of a text and a product token
 ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
 LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and one more day while it cannot be renewed
 MAX_ROBOTS_HOPS = 5
 QUICK_TRIES = 3
+MAX_READ_AHEAD_BYTES = 16_384
 
 _ABSENT = frozenset(
     {Outcome.CLIENT_ERROR, Outcome.BAD_STATUS, Outcome.BAD_REDIRECT, Outcome.TYPE_REFUSED, Outcome.TOO_MANY_REDIRECTS}
@@ -36,13 +40,20 @@ def is_ban(record: RobotsRecord) -> bool:
     return record.outcome != Outcome.OK and not is_absent(record.outcome)
 
 
-def stored_state(record: RobotsRecord, token: str, *, is_unreachable_allowed: bool) -> OriginRules:
-    """Return the state of an origin as it was stored; rules that have expired are renewed before the next fetch."""
+def stored_state(
+    record: RobotsRecord, token: str, read: ReadRules, delay_s: float, *, is_unreachable_allowed: bool
+) -> OriginRules:
+    """Return the state of an origin as it was stored; rules that have expired are renewed before the next fetch.
+
+    A long text is not read before its rules are needed: until then the delay that was last in force is the Crawl-delay.
+    """
     if is_ban(record) and not is_unreachable_allowed:
         return OriginRules(expires_at=record.expires_at, is_unreachable=True)
     is_file = record.outcome == Outcome.OK
+    is_long = len(record.body) > MAX_READ_AHEAD_BYTES
+    rules = RobotsRules(None, crawl_delay_s=delay_s) if is_long else read(record.body, token)
     return OriginRules(
-        rules=parse_robots(record.body, token),
+        rules=rules,
         expires_at=record.expires_at,
         good_until=record.fetched_at + LAST_GOOD_S if is_file else 0.0,
         etag=record.etag,
@@ -50,10 +61,10 @@ def stored_state(record: RobotsRecord, token: str, *, is_unreachable_allowed: bo
     )
 
 
-def rules_from(result: Result, token: str) -> RobotsRules | None:
+def rules_from(result: Result, token: str, read: ReadRules = parse_robots) -> RobotsRules | None:
     """Return the rules that follow from an answer, or None if robots.txt could not be reached."""
     if result.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
-        return parse_robots(result.robots, token)
+        return read(result.robots, token)
     return ALLOW_ALL if is_absent(result.outcome) else None
 
 

@@ -120,6 +120,7 @@ class HostSlot:
     floor_s: float = 0.0  # the minimum delay, before any backoff
     skipped: int = 0  # URLs of banned origins that were dropped from memory, since the last ban
     skipped_until: float = 0.0  # when their ban ends: then the queue is read from its beginning. 0: none were
+    no_rules_before: float = 0.0  # rules that were shed are not read again before this
     states_usage: bool = False  # its robots.txt states how content may be used
     number: int = 0  # of its entry into memory: decides between equal standings
     name: str = field(init=False)

@@ -81,7 +81,14 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
     evidence = Evidence(intake, ledger, removal, holding, emitter, is_on=rules.watches_traps)
     first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
     robots = RobotsResults(
-        rules, ledger, admission=admission, first_pass=first_pass, scope=scope, seeds=way.seeds, emitter=emitter
+        rules,
+        ledger,
+        admission=admission,
+        first_pass=first_pass,
+        scope=scope,
+        seeds=way.seeds,
+        emitter=emitter,
+        state=state,
     )
     links = LinkFollowing(rules, ledger, admission, scope, emitter=emitter, state=state)
     rereading = Rereading(

@@ -62,9 +62,9 @@ class HostDirectory:
 
     def load(self, record: HostRecord, now: float) -> None:
         """Load a host into memory, with its domain and its robots.txt."""
-        is_allowed = self._frontier.limits.is_unreachable_robots_allowed
+        is_allowed, read = self._frontier.limits.is_unreachable_robots_allowed, self._frontier.robots_cache.read
         origins = {
-            robots.origin: stored_state(robots, self._token, is_unreachable_allowed=is_allowed)
+            robots.origin: stored_state(robots, self._token, read, record.delay_s, is_unreachable_allowed=is_allowed)
             for robots in self._ledger.robots(host_id(record.name))
             if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }
@@ -72,6 +72,13 @@ class HostDirectory:
         record.is_blocked = self.has_opted_out(record)
         self._frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with adjusted times
+
+    def restore_rules(self, host: str, origin: str, now: float) -> int:
+        """Read rules again that were shed to save memory; return the length of their text."""
+        texts = (each.body for each in self._ledger.robots(host_id(host)) if each.origin == origin)
+        body = next(texts, None)
+        self._frontier.restore_rules(host, origin, body, now)
+        return len(body or b"")
 
     def lift_bans(self, host: str, outcome: Outcome | None = None) -> None:
         """Have robots.txt of a host's banned origins requested again, of all of them or of those with an outcome."""

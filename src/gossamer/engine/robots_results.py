@@ -7,7 +7,7 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id
 from gossamer.core.intake import LinkContext
-from gossamer.core.robots import MAX_CRAWL_DELAY_S, parse_robots
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.tables import SUBMITTERS
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.core.workbench import OriginRules
@@ -20,9 +20,8 @@ from gossamer.engine.seed_rules import SeedRules
 from gossamer.events import EventName
 from gossamer.ports import FrontierStore
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
-from gossamer.state import Submitters
+from gossamer.state import CrawlState, Submitters
 
-MAX_SITEMAPS = 100  # that one robots.txt may list
 MAX_SUBMITTERS = 100  # other domains whose URLs one sitemap may list
 
 
@@ -39,6 +38,7 @@ class RobotsResults:
         scope: ScopeRecord,
         seeds: SeedRules,
         emitter: EventEmitter,
+        state: CrawlState,
     ) -> None:
         self._rules = rules
         self._ledger = ledger
@@ -47,6 +47,7 @@ class RobotsResults:
         self._scope = scope
         self._seeds = seeds
         self._events = emitter
+        self._state = state
 
     def record(self, order: Order, result: Result, effects: Effects, now: float) -> None:
         """Record the end of a request for robots.txt."""
@@ -73,13 +74,25 @@ class RobotsResults:
             reason = "crawl_delay_capped"
         if reason:
             self._events.emit(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
+        if robots.rules is not None and result.robots:
+            self._warn_of_left_out(order, robots.rules, now)
+
+    def _warn_of_left_out(self, order: Order, rules: RobotsRules, now: float) -> None:
+        """Warn of rules that are not matched in full, and of sitemaps that are not read."""
+        left_out = {"robots_rules_capped": rules.rules_beyond, "robots_sitemaps_capped": rules.sitemaps_left_out}
+        for reason, number in left_out.items():
+            if number:
+                self._events.emit(
+                    EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason, links=number
+                )
+        self._state.totals.robots_cut += any(left_out.values())
 
     def _store(self, origin: str, url: str, rules: OriginRules, result: Result, now: float) -> None:
         record = RobotsRecord(
             origin=origin,
             status=result.status,
             outcome=result.outcome.value,
-            body=result.robots if result.outcome is Outcome.OK else b"",
+            body=result.robots[:MAX_ROBOTS_BYTES] if result.outcome is Outcome.OK else b"",
             fetched_at=now,
             expires_at=rules.expires_at,
             etag=rules.etag,
@@ -108,7 +121,7 @@ class RobotsResults:
     def _offer_sitemaps(self, sitemaps: list[str], origin: str, now: float) -> None:
         if not sitemaps or not self._rules.follows_sitemaps:
             return
-        urls = [url for text in sitemaps[:MAX_SITEMAPS] if (url := canonical(text, origin + "/")) is not None]
+        urls = [url for text in sitemaps if (url := canonical(text, origin + "/")) is not None]
         links = [link_to(url) for url in urls]
         host = host_of(origin + "/")
         for link in links:

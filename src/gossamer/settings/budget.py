@@ -23,7 +23,7 @@ from gossamer.errors import UsageError
 
 PROGRAM: Final = 30_000_000  # the process that schedules, with a worker in it, after its first pages
 WORKER: Final = 24_000_000  # per worker in a separate process
-HOST: Final = 4_700  # with the rules of its robots.txt
+HOST: Final = 4_700  # with the rules of its robots.txt, if these are not large
 IDLE_HOST: Final = 4_140
 URL: Final = 1_020  # at the head of a queue: 510, and a head may grow to twice its size before it is cut
 LINK: Final = 106  # in the memo of links decided recently
@@ -42,6 +42,8 @@ CHANGE: Final = 2_000  # not committed yet: 2 * 230 here, and a share of a page 
 
 MAX_HOSTS: Final = 50_000
 MAX_IDLE_HOSTS: Final = 10_000
+MIN_RULES: Final = 1_000_000
+MAX_RULES: Final = 64 << 20  # bytes of large robots.txt files; the worst one takes 5 MB
 MAX_URLS: Final = 400_000
 MAX_LINKS: Final = 200_000
 MAX_NAMES: Final = 50_000
@@ -68,7 +70,7 @@ class _Part(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """A divided ceiling. Numbers of entries, except `bodies` and `seen`, which are bytes."""
+    """A divided ceiling. Numbers of entries, except `bodies`, `rules` and `seen`, which are bytes."""
 
     whole: int
     connections: int  # requests in flight, of all workers together
@@ -78,6 +80,7 @@ class Budget(Struct, frozen=True):
     changes: int
     hosts: int
     idle_hosts: int
+    rules: int  # bytes of large robots.txt files
     urls: int
     links: int
     names: int
@@ -103,6 +106,7 @@ class Budget(Struct, frozen=True):
             changes=part["changes"] // CHANGE,
             hosts=part["hosts"] // HOST,
             idle_hosts=part["idle hosts"] // IDLE_HOST,
+            rules=part["rules"],
             urls=part["urls"] // URL,
             links=part["links"] // LINK,
             names=part["names"] // NAME,
@@ -158,6 +162,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
         "changes": (2_000 * CHANGE, 10, MAX_CHANGES * CHANGE),
         "hosts": (1_000 * HOST, 15, MAX_HOSTS * HOST),
         "idle hosts": (250 * IDLE_HOST, 5, MAX_IDLE_HOSTS * IDLE_HOST),
+        "rules": (MIN_RULES, 5, MAX_RULES),
         "urls": (4_000 * URL, 10, MAX_URLS * URL),
         "links": (10_000 * LINK, 5, MAX_LINKS * LINK),
         "names": (1_000 * NAME, 3, MAX_NAMES * NAME),

@@ -48,6 +48,7 @@ class Summary(Struct, kw_only=True):
     held: dict[str, int] = {}  # URLs that are held back, by rule
     held_dropped: int = 0  # links beyond what a host may have held back
     evicted: int = 0  # URLs that left the queue because of --max-queued
+    robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -59,7 +60,7 @@ class Summary(Struct, kw_only=True):
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
-            ("forbidden", f"{count(self.robots_disallowed)} URLs, by robots.txt"),
+            ("forbidden", f"{count(self.robots_disallowed)} URLs, by robots.txt{self._robots_cut()}"),
             (
                 "copies",
                 f"{count(self.duplicates)} pages with the content of another, stored once; "
@@ -77,6 +78,10 @@ class Summary(Struct, kw_only=True):
             text = f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
             rows.insert(5, ("evicted", text))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+    def _robots_cut(self) -> str:
+        text = f"; {count(self.robots_cut)} such files have more rules or sitemaps than are read"
+        return text if self.robots_cut else ""
 
     def _ended(self) -> str:
         if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
@@ -126,6 +131,7 @@ def summary_of(figures: Figures) -> Summary:
         held=dict(totals.held),
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
+        robots_cut=totals.robots_cut,
     )
 
 

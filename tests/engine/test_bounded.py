@@ -1,0 +1,103 @@
+"""Answers that would take very long if all that follows from them were done at once."""
+
+from __future__ import annotations
+
+from gossamer.core.limits import FrontierLimits
+from gossamer.engine.crawl import DENIED_WORK, MAX_TURN_WORK
+from gossamer.events import EventName
+from gossamer.ports import Ledger
+from gossamer.records import Order, OrderKind, Outcome, UrlState
+from tests.engine.test_crawl import NOW, Bench
+
+MAX_DENIED_PER_TURN = MAX_TURN_WORK // DENIED_WORK + 64
+LONG = b"User-agent: *\n" + b"".join(b"Disallow: /private/%d\n" % n for n in range(2000))
+
+
+def _ordered_robots(bench: Bench) -> Order:
+    (order,) = bench.orders()
+    assert order.kind is OrderKind.ROBOTS
+    return order
+
+
+def test_a_new_robots_txt_for_a_long_queue_is_applied_in_slices() -> None:
+    count = 3000
+    bench = Bench(*(f"http://a.test/private/{n}" for n in range(count)))
+    bench.end(_ordered_robots(bench), robots=b"User-agent: *\nDisallow: /private/\n")
+    bench.now += 1.0
+    denied, turns = 0, 0
+    while denied < count:
+        assert bench.orders() == []
+        slice_ = len(bench.told(EventName.ROBOTS_DISALLOW)) - denied
+        assert 0 < slice_ <= MAX_DENIED_PER_TURN
+        denied, turns = denied + slice_, turns + 1
+        if denied < count:
+            assert bench.crawl.next_wakeup() == 0.0, "the rest is done in the next turns, at once"
+            assert bench.crawl.why_over(bench.now, 300.0) is None
+    assert turns > count // MAX_DENIED_PER_TURN
+    assert bench.crawl.totals.robots_disallowed == count
+
+
+def test_rules_that_were_shed_are_read_from_the_ledger_before_the_next_page(ledger: Ledger) -> None:
+    bench = Bench(
+        "http://a.test/private/1",
+        "http://a.test/public",
+        "http://b.test/1",
+        ledger=ledger,
+        limits=FrontierLimits(max_rules_bytes=1),
+    )
+    for order in bench.orders():
+        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
+    rules = bench.crawl.frontier.robots_cache
+    assert rules.large_bytes < 1_000_000, "there is room for one of them"
+    assert sorted(order.url for order in bench.orders(after_s=1.0)) == ["http://a.test/public", "http://b.test/1"]
+    assert bench.state_of("http://a.test/private/1") == (UrlState.DONE, "robots_denied")
+
+
+def test_a_text_that_does_not_fit_is_not_read_again_for_every_page() -> None:
+    urls = [f"http://{host}.test/{n}" for host in "ab" for n in range(3)]
+    bench = Bench(*urls, limits=FrontierLimits(max_rules_bytes=1))
+    for order in bench.orders():
+        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
+    first = bench.orders(after_s=1.0)
+    assert len(first) == 2
+    for order in first:
+        bench.end(order)
+    # One of the two has its rules in memory, the other one waits for 120 s per MB of its text.
+    assert len(bench.orders(after_s=1.5)) == 1
+    assert len(bench.orders(after_s=120e-6 * len(LONG))) >= 1
+
+
+def test_a_long_robots_txt_is_not_read_before_a_page_of_its_host_is_due(ledger: Ledger) -> None:
+    text = b"User-agent: *\nCrawl-delay: 9\n" + LONG.removeprefix(b"User-agent: *\n")
+    bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
+    bench.end(_ordered_robots(bench), robots=text)
+    (page,) = bench.orders(after_s=10.0)
+    bench.end(page)
+    bench.crawl.save_state(1.0, 1.0, bench.now)
+    again = Bench(ledger=ledger, now=bench.now + 60)
+    assert again.crawl.frontier.robots_cache.large_bytes == 0
+    (next_page,) = again.orders()
+    assert next_page.url != page.url
+    again.end(next_page)
+    assert again.orders(after_s=8.0) == [], "the Crawl-delay is in force"
+
+
+def test_rules_and_sitemaps_beyond_the_limits_are_announced() -> None:
+    bench = Bench("http://a.test/")
+    text = "User-agent: *\n" + "".join(f"Disallow: /x{n}*y\n" for n in range(2010))
+    text += "".join(f"Sitemap: http://a.test/{n}.xml\n" for n in range(103))
+    bench.end(_ordered_robots(bench), robots=text.encode())
+    warnings = {(event.reason, event.links) for event in bench.told(EventName.WARNING)}
+    assert warnings == {("robots_rules_capped", 10), ("robots_sitemaps_capped", 3)}
+    assert bench.crawl.totals.robots_cut == 1
+
+
+def test_a_robots_txt_that_is_only_renewed_is_not_announced_again() -> None:
+    bench = Bench("http://a.test/1", "http://a.test/2", now=NOW)
+    text = "User-agent: *\n" + "".join(f"Disallow: /x{n}*y\n" for n in range(2010))
+    bench.end(_ordered_robots(bench), robots=text.encode(), etag='"e"')
+    (page,) = bench.orders(after_s=1.0)
+    bench.end(page)
+    bench.now += 25 * 3600
+    bench.end(_ordered_robots(bench), Outcome.NOT_MODIFIED, status=304)
+    assert bench.crawl.totals.robots_cut == 1
