@@ -12,6 +12,7 @@ import ssl
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -38,6 +39,7 @@ class Call:
     """One request and the means to answer it."""
 
     def __init__(self, seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+        self.sent_bytes = 0
         self.host, self.path, self.head, self.connection = seen.host, seen.path, seen.head, seen.connection
         self.port = port
         self.is_last = False  # the connection is closed after this
@@ -45,6 +47,7 @@ class Call:
         self._writer = writer
 
     async def send(self, data: bytes) -> None:
+        self.sent_bytes += len(data)
         self._writer.write(data)
         await self._writer.drain()
 
@@ -166,6 +169,7 @@ class HostileServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections = 0
         self.seen: list[Seen] = []
+        self.sent_bytes: Counter[str] = Counter()  # by the name of a catalogue's script
         self.port = 0
         self.tls_port = 0
         self.dns_address = ""
@@ -232,10 +236,13 @@ class HostileServer:
         self.seen.append(seen)
         call = Call(seen, reader, writer, self.port)
         script = self._catalogue.script_for(seen.host)
-        if script is None or (seen.path == ROBOTS and not getattr(script, "has_robots", False)):
-            await call.send(NO_ROBOTS)
-        else:
-            await script(call)
+        try:
+            if script is None or (seen.path == ROBOTS and not getattr(script, "has_robots", False)):
+                await call.send(NO_ROBOTS)
+            else:
+                await script(call)
+        finally:
+            self.sent_bytes[seen.host.removesuffix(".test").rpartition(".")[2]] += call.sent_bytes
         return not call.is_last
 
 

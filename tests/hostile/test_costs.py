@@ -1,0 +1,40 @@
+"""No case of the catalogue takes much CPU time, memory or disk; and faults that do are found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.costs import cost_of, costs_of
+from tests.hostile.crawling import NOT_SEEDS, WHOLE, whole_server
+from tests.hostile.planted import FAULTS
+from tests.hostile.serving import HostileServer
+
+PLAIN = "n10"  # one small page
+FOUND_BY = {"cpu": "s of CPU", "memory": "bytes of memory", "disk": "bytes written", "hang": "not over"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HostileServer]:
+    with whole_server() as running:
+        yield running
+
+
+def test_every_case_stays_within_its_bounds_of_cpu_memory_and_disk(server: HostileServer, tmp_path: Path) -> None:
+    bare = cost_of(server, PLAIN, tmp_path / "bare")
+    costs = costs_of(server, [name for name in WHOLE.scripts if name not in NOT_SEEDS], tmp_path)
+    assert len(costs) > 100
+    assert [offence for cost in costs for offence in cost.offences(bare)] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_by_its_bound(server: HostileServer, tmp_path: Path, fault: str) -> None:
+    bare = cost_of(server, PLAIN, tmp_path / "bare")
+    program = [sys.executable, "-m", "tests.hostile.planted", fault]
+    offences = cost_of(server, PLAIN, tmp_path, program=program, limit_s=10.0).offences(bare)
+    assert any(FOUND_BY[fault] in offence for offence in offences), offences
+    found = {each for each, text in FOUND_BY.items() if any(text in offence for offence in offences)}
+    assert found == {fault}
