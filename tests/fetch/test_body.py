@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import random
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -11,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.fetch.body import decode
+from gossamer.fetch.body import SLOW_BYTES, decode, is_slow
 
 TEXT = b"".join(b"<p>line %d</p>\n" % number for number in range(20_000))
 CAP = 5_000_000
@@ -161,3 +163,73 @@ def test_no_bytes_make_it_fail(data: bytes, coding: str, cap: int) -> None:
     heads = {"gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\0", "zstd": b"\x28\xb5\x2f\xfd"}
     for body in (data, heads.get(coding, b"") + data):
         assert len(decode(body, coding, cap).content) <= max(cap, len(body))
+
+
+def empty_blocks(count: int) -> bytes:
+    """Return deflate blocks that each declare their own codes, for nothing: 90 bits."""
+    block = 1 << 2 | 14 << 13  # dynamic codes, of which 18 lengths follow
+    block |= 1 << 17 + 3 * 2 | 1 << 17 + 3 * 17  # in the order of the format: of "many zeros" and of "1"
+    block |= (1 | 127 << 1 | 1 << 8 | 107 << 9) << 71  # 256 literals without a code; then 1, 1, and the end
+    eight = sum(block << 90 * number for number in range(8)).to_bytes(90, "little")
+    return eight * (count // 8)
+
+
+def framed(blocks: bytes) -> bytes:
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + blocks + b"\x03\0" + bytes(8)
+
+
+EMPTY: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "gzip blocks": ("gzip", lambda: framed(empty_blocks(4_000_000))),
+    "deflate blocks": ("deflate", lambda: empty_blocks(4_000_000) + b"\x03\0"),
+    "nested blocks": ("gzip, gzip", lambda: gzip.compress(framed(empty_blocks(4_000_000)), 1)),
+    "gzip members": ("gzip", lambda: gzip.compress(b"") * 2_500_000),
+    "zstd blocks": ("zstd", lambda: b"\x28\xb5\x2f\xfd\0\x58" + bytes(48_000_000) + b"\1\0\0"),
+    "zstd frames": ("zstd", lambda: b"\x28\xb5\x2f\xfd\0\x58\1\0\0" * 5_000_000),
+    "brotli blocks": ("br", lambda: b"\x0c" + b"\x06" * 50_000_000 + b"\x03"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_stream_that_says_nothing_is_cut_early(name: str) -> None:
+    coding, make = EMPTY[name]
+    body = make()
+    begun = time.process_time()
+    decoded = decode(body, coding, 50_000_000)
+    assert time.process_time() - begun < 0.5  # up to 4 s for all of it
+    assert decoded.content == b""
+    assert decoded.is_cut or decoded.is_truncated
+
+
+def test_members_before_a_long_one_cost_no_copy_of_it() -> None:
+    long = random.Random(1).randbytes(45_000_000)
+    begun = time.process_time()
+    decoded = decode(gzip.compress(b"") * 998 + gzip.compress(long, 0), "gzip", 50_000_000)
+    assert time.process_time() - begun < 2  # 28 s with a copy per member
+    assert decoded == (long, True, False, False)
+
+
+def test_what_follows_too_many_members_is_said_to_be_missing() -> None:
+    assert decode(gzip.compress(b"a") * 1000, "gzip", CAP) == (b"a" * 1000, True, False, False)
+    assert decode(gzip.compress(b"a") * 1001, "gzip", CAP) == (b"a" * 1000, True, True, False)
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@pytest.mark.parametrize("size", [64 * 1024, 300_000])
+def test_content_that_cannot_be_compressed_is_no_stream_that_says_nothing(coding: str, size: int) -> None:
+    data = random.Random(2).randbytes(size)
+    assert decode(CODERS[coding](data), coding, CAP) == (data, True, False, False)
+
+
+def test_a_fault_in_a_late_slice_keeps_what_came_before() -> None:
+    data = random.Random(3).randbytes(400_000)
+    body = bytearray(gzip.compress(b"first") + gzip.compress(data, 0))
+    body[-100_000:-50_000] = b"\xff" * 50_000
+    decoded = decode(bytes(body), "gzip", CAP)
+    assert decoded.is_cut
+    assert decoded.content.startswith(b"first" + data[:250_000])
+
+
+def test_what_is_long_or_coded_twice_is_slow() -> None:
+    assert not is_slow(bytes(SLOW_BYTES), "gzip")
+    assert is_slow(bytes(SLOW_BYTES + 1), "gzip")
+    assert is_slow(b"x", "gzip, br")

@@ -6,6 +6,10 @@ bytes per call. The limit is the smaller of `max_bytes` and a plausible size for
 A body that is labelled wrongly (gzip, but plain) is returned as it is; a truncated stream
 yields its prefix; an unknown coding yields the raw body.
 
+Nor does it take long: a stream that says next to nothing (millions of empty blocks, frames or members) is cut where its
+output falls behind its input. What is longer than `SLOW_BYTES`, or coded twice, can still take tenths of a second: that is
+for a thread (`is_slow`); the decoders release the GIL.
+
 The usual gzip page costs one call into isal: 13 µs for 26 KB, 4 for a tiny one.
 """
 
@@ -25,7 +29,12 @@ _RATIO_FREE_BYTES: Final = 1024 * 1024
 _ZSTD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # RFC 9659: what an HTTP client must accept, and no more
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _STEP_BYTES: Final = 64 * 1024
-_MAX_MEMBERS: Final = 1000  # gzip members in one body
+SLOW_BYTES: Final = 64 * 1024  # decoded in one call, up to which there is no empty stream that takes 10 ms
+_MAX_MEMBERS: Final = 1000  # gzip members in one body: each starts a decoder
+_MAX_BLOCKS: Final = 65_536  # of zstd, up to which it is checked whether the last one is there
+# No coding makes its content four times as long. Less output than that is no content, but work for nothing.
+_STALLED_RATIO: Final = 4
+_STALLED_BYTES: Final = 128 * 1024
 
 _IDENTITY: Final = frozenset(("", "identity", "none", "utf-8", "binary", "8bit", "7bit"))
 # isal's stub declares its exception class as an instance.
@@ -66,6 +75,16 @@ def decode(body: bytes, codings: str, max_bytes: int) -> Decoded:
     return Decoded(content, is_truncated=is_truncated, is_cut=is_cut)
 
 
+def is_slow(body: bytes, codings: str) -> bool:
+    """Return whether decoding may take longer than an event loop can wait."""
+    return len(body) > SLOW_BYTES or "," in codings
+
+
+def _is_stalled(consumed: int, size: int) -> bool:
+    """Return whether a decoder has made too little of its input."""
+    return consumed > _STALLED_BYTES + _STALLED_RATIO * size
+
+
 def _gunzip(body: bytes, limit: int) -> Decoded:
     if body[:2] != b"\x1f\x8b":
         return Decoded(body[:limit], is_truncated=len(body) > limit)
@@ -82,29 +101,33 @@ def _undeflate(body: bytes, limit: int) -> Decoded:
 
 
 def _inflate(body: bytes, limit: int, wbits: int) -> Decoded:
+    """Inflate slice by slice: what follows the end of a member is copied, which must not be the whole rest each time."""
     parts: list[bytes] = []
-    size = 0
-    rest = body
+    size = at = start = 0
+    view = memoryview(body)
     for _ in range(_MAX_MEMBERS):
-        inflater = isal_zlib.decompressobj(wbits=wbits)
-        try:
-            part = inflater.decompress(rest, limit - size + 1)
-        except _FAULTS:
-            return _broken(body, _salvaged(parts, rest, limit - size, wbits))
-        parts.append(part)
-        size += len(part)
-        if size > limit:
-            return Decoded(b"".join(parts)[:limit], is_truncated=True)
-        rest = inflater.unused_data
-        if not inflater.eof:
-            return Decoded(_joined(parts), is_cut=True)
+        inflater, known, start = isal_zlib.decompressobj(wbits=wbits), len(parts), at
+        while not inflater.eof:
+            if at >= len(body) or _is_stalled(at, size):
+                return Decoded(_joined(parts), is_cut=True)
+            end = min(at + SLOW_BYTES, len(body))
+            try:
+                part = inflater.decompress(view[at:end], limit - size + 1)
+            except _FAULTS:
+                del parts[known:]
+                return _broken(body, _salvaged(parts, view[start:], limit - sum(map(len, parts)), wbits))
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                return Decoded(b"".join(parts)[:limit], is_truncated=True)
+            at = end - len(inflater.unused_data)
         # Anything after the stream that is not a further member is padding.
-        if wbits != _GZIP_WBITS or rest[:2] != b"\x1f\x8b":
-            break
-    return Decoded(_joined(parts))
+        if wbits != _GZIP_WBITS or body[at : at + 2] != b"\x1f\x8b":
+            return Decoded(_joined(parts))
+    return Decoded(_joined(parts), is_truncated=True)
 
 
-def _salvaged(parts: list[bytes], rest: bytes, limit: int, wbits: int) -> bytes:
+def _salvaged(parts: list[bytes], rest: memoryview, limit: int, wbits: int) -> bytes:
     """Return what comes before the error; isal returns nothing from a call that fails, so zlib decodes in steps."""
     inflater = zlib.decompressobj(wbits=wbits)
     try:
@@ -122,21 +145,45 @@ def _salvaged(parts: list[bytes], rest: bytes, limit: int, wbits: int) -> bytes:
 def _unbrotli(body: bytes, limit: int) -> Decoded:
     decompressor = brotli.Decompressor()
     parts: list[bytes] = []
-    size = 0
-    piece = body
+    size = at = 0
     try:
         while size <= limit:
+            piece = b""
+            if decompressor.can_accept_more_data():
+                piece = body[at : at + SLOW_BYTES]
+                at += len(piece)
             part = decompressor.process(piece, output_buffer_limit=min(limit - size + 1, max(_STEP_BYTES, size)))
             parts.append(part)
             size += len(part)
-            piece = b""
             if decompressor.is_finished():
                 return _within(_joined(parts), limit)
-            if not part and decompressor.can_accept_more_data():
+            has_ended = not part and not piece and decompressor.can_accept_more_data()
+            if has_ended or _is_stalled(at, size):
                 return Decoded(_joined(parts), is_cut=True)
     except brotli.error:
-        return _broken(body, b"".join(parts)) if parts else _plain_or_broken(body, limit)
+        return _broken(body, b"".join(parts)) if any(parts) else _plain_or_broken(body, limit)
     return _within(_joined(parts), limit)
+
+
+class _Slices:
+    """A body that is read slice by slice, and ends where its output falls behind."""
+
+    __slots__ = ("_at", "_body", "is_stalled", "size")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._at = 0
+        self.size = 0  # of the output so far
+        self.is_stalled = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; nothing at the end."""
+        if _is_stalled(self._at, self.size):
+            self.is_stalled = True
+            return b""
+        piece = self._body[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
 
 
 def _unzstd(body: bytes, limit: int) -> Decoded:
@@ -144,21 +191,25 @@ def _unzstd(body: bytes, limit: int) -> Decoded:
         return Decoded(body[:limit], is_truncated=len(body) > limit)
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     parts: list[bytes] = []
-    size = 0
+    slices = _Slices(body)
     try:
-        with context.stream_reader(body, read_size=_STEP_BYTES, read_across_frames=True) as reader:
-            while size <= limit and (part := reader.read(min(limit - size + 1, max(_STEP_BYTES, size)))):
+        with context.stream_reader(slices, read_size=_STEP_BYTES, read_across_frames=True) as reader:
+            while slices.size <= limit and (
+                part := reader.read(min(limit - slices.size + 1, max(_STEP_BYTES, slices.size)))
+            ):
                 parts.append(part)
-                size += len(part)
+                slices.size += len(part)
     except zstandard.ZstdError:
         return _broken(body, b"".join(parts))
     content = _joined(parts)
-    return _within(content, limit) if size > limit else Decoded(content, is_cut=not _is_whole_zstd(body))
+    if slices.size > limit:
+        return _within(content, limit)
+    return Decoded(content, is_cut=slices.is_stalled or not _is_whole_zstd(body))
 
 
 def _is_whole_zstd(body: bytes) -> bool:
     """Return whether the last frame is complete; the reader reports no error if it is cut. Decodes nothing."""
-    at = 0
+    at = blocks = 0
     while at < len(body) and body[at : at + 4] == _ZSTD_MAGIC:
         try:
             frame = zstandard.get_frame_parameters(body[at : at + 32])
@@ -167,7 +218,8 @@ def _is_whole_zstd(body: bytes) -> bool:
             return False
         is_last = False
         while not is_last:
-            if at + 3 > len(body):
+            blocks += 1
+            if at + 3 > len(body) or blocks > _MAX_BLOCKS:
                 return False
             # RFC 8878 3.1.1.2: last, type (1 is a run: one byte whatever its size), size.
             block = int.from_bytes(body[at : at + 3], "little")
