@@ -184,3 +184,50 @@ def test_every_kind_of_sitemap_lists_its_pages(content: bytes) -> None:
 def test_what_is_no_sitemap_lists_nothing(content: bytes) -> None:
     found = parse_sitemap(content)
     assert (found.urls, found.sitemaps) == ([], [])
+
+
+def numbered(pattern: bytes, count: int) -> bytes:
+    return b"".join(pattern % number for number in range(count))
+
+
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "attributes": (
+        lambda: b"<urlset " + numbered(b'a%d=">" ', 1_000_000),
+        "a tag or comment of more than 524288 bytes",
+    ),
+    "attributes of one element": (lambda: b"<urlset " + numbered(b'a%d="" ', 200) + b">", "100 attributes"),
+    "names of attributes": (lambda: b"<urlset>" + numbered(b'<a a%d=""/>', 1_000_000), "1000 different names"),
+    "names": (lambda: b"<urlset>" + numbered(b"<a%d/>", 1_000_000), "1000 different names"),
+    "elements": (lambda: b"<urlset>" + b"<a/>" * 12_000_000, "1000000 elements"),
+    "comments": (lambda: b"<urlset>" + b"<!---->" * 7_000_000, "1000000 comments"),
+    "instructions": (lambda: b"<urlset>" + b"<?a?>" * 10_000_000, "1000000 comments"),
+    "a comment": (lambda: b"<urlset><!--" + b"<" * 48_000_000, "a tag or comment of more than 524288 bytes"),
+    "entities": (lambda: b'<!DOCTYPE a SYSTEM "x"><urlset>' + b"&a;" * 16_000_000, "1000000 comments"),
+    "empty lines": (lambda: b"a" + b"\n" * 48_000_000, "neither XML nor a list of URLs"),
+    "bad lines": (lambda: b"a.a.a\n" * 8_000_000, "200000 lines"),
+    "empty gzip blocks": (
+        lambda: b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0\0\0\xff\xff" * 9_000_000,
+        "gzip of next to nothing",
+    ),
+    "gzip members": (lambda: gzip.compress(b"") * 2_000_000, "1000 gzip members"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_cut_before_it_takes_long(name: str) -> None:
+    make, reason = HOSTILE[name]
+    content = make()
+    begun = time.process_time()
+    found = parse_sitemap(content)
+    assert time.process_time() - begun < 3  # 10 s and 1 GB for the worst of them; 0.6 s now
+    assert not found.is_complete
+    assert reason in found.error
+
+
+def test_entries_before_a_cut_are_kept_and_long_texts_are_no_cut() -> None:
+    start = urlset("http://a.test/1")[:-9]
+    found = parse_sitemap(
+        start + b"<a>" + b"x" * 200_000 + b"</a>" + b"y" * 200_000 + b"<url><loc>http://a.test/2</loc></url>"
+    )
+    assert [entry.loc for entry in found.urls] == ["http://a.test/1", "http://a.test/2"]
+    assert parse_sitemap(start + numbered(b"<a%d/>", 2000)).urls == parse_sitemap(start).urls

@@ -263,7 +263,7 @@ def test_a_dead_process_leaves_behind_which_answer_it_was_reading(
             assert channel.reading() == []
             channel.start([order(number, port) for number in (5, 6, 7)])
             await hub.until(lambda: hub.lost)
-            assert channel.reading() == [7]
+            assert 7 in channel.reading()  # an earlier big one may still be read in its thread
 
     run(main)
 

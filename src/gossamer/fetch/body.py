@@ -6,9 +6,9 @@ bytes per call. The limit is the smaller of `max_bytes` and a plausible size for
 A body that is labelled wrongly (gzip, but plain) is returned as it is; a truncated stream
 yields its prefix; an unknown coding yields the raw body.
 
-Nor does it take long: a stream that says next to nothing (millions of empty blocks, frames or members) is cut where its
-output falls behind its input. What is longer than `SLOW_BYTES`, or coded twice, can still take tenths of a second: that is
-for a thread (`is_slow`); the decoders release the GIL.
+Nor does it take long: a stream that says next to nothing (millions of empty blocks, frames or members) is cut where
+its output falls behind its input. What is longer than `SLOW_BYTES`, or coded twice, can still take tenths of a
+second: that is for a thread (`is_slow`); the decoders release the GIL.
 
 The usual gzip page costs one call into isal: 13 µs for 26 KB, 4 for a tiny one.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import IO, Final, NamedTuple, TypeAlias, cast
 
 import brotli
 import zstandard
@@ -101,7 +101,7 @@ def _undeflate(body: bytes, limit: int) -> Decoded:
 
 
 def _inflate(body: bytes, limit: int, wbits: int) -> Decoded:
-    """Inflate slice by slice: what follows the end of a member is copied, which must not be the whole rest each time."""
+    """Inflate slice by slice: what follows the end of a member is copied, which must not be the whole rest."""
     parts: list[bytes] = []
     size = at = start = 0
     view = memoryview(body)
@@ -168,15 +168,13 @@ def _unbrotli(body: bytes, limit: int) -> Decoded:
 class _Slices:
     """A body that is read slice by slice, and ends where its output falls behind."""
 
-    __slots__ = ("_at", "_body", "is_stalled", "size")
-
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._at = 0
         self.size = 0  # of the output so far
         self.is_stalled = False
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes; nothing at the end."""
         if _is_stalled(self._at, self.size):
             self.is_stalled = True
@@ -193,7 +191,7 @@ def _unzstd(body: bytes, limit: int) -> Decoded:
     parts: list[bytes] = []
     slices = _Slices(body)
     try:
-        with context.stream_reader(slices, read_size=_STEP_BYTES, read_across_frames=True) as reader:
+        with context.stream_reader(cast("IO[bytes]", slices), read_size=_STEP_BYTES, read_across_frames=True) as reader:
             while slices.size <= limit and (
                 part := reader.read(min(limit - slices.size + 1, max(_STEP_BYTES, slices.size)))
             ):

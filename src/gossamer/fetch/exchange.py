@@ -1,7 +1,7 @@
 """The result of a transfer that has ended.
 
-`judged` turns an answer, or our verdict, into an outcome; `exchange_of` makes the record, with the
-body decoded under the same limit. For an incomplete body the record has the reason.
+`judged` turns an answer, or our verdict, into an outcome; `exchange_of` makes the record, and `decode_content` decodes
+its body under the same limit. For an incomplete body the record has the reason.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def judged(transfer: Transfer) -> tuple[Outcome, str]:
 
 
 def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
-    """Make the record of a transfer."""
+    """Make the record of a transfer, its body as received."""
     head = transfer.final_head()
     exchange = Exchange(
         url=transfer.request.url,
@@ -71,12 +71,11 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
     chunks = transfer.chunks
     if chunks:
         exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        if "content-encoding" in head.named:
-            _decode_content(exchange, ",".join(exchange.all_values("content-encoding")), transfer.limit)
     return exchange
 
 
-def _decode_content(exchange: Exchange, codings: str, limit: int) -> None:
+def decode_content(exchange: Exchange, codings: str, limit: int) -> None:
+    """Decode the body of a record that has content codings. May be called from a thread."""
     failpoints.reach("in_decode", exchange.url)
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content

@@ -6,6 +6,9 @@ exactly one `Exchange`, whatever the server does; server behaviour never raises.
 of a request are tried in order until one connects; once written, it is not sent to another
 address. Redirects are not followed.
 
+A body is decoded when its transfer has ended, in the event loop; one that may take long (`body.is_slow`) in a
+thread, one at a time, and its exchange is delivered after that.
+
 Time limits are enforced by one sweep over all transfers a few times per second (0.15 µs
 per transfer), not by a timer for each.
 """
@@ -14,12 +17,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, Self
 
+from gossamer.fetch.body import is_slow
 from gossamer.fetch.curl_engine import CurlEngine
 from gossamer.fetch.curl_transfer import CurlTransfer
-from gossamer.fetch.exchange import exchange_of
+from gossamer.fetch.exchange import decode_content, exchange_of
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
@@ -39,17 +44,18 @@ _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_
 class FetchTicket:
     """A request in progress; can cancel it."""
 
-    __slots__ = ("fetcher", "refused", "transfer")
+    __slots__ = ("fetcher", "later", "transfer")
 
     def __init__(self, fetcher: Fetcher) -> None:
         self.fetcher = fetcher
         self.transfer: Transfer | None = None
-        self.refused: asyncio.Handle | None = None  # the call of on_done, if nothing was sent
+        # The call of on_done, if nothing was sent, or if the body is being decoded.
+        self.later: asyncio.Handle | asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
         """Stop the request and close its connection; its `on_done` is not called. No effect once it is done."""
-        if self.refused is not None:
-            self.refused.cancel()
+        if self.later is not None:
+            self.later.cancel()
         if self.transfer is not None:
             self.fetcher.cancel(self)
 
@@ -79,10 +85,12 @@ class Fetcher:
         self._clock = clock
         self._ca_file = ca_file
         self._on_crash = on_crash
-        self._marks: Marks = [0] if marks is None else marks
+        self._marks: Marks = [0, 0, 0] if marks is None else marks
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
         self._active: dict[Transfer, Engine[Any]] = {}  # and the engine that runs each
         self._cancelled: list[FetchTicket] = []
+        self._decoding: dict[asyncio.Task[None], tuple[Exchange, OnDone]] = {}
+        self._decoder = ThreadPoolExecutor(1, "decode")
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_open = False
 
@@ -123,11 +131,15 @@ class Fetcher:
             self._deliver(transfer, engine, Outcome.WORKER_LOST, _STOPPED)
         self._plain.close()
         self._curl.close()
+        for task, (exchange, on_done) in list(self._decoding.items()):
+            task.cancel()
+            self._pass_on(_without_answer(exchange, Outcome.WORKER_LOST, _STOPPED), on_done)
+        self._decoder.shutdown(wait=False)
 
     @property
     def in_flight(self) -> int:
         """How many requests are in progress."""
-        return len(self._active)
+        return len(self._active) + len(self._decoding)
 
     def start(self, request: FetchRequest, on_done: OnDone, on_sent: OnSent | None = None) -> FetchTicket:
         """Start a request. `on_done` is called once, later, from the loop.
@@ -138,7 +150,7 @@ class Fetcher:
         refusal = self._policy.refusal
         addresses = [address for address in request.addresses if refusal(address) is None]
         if not addresses or not self._is_open:
-            ticket.refused = self._loop.call_soon(on_done, self._refused(request))
+            ticket.later = self._loop.call_soon(on_done, self._refused(request))
             return ticket
         engine = self._engines[request.url[:5]]
         transfer: Transfer = engine.transfer()
@@ -214,22 +226,57 @@ class Fetcher:
             self._deliver(transfer, self._active.pop(transfer), outcome, error)
 
     def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
-        on_done = transfer.on_done
-        exchange = None
+        on_done, ticket, number, limit = transfer.on_done, transfer.ticket, transfer.request.number, transfer.limit
+        exchange, codings = None, ""
         if on_done is not None:
-            self._marks[0] = transfer.request.number
+            self._marks[0] = number
             try:
                 exchange = exchange_of(transfer, outcome, error)
+                if exchange.body and "content-encoding" in exchange.named:
+                    codings = ",".join(exchange.all_values("content-encoding"))
+                    if not is_slow(exchange.body, codings):
+                        decode_content(exchange, codings, limit)
+                        codings = ""
             except Exception as fault:  # whatever happens, the request has one end
-                exchange = self._crashed(transfer, fault)
+                exchange, codings = self._crashed(transfer, fault), ""
             self._marks[0] = 0
         transfer.release()
         engine.put_back(transfer)
-        if on_done is not None and exchange is not None:
-            try:
-                on_done(exchange)
-            except Exception as fault:  # the other transfers of this batch must still be delivered
-                self._loop.call_exception_handler({"message": f"on_done of {exchange.url}", "exception": fault})
+        if on_done is None or exchange is None:
+            return
+        if codings:
+            task = self._loop.create_task(self._decode(exchange, codings, limit, number, on_done))
+            self._decoding[task] = exchange, on_done
+            task.add_done_callback(lambda task: self._decoding.pop(task, None))
+            if isinstance(ticket, FetchTicket):
+                ticket.later = task
+        else:
+            self._pass_on(exchange, on_done)
+
+    async def _decode(self, exchange: Exchange, codings: str, limit: int, number: int, on_done: OnDone) -> None:
+        """Decode a body in a thread, then deliver its exchange."""
+        try:
+            await self._loop.run_in_executor(self._decoder, self._decode_marked, exchange, codings, limit, number)
+        except Exception as fault:  # whatever happens, the request has one end
+            self._report_crash(exchange.url, fault)
+            exchange = _without_answer(exchange, Outcome.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
+        task = asyncio.current_task()
+        assert task is not None
+        del self._decoding[task]  # before `on_done`, which may end the fetcher
+        self._pass_on(exchange, on_done)
+
+    def _decode_marked(self, exchange: Exchange, codings: str, limit: int, number: int) -> None:
+        self._marks[2] = number
+        try:
+            decode_content(exchange, codings, limit)
+        finally:
+            self._marks[2] = 0
+
+    def _pass_on(self, exchange: Exchange, on_done: OnDone) -> None:
+        try:
+            on_done(exchange)
+        except Exception as fault:  # the other transfers of this batch must still be delivered
+            self._loop.call_exception_handler({"message": f"on_done of {exchange.url}", "exception": fault})
 
     def _crash(self, transfer: Transfer, fault: Exception) -> None:
         """Our code raised while it handled a transfer: end that transfer, and no other."""
@@ -287,3 +334,17 @@ class Fetcher:
     def _plan_sweep(self) -> None:
         self._sweep_at = self._loop.time() + self._sweep_s
         self._sweeping = self._loop.call_at(self._sweep_at, self._sweep)
+
+
+def _without_answer(exchange: Exchange, outcome: Outcome, error: str) -> Exchange:
+    """Return the record of a request whose answer could not be decoded by us."""
+    return Exchange(
+        url=exchange.url,
+        outcome=outcome,
+        error=error,
+        address=exchange.address,
+        sent_at=exchange.sent_at,
+        requests_sent=exchange.requests_sent,
+        finished_at=exchange.finished_at,
+        wire_bytes=exchange.wire_bytes,
+    )

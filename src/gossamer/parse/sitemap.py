@@ -2,9 +2,10 @@
 
 Entities are never expanded, and nothing is ever opened. A document type with an internal
 subset is refused, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded,
-50,000 entries (sitemaps.org), 256 levels. What was read before an error or a cap is returned,
-and `is_complete` is False. Relative entries are returned as they are; scope and
-cross-submission are checked by the caller.
+50,000 entries (sitemaps.org), 256 levels; and on what only a hostile file has many of, each of which
+takes time or memory in expat: elements, different names, attributes of one element, characters
+of one tag, comments. What was read before an error or a cap is returned, and `is_complete` is False.
+Relative entries are returned as they are; scope and cross-submission are checked by the caller.
 About 6 µs per entry: 0.3 s for a full one, so large ones are parsed outside the event loop.
 """
 
@@ -28,13 +29,23 @@ MAX_ENTRIES = 50_000
 MAX_DEPTH = 256
 MAX_LOC_CHARS = 16_384
 
-_MAX_MEMBERS = 1000  # each copies what follows it
+MAX_ELEMENTS = 1_000_000  # 1.5 µs each; a full sitemap in 20 languages has as many
+MAX_NAMES = 1000  # of elements and attributes: expat never forgets one
+MAX_ATTRIBUTES = 100  # of one element
+MAX_TAG_BYTES = 512 * 1024  # of a tag or comment, which expat stores until its end, and reads again with each piece
+MAX_LINES = 200_000  # of a list of URLs, without blank ones
+MAX_OTHERS = 1_000_000  # comments, processing instructions and the like
+
+_MAX_MEMBERS = 1000  # each starts a decoder
+_INPUT_BYTES = 64 * 1024  # inflated at a time: what follows the end of a member is copied
+_STALLED_BYTES = 1 << 20  # of input with less output than that: empty blocks
 _GZIP = b"\x1f\x8b"
-_CHUNK_CHARS = 1 << 20
-_STEP_BYTES = 1 << 20
+_CHUNK_CHARS = 1 << 18
+_STEP_BYTES = 1 << 18
 _MAX_TEXT_PIECES = 64
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:\-]{1,40})[\"']")
-_URL_LINE = re.compile(r"(?:https?://\S+|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+(?::\d+)?/\S*)", re.IGNORECASE)
+_LINE = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+_URL_LINE = re.compile(r"(?:https?://\S++|[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++(?::\d+)?/\S*+)", re.IGNORECASE)
 # An entry's tag depends on the root: <url> within an RSS <image> is a picture.
 _FEED_ENTRIES = {"rss": frozenset({"item"}), "RDF": frozenset({"item"}), "feed": frozenset({"entry"})}
 _SITEMAP_ENTRIES = frozenset({"url", "sitemap"})
@@ -56,6 +67,10 @@ class SitemapContents(Struct):
     sitemaps: list[SitemapUrl] = []
     is_complete: bool = True
     error: str = ""
+
+    def fail(self, reason: str) -> None:
+        """Record that not all of it was read; the first reason counts."""
+        self.is_complete, self.error = False, self.error or reason
 
 
 class _StopParsingError(Exception):
@@ -103,49 +118,51 @@ def _capped(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
     for start in range(0, min(len(content), MAX_DECODED_BYTES), _STEP_BYTES):
         yield content[start : min(start + _STEP_BYTES, MAX_DECODED_BYTES)]
     if len(content) > MAX_DECODED_BYTES:
-        contents.is_complete, contents.error = False, f"longer than {MAX_DECODED_BYTES} bytes"
+        contents.fail(f"longer than {MAX_DECODED_BYTES} bytes")
 
 
 def _inflated(content: bytes, contents: SitemapContents) -> Iterator[bytes]:
     """Inflate gzip, member by member, up to the cap; of a broken end as much as possible."""
-    left = MAX_DECODED_BYTES
-    rest = content
+    at = size = 0
+    view = memoryview(content)
     for _ in range(_MAX_MEMBERS):
-        if not rest.startswith(_GZIP):
+        if content[at : at + 2] != _GZIP:
             return
         member = isal_zlib.decompressobj(31)
         try:
-            while not member.eof and left > 0:
-                piece = member.decompress(rest, min(left, _STEP_BYTES))
-                rest = member.unconsumed_tail
-                left -= len(piece)
+            while not member.eof:
+                end = min(at + _INPUT_BYTES, len(content))
+                piece = member.decompress(view[at:end], min(MAX_DECODED_BYTES - size, _STEP_BYTES))
+                at = end - len(member.unconsumed_tail) - len(member.unused_data)
+                size += len(piece)
                 yield piece
-                if not piece and not rest:
-                    break
+                if size >= MAX_DECODED_BYTES:
+                    contents.fail(f"longer than {MAX_DECODED_BYTES} bytes")
+                    return
+                if not piece and not member.eof and (end == len(content) or at > _STALLED_BYTES + size):
+                    contents.fail("gzip is cut off" if end == len(content) else "gzip of next to nothing")
+                    return
         except IsalError as error:  # type: ignore[misc]  # the stub declares the class as an instance
-            contents.is_complete, contents.error = False, f"broken gzip: {error}"
+            contents.fail(f"broken gzip: {error}")
             return
-        if left <= 0:
-            contents.is_complete, contents.error = False, f"longer than {MAX_DECODED_BYTES} bytes"
-            return
-        if not member.eof:
-            contents.is_complete, contents.error = False, "gzip is cut off"
-            return
-        rest = member.unused_data
+    contents.fail(f"more than {_MAX_MEMBERS} gzip members")
 
 
 def _read_lines(text: str, contents: SitemapContents) -> None:
     """Read a sitemap with one URL per line; other lines are skipped."""
-    for line in text.splitlines():
-        loc = line.strip()
-        if len(loc) > MAX_LOC_CHARS or not _URL_LINE.fullmatch(loc):
+    for number, line in enumerate(_LINE.finditer(text)):
+        if number == MAX_LINES:
+            contents.fail(f"more than {MAX_LINES} lines")
+            return
+        loc = line[0].strip()
+        if len(loc) > MAX_LOC_CHARS or "/" not in loc or not _URL_LINE.fullmatch(loc):
             continue
         if len(contents.urls) >= MAX_ENTRIES:
-            contents.is_complete, contents.error = False, f"more than {MAX_ENTRIES} entries"
+            contents.fail(f"more than {MAX_ENTRIES} entries")
             return
         contents.urls.append(SitemapUrl(loc if "://" in loc else f"http://{loc}"))
-    if not contents.urls and not contents.error:
-        contents.is_complete, contents.error = False, "neither XML nor a list of URLs"
+    if not contents.urls:
+        contents.fail("neither XML nor a list of URLs")
 
 
 class _SitemapReader:
@@ -164,6 +181,8 @@ class _SitemapReader:
         self._locs: list[str] = []
         self._date = ""
         self._guid = ""
+        self._elements = self._others = 0
+        self._names: set[str] = set()
 
     def read(self, texts: Iterable[str]) -> None:
         """Parse the pieces of a text, filling the contents."""
@@ -175,27 +194,39 @@ class _SitemapReader:
         parser.CharacterDataHandler = self._characters
         parser.StartDoctypeDeclHandler = self._doctype
         parser.EntityDeclHandler = self._entity
-        parser.DefaultHandler = _ignore  # with a default handler expat leaves entities in content unexpanded
+        parser.DefaultHandler = self._other  # with a default handler expat leaves entities in content unexpanded
         before, last = 0, b""
         try:
             for text in filter(None, texts):
                 before, last = before + len(last), text.encode()
                 parser.Parse(last, False)
+                if before + len(last) - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                    raise _StopParsingError(f"a tag or comment of more than {MAX_TAG_BYTES} bytes")
             parser.Parse("", True)
         except _StopParsingError as stop:
-            self._fail(str(stop))
+            self._contents.fail(str(stop))
         except expat.ExpatError as error:
-            self._fail(f"not well-formed XML: {error}")
+            self._contents.fail(f"not well-formed XML: {error}")
             self._add_cut_entry(last[max(0, parser.ErrorByteIndex - before) :][:2])
+
+    def _other(self, _data: str) -> None:
+        self._others += 1
+        if self._others > MAX_OTHERS:
+            raise _StopParsingError(f"more than {MAX_OTHERS} comments and the like")
+
+    def _count(self, name: str, attributes: dict[str, str]) -> None:
+        """Count an element with a new name, or with attributes."""
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise _StopParsingError(f"more than {MAX_ATTRIBUTES} attributes of an element")
+        self._names.add(name)
+        self._names.update(attributes)
+        if len(self._names) > MAX_NAMES:
+            raise _StopParsingError(f"more than {MAX_NAMES} different names")
 
     def _characters(self, text: str) -> None:
         # What is longer is neither URL nor date; what other elements of an entry contain (priority, titles) is neither.
         if len(self._text) < _MAX_TEXT_PIECES and (self._field or self._depth == self._entry_depth):
             self._text.append(text)
-
-    def _fail(self, reason: str) -> None:
-        self._contents.is_complete = False
-        self._contents.error = self._contents.error or reason
 
     def _add_cut_entry(self, follows: bytes) -> None:
         """Add the entry in which the file breaks off, unless it breaks off within the URL."""
@@ -215,6 +246,11 @@ class _SitemapReader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
+        self._elements += 1
+        if attributes or name not in self._names:
+            self._count(name, attributes)
+        if self._elements > MAX_ELEMENTS:
+            raise _StopParsingError(f"more than {MAX_ELEMENTS} elements")
         if self._depth > MAX_DEPTH:
             raise _StopParsingError(f"more than {MAX_DEPTH} levels")
         if self._field:
@@ -269,7 +305,3 @@ class _SitemapReader:
         self._entry_tag = self._date = self._guid = ""
         self._locs = []
         self._text.clear()
-
-
-def _ignore(_data: str) -> None:
-    """Ignore what no other handler accepts."""

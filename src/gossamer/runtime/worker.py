@@ -3,8 +3,8 @@
 A worker is independent of frontier and ledger. Each order passed to `start` produces exactly
 one `Result`, whatever the server does; if our own code raises on it, a result with the outcome
 `internal_error`, and a `Crash` with the details. The records of an order are in the archive before its
-result is reported. Bodies over `BIG_BYTES` are parsed in a thread, so that the event loop is
-not blocked.
+result is reported. What may take long (large bodies, PDF files, XML) is parsed in a thread, so that the
+event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from gossamer.runtime.marks import Marks, new_marks
 from gossamer.runtime.worker_page import read_page, read_sitemap, read_validators
 
 BIG_BYTES = 400_000
+BIG_XML_BYTES = 50_000
 TRIM_BYTES = 2_000_000
 SLICE_S = 0.004
 MAX_ROBOTS_BYTES = 1 << 20
@@ -51,6 +52,7 @@ MAX_SITEMAP_BYTES = 50_000_000
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
 )
+_OPAQUE = (b"\x1f\x8b", b"%PDF-")
 _NOT_WHOLE = frozenset(
     {
         Outcome.TYPE_REFUSED,
@@ -186,8 +188,7 @@ class Worker:
             loop.call_soon(self._drain)
 
     def _process(self, order: Order, exchange: Exchange) -> None:
-        is_slow = len(exchange.content) > BIG_BYTES or (self._rules.parses_pdf_deep and may_be_pdf(exchange))
-        if is_slow and order.kind is not OrderKind.ROBOTS:
+        if self._is_slow(exchange) and order.kind is not OrderKind.ROBOTS:
             task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
             self._threads.add(task)
             task.add_done_callback(self._threads.discard)
@@ -201,6 +202,17 @@ class Worker:
             else:
                 self._finish(page, result)
             self._marks[0] = 0
+
+    def _is_slow(self, exchange: Exchange) -> bool:
+        """Return whether an answer may take longer to read than the event loop can wait. 0.2 µs for a page."""
+        content = exchange.content
+        if len(content) > BIG_BYTES:
+            return True
+        if "html" in exchange.named.get("content-type", "") and not content.startswith(_OPAQUE):
+            return False
+        # XML takes ten times as long as HTML; a PDF, or XML in gzip, contains a hundred times as much as it seems to.
+        is_opaque = content.startswith(_OPAQUE) or (self._rules.parses_pdf and may_be_pdf(exchange))
+        return is_opaque or len(content) > BIG_XML_BYTES
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
         page = FetchedPage(order, exchange)
