@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from gossamer.figures import Figures, Totals
-from gossamer.records import OrderKind, Source, TextHash, UrlId
+from gossamer.records import Link, OrderKind, Source, TextHash, UrlId
 
 
 class Reread(Struct):
@@ -106,6 +106,21 @@ class HeldUrl(Struct, array_like=True):
     since: float = 0.0
     lastmod: str = ""
     seed: int = 0
+
+
+class LinkBatch(Struct, array_like=True):
+    """Some of the links of a long page or sitemap, which wait to be offered."""
+
+    parent: UrlId  # the page
+    number: int  # of the batch
+    links: list[Link]
+    depth: int
+    source: Source
+    kind: OrderKind
+    found_on: str
+    seed: int = 0
+    added: int = 0  # links that the page had added before
+    lastmods: dict[UrlId, str] = {}
 
 
 class HostHeld(Struct, array_like=True):

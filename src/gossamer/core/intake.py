@@ -67,6 +67,7 @@ class LinkContext(Struct, frozen=True):
     https_first: bool = False
     found_on: str = ""  # the URL of the page
     seed: int = 0  # see `QueuedUrl`
+    added: int = 0  # links of the same page that were queued before
 
 
 class FoundLink(Struct, frozen=True):
@@ -128,6 +129,7 @@ class Intake:
     def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
         screened = Screened(is_final=self._remembers)
+        max_links = self._max_links - context.added
         memo, max_depth = self._memo, self._limits.max_depth
         if context.seed:
             memo = self._memo_of(context.seed)
@@ -143,7 +145,7 @@ class Intake:
             if rule is not None:
                 self._sort_out(link, rule, context.seed, screened)
                 continue
-            if len(screened.candidates) >= self._max_links and context.source is not _FROM_SITEMAP:
+            if len(screened.candidates) >= max_links and context.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue

@@ -16,7 +16,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId
-from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, SeedRecord, Submitters
+from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, LinkBatch, SeedRecord, Submitters
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -45,7 +45,13 @@ _RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUAR
 HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), group_bytes=8)
 HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
 SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS)
+BACKLOG = RecordTable("backlog", LinkBatch, lambda batch: batch_key(batch.parent, batch.number))
+RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG)
+
+
+def batch_key(parent: UrlId, number: int) -> bytes:
+    """Return the key of a batch of links: those of a page are adjacent, in order."""
+    return parent + number.to_bytes(4)
 
 
 def held_key(url_id: UrlId, rule: HoldRule) -> bytes:

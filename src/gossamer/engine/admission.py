@@ -95,13 +95,11 @@ class Admission:
             self._events.capped(context.parent, links[0].host, screened.capped, now)
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
-            self._refuse_collisions(strangers, screened.candidates, context.depth, now)
-            if context.source is not Source.SEED:
-                self._refuse_crowds(strangers, screened.candidates, context.depth, now)
+            screened.candidates = self._refuse_strangers(strangers, screened.candidates, context, now)
         new = self._admit(screened.candidates, now) if screened.candidates else []
         if screened.dated:
             self._intake.withdraw_dated(screened, new)
-        if context.source is not Source.LINK and self._state.totals.held:
+        if context.source is not Source.LINK and self.holding.has_links:
             for url in new:
                 self.holding.drop_queued(url.id)
         return new
@@ -136,28 +134,42 @@ class Admission:
         priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
         return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
-    def _refuse_collisions(
-        self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float
-    ) -> None:
-        """Refuse URLs of a host whose id equals another host's, in the ledger or among these."""
+    def _refuse_strangers(
+        self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], context: LinkContext, now: float
+    ) -> list[QueuedUrl]:
+        """Refuse URLs of new hosts that cannot be accepted; return the candidates without them."""
+        refused = self._collisions(strangers)
+        if context.source is not Source.SEED:
+            refused |= self._crowds(strangers, refused)
+        if not refused:
+            return candidates
+        for url in strangers:
+            if url.id in refused:
+                rule = refused[url.id]
+                self._events.excluded(Refused(Link(url.url, url.id, url.host), rule), context.depth, now)
+        left = [url for url in candidates if url.id not in refused]
+        self._state.totals.excluded += len(candidates) - len(left)
+        return left
+
+    def _collisions(self, strangers: list[QueuedUrl]) -> dict[UrlId, str]:
+        """Return the URLs of a host whose id equals another host's, in the ledger or among these."""
         names: dict[bytes, str] = {}
+        refused: dict[UrlId, str] = {}
         for url in strangers:
             if url.id[:8] not in names:
                 names[url.id[:8]] = self._hosts.name_with_id_of(url.host)
             if names[url.id[:8]] != url.host:
-                self._refuse(url, candidates, "host_id_collision", depth, now)
+                refused[url.id] = "host_id_collision"
+        return refused
 
-    def _refuse_crowds(self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], depth: int, now: float) -> None:
-        """Refuse new hosts of a domain that has very many: a wildcard in the DNS makes an infinite number of hosts."""
+    def _crowds(self, strangers: list[QueuedUrl], refused: Mapping[UrlId, str]) -> dict[UrlId, str]:
+        """Return the URLs of new hosts of a domain that has very many: a wildcard in the DNS makes infinitely many."""
         added: dict[str, set[str]] = {}
-        for url in [url for url in strangers if self._is_one_too_many(url, added)]:
-            self._refuse(url, candidates, "hosts_per_domain", depth, now)
-
-    def _refuse(self, url: QueuedUrl, candidates: list[QueuedUrl], rule: str, depth: int, now: float) -> None:
-        if url in candidates:
-            candidates.remove(url)
-            self._events.excluded(Refused(Link(url.url, url.id, url.host), rule), depth, now)
-            self._state.totals.excluded += 1
+        return {
+            url.id: "hosts_per_domain"
+            for url in strangers
+            if url.id not in refused and self._is_one_too_many(url, added)
+        }
 
     def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
         name = registrable_domain(url.host)

@@ -14,6 +14,7 @@ from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.page_results import PageResults
@@ -49,6 +50,7 @@ class CrawlParts(Struct, frozen=True, kw_only=True):
     rereading: Rereading
     seeding: Seeding
     pages: PageResults
+    backlog: LinkBacklog
     eviction: Eviction | None
 
 
@@ -90,7 +92,8 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         emitter=emitter,
         state=state,
     )
-    links = LinkFollowing(rules, ledger, admission, scope, emitter=emitter, state=state)
+    backlog = LinkBacklog(ledger, admission, state)
+    links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
     rereading = Rereading(
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
     )
@@ -115,11 +118,13 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
             admission=admission,
             evidence=evidence,
             first_pass=first_pass,
+            backlog=backlog,
         ),
         robots=robots,
         rereading=rereading,
         seeding=Seeding(way.seeds, scope, admission, rereading),
         pages=PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter),
+        backlog=backlog,
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )
 

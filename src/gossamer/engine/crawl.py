@@ -73,11 +73,11 @@ class Crawl:
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
         self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
-        self._seeding, self._eviction = parts.seeding, parts.eviction
+        self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._turn_work = 0  # of this turn: what it did besides orders
-        self._owes_slice = False  # of links that were held back: the next turn offers one
+        self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
         self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
 
@@ -163,8 +163,9 @@ class Crawl:
     def orders(self, now: float, max_orders: int = 1 << 30) -> list[Order]:
         """Return the requests to make now.
 
-        Links that were held back are offered in slices: one for every request that has ended, and one if there is
-        nothing else to do. How often this is called meanwhile must not matter, since that depends on time.
+        Links that were held back, and those of long pages, are offered in slices: one for every request that has ended,
+        and one if there is nothing else to do. How often this is called meanwhile must not matter, since that depends
+        on time.
         """
         orders: list[Order] = []
         frontier = self.frontier
@@ -172,7 +173,10 @@ class Crawl:
         self._run_commands(now)
         if self._owes_slice:
             self._owes_slice = False
-            self._admission.offer_held(now)
+            self._offer_slice(now)
+        if self._backlog.is_full:
+            self._turn_work = MAX_TURN_WORK  # no orders in this turn
+            self._backlog.offer_batch(now)
         while len(orders) < max_orders and self._turn_work < MAX_TURN_WORK:
             order = None if self._first_pass.is_target_reached else frontier.next_order(now)
             if frontier.has_denied:
@@ -185,7 +189,7 @@ class Crawl:
                 if frontier.has_commands:
                     self._run_commands(now)
             elif not self._run_commands(now):
-                self._owes_slice = self._can_offer_held
+                self._owes_slice = self._can_offer_slice
                 break
         return orders
 
@@ -195,8 +199,19 @@ class Crawl:
         return self._turn_work >= MAX_TURN_WORK
 
     @property
-    def _can_offer_held(self) -> bool:
-        return bool(self._holding.due) and self.frontier.in_flight < self.frontier.limits.connections
+    def _has_slices(self) -> bool:
+        return bool(self._holding.due) or not self._backlog.is_empty
+
+    @property
+    def _can_offer_slice(self) -> bool:
+        return self._has_slices and self.frontier.in_flight < self.frontier.limits.connections
+
+    def _offer_slice(self, now: float) -> None:
+        if self._backlog.is_empty:
+            self._admission.offer_held(now)
+        else:
+            self._backlog.offer_batch(now)
+            self._evict(now)
 
     def take_resolves(self) -> list[str]:
         """Return the host names to look up."""
@@ -213,7 +228,7 @@ class Crawl:
         """Return why the crawl is over, or None."""
         if self._first_pass.is_target_reached:
             return None if self.frontier.in_flight else "target_domains"
-        is_more_to_come = self._holding.due or self.rereading.is_pending or self._is_cut_short
+        is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
         if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
             return None
         return self.frontier.why_over(now, max_wait_s)
@@ -282,7 +297,7 @@ class Crawl:
         if result.outcome is _REDIRECT:
             judge_redirect(order, result)
         effects = self.frontier.complete(result, now)
-        self._owes_slice = bool(self._holding.due)
+        self._owes_slice = self._has_slices
         ledger, totals = self._ledger, self.state.totals
         if result.outcome is not _WORKER_LOST:
             totals.count_fetch(order.kind, result)

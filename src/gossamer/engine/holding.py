@@ -64,6 +64,11 @@ class Holding:
         self.due: deque[_Release] = deque()
         self._due_names: set[tuple[str, HoldRule]] = set()
 
+    @property
+    def has_links(self) -> bool:
+        """Whether any links are held back."""
+        return bool(self._hosts)
+
     # -- what survives a restart, and the loss of a shard -----------------------------------------
 
     def load(self, shard: int | None) -> None:

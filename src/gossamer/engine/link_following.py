@@ -12,6 +12,7 @@ from gossamer.core.tables import SUBMITTERS
 from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import RecordStore
@@ -36,12 +37,14 @@ class LinkFollowing:
         admission: Admission,
         scope: ScopeRecord,
         *,
+        backlog: LinkBacklog,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
         self._rules = rules
         self._ledger = ledger
         self._admission = admission
+        self._backlog = backlog
         self._scope = scope
         self._events = emitter
         self._state = state
@@ -61,9 +64,9 @@ class LinkFollowing:
         if url.kind is _SITEMAP:
             return self._follow_sitemap(url, result, now)
         context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url, seed=url.seed)
-        new = self._admission.offer(result.links, context, now)
+        new = self._backlog.offer(result.links, context, now)
         result.links_final = self._admission.links_final
-        return len(new)
+        return new
 
     def _follow_sitemap(self, url: QueuedUrl, result: Result, now: float) -> int:
         kind = _SITEMAP if result.content_type == SITEMAP_INDEX else _PAGE
@@ -79,7 +82,7 @@ class LinkFollowing:
             seed=url.seed,
         )
         links = self._submitted(url, result.links, now)
-        return len(self._admission.offer(links, context, now, result.lastmods))
+        return self._backlog.offer(links, context, now, result.lastmods)
 
     def _submitted(self, sitemap: QueuedUrl, links: Sequence[Link], now: float) -> list[Link]:
         """Return the links that a sitemap may list: of its own domain, or of one whose robots.txt lists it."""

@@ -15,6 +15,7 @@ from gossamer.engine.admission import Admission
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
 from gossamer.state import CrawlState
@@ -33,6 +34,7 @@ class Shards:
         admission: Admission,
         evidence: Evidence,
         first_pass: FirstPassProgress,
+        backlog: LinkBacklog,
     ) -> None:
         self._ledger = ledger
         self._frontier = frontier
@@ -41,6 +43,7 @@ class Shards:
         self._admission = admission
         self._evidence = evidence
         self._first_pass = first_pass
+        self._backlog = backlog
 
     def take(self, shard: int | None, state: CrawlState, now: float) -> None:
         """Become the owner of a shard, or of all of them (None)."""
@@ -50,6 +53,7 @@ class Shards:
         self._evidence.load(shard)
         self._first_pass.load(shard)
         self._admission.holding.load(shard)
+        self._backlog.load(shard)
         turned_back_s = max(0.0, state.saved_at - now)  # the clock was set back: waits must not grow by that
         waiting = (host for host in self._ledger.hosts(shard) if host.queued)
         for host in sorted(waiting, key=lambda host: host.first_seen_at):
@@ -82,5 +86,6 @@ class Shards:
         self._intake.release(shard)
         self._evidence.release(shard)
         self._admission.holding.forget(shard)
+        self._backlog.forget(shard)
         self._ledger.release_shard(shard)
         self._hosts.update_swapped_out()

@@ -146,6 +146,7 @@ def held_text(held: Mapping[str, int], dropped: int) -> str:
 HELD_BY = {
     "first_pass": "first pass",
     "calendar": "calendar rule (dates without new content)",
+    "link_backlog": "length of their page or sitemap (resume queues them)",
     "quarantine": "quarantine of traps ('gossamer traps' shows them)",
 }
 
