@@ -103,3 +103,29 @@ def test_more_streams_than_are_searched_are_reported() -> None:
 
 def test_an_encrypted_file_is_reported() -> None:
     assert "encrypted" in pdf_links(b"%PDF-1.6\ntrailer <</Encrypt 5 0 R>>").problem
+
+
+ONE_LINK = b"/URI (http://a.test/x) " + b" ".join(b"%d" % number for number in range(1500))
+
+
+@pytest.mark.parametrize("spoilt", [b"\xff" * 4, b""], ids=["wrong", "missing"])
+def test_an_object_stream_that_breaks_at_its_end_is_read_up_to_there(spoilt: bytes) -> None:
+    packed = zlib.compress(ONE_LINK)
+    assert pdf_links(b"1 0 obj<</Type/ObjStm>>stream\n" + packed[:-4] + spoilt + b"endstream").hrefs == [
+        "http://a.test/x"
+    ]
+
+
+def test_an_object_stream_is_read_up_to_a_fault_in_its_middle() -> None:
+    packed = bytearray(zlib.compress(ONE_LINK))
+    packed[1500:] = b"\xff" * 500
+    assert pdf_links(b"1 0 obj<</Type/ObjStm>>stream\n" + packed + b"endstream").hrefs == ["http://a.test/x"]
+
+
+@pytest.mark.parametrize("piece", [b"/URI(", b"/URI((", b"://", b"http://x ", b'xmlns="http://a '])
+def test_a_bomb_of_what_looks_like_links_is_searched_in_part(piece: bytes) -> None:
+    bomb = b"1 0 obj<</Type/ObjStm>>stream\n" + zlib.compress(piece * (16_000_000 // len(piece))) + b"endstream"
+    begun = time.process_time()
+    found = pdf_links(bomb)
+    assert time.process_time() - begun < 0.8  # up to 3 s for all of it
+    assert found.problem == "pdf: more than 200000 places that look like a link; what follows was not searched"

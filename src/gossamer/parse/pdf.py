@@ -3,15 +3,16 @@
 Searched are the bytes of the file and what its Flate streams contain, by pattern: link annotations (`/URI`), and
 anything else that is written as a URL. Streams that cannot contain text (images, fonts, color profiles) are omitted,
 and so are names of XML namespaces. Object streams come first, because annotations are there. There are caps on
-streams, on inflated bytes and on links, so a malformed or malicious file costs bounded time and memory; no xref is
-followed, nothing recurses. About 1 ms per file.
+streams, on inflated bytes, on links and on places that look like one, so a malformed or malicious file costs bounded
+time and memory; no xref is followed, nothing recurses. About 1 ms per file.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
+import zlib
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -22,12 +23,15 @@ from gossamer.parse.hrefs import clean_hrefs
 MAX_STREAMS = 4096
 MAX_INFLATED_BYTES = 16 * 1024 * 1024  # of all streams together
 MAX_LINKS = 50_000
+MAX_PLACES = 200_000  # where a link may begin: 3 µs each
 _HEADER_BYTES = 1024  # what may be between the start of an object and its stream
-_INPUT_BYTES = 16_384  # inflated at a time: what a stream contains before it breaks is kept
+_INPUT_BYTES = 16_384  # inflated at a time
+_SALVAGE_BYTES = 64  # the same where a stream breaks: what comes before is kept
+_RAW_WBITS = -15
 
 # Strings may nest parentheses once and escape any byte. Because of the bound an unclosed one is not read to the end.
 _URI = re.compile(
-    rb"/URI\s*(?:\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,512}\)){0,4096})\)|<([0-9A-Fa-f\s]{2,8192})>)", re.DOTALL
+    rb"/URI\s*+(?:\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,512}+\)){0,4096}+)\)|<([0-9A-Fa-f\s]{2,8192}+)>)", re.DOTALL
 )
 _STREAM = re.compile(rb"\bstream\r?\n")
 _OBJECT_STREAM = b"/ObjStm"
@@ -55,10 +59,14 @@ def pdf_links(content: bytes) -> PdfLinks:
     streams = _Streams(content)
     found: dict[str, None] = {}
     problem = ""
-    for part in chain([content], streams):
-        found.update(dict.fromkeys(http_hrefs(map(_text_of, _uris(part)))))
+    places = iter(range(MAX_PLACES))
+    for part in itertools.chain([content], streams):
+        found.update(dict.fromkeys(http_hrefs(map(_text_of, _uris(part, places)))))
         if len(found) > MAX_LINKS:
             problem = f"pdf: more than {MAX_LINKS} links"
+        elif next(places, None) is None:
+            problem = f"pdf: more than {MAX_PLACES} places that look like a link; what follows was not searched"
+        if problem:
             break
     if b"/Encrypt" in content and not problem:
         problem = "pdf: encrypted; links in its streams cannot be read"
@@ -70,10 +78,13 @@ def http_hrefs(raw: Iterable[str]) -> list[str]:
     return [href for href in clean_hrefs(raw) if _HTTP.match(href)]
 
 
-def bare_urls(part: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield every URL in a text with its position, without the punctuation behind it."""
+def bare_urls(part: bytes, places: Iterator[int] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield every URL in a text with its position, without the punctuation behind it, as long as there are places."""
     end = 0
-    while (colon := part.find(b"://", end)) >= 0:
+    for _ in itertools.count() if places is None else places:
+        colon = part.find(b"://", end)
+        if colon < 0:
+            return
         end = colon + 3
         scheme = part[max(0, colon - 5) : colon].lower()
         start = colon - (5 if scheme == b"https" else 4)
@@ -86,16 +97,25 @@ def bare_urls(part: bytes) -> Iterator[tuple[int, bytes]]:
         yield start, part[start:end].rstrip(_PUNCTUATION)
 
 
-def _uris(part: bytes) -> Iterator[bytes]:
-    """Yield every URI as its bytes: annotations, then what is written elsewhere."""
+def _uris(part: bytes, places: Iterator[int]) -> Iterator[bytes]:
+    """Yield every URI as its bytes: annotations, then what is written elsewhere. Each place that is examined counts."""
     spans: list[tuple[int, int]] = []
-    for match in _URI.finditer(part):
-        spans.append(match.span())
-        literal, hexadecimal = match.groups()
-        yield _unhex(hexadecimal) if hexadecimal else _unescape(literal)
+    end = 0
+    # A search by the pattern alone would hold the GIL for as long as it finds nothing.
+    for _ in places:
+        start = part.find(b"/URI", end)
+        if start < 0:
+            break
+        end = start + 4
+        match = _URI.match(part, start)
+        if match is not None:
+            end = match.end()
+            spans.append((start, end))
+            literal, hexadecimal = match.groups()
+            yield _unhex(hexadecimal) if hexadecimal else _unescape(literal)
     following = iter([*spans, (len(part), len(part))])
     begin, end = next(following)
-    for start, url in bare_urls(part):
+    for start, url in bare_urls(part, places):
         while start >= end:
             begin, end = next(following)
         if start < begin:
@@ -140,15 +160,31 @@ class _Streams:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """Inflate up to `limit` bytes; what comes before a fault is kept."""
-    inflater = isal_zlib.decompressobj()
+    """Inflate up to `limit` bytes; what comes before a fault is kept. A wrong checksum at the end is none."""
+    if len(data) < 2 or data[0] & 0x0F != 8:
+        return b""
+    inflater = isal_zlib.decompressobj(wbits=_RAW_WBITS)
     out = bytearray()
+    start = 2
     try:
-        for start in range(0, len(data), _INPUT_BYTES):
+        while start < len(data) and len(out) < limit and not inflater.eof:
             out += inflater.decompress(data[start : start + _INPUT_BYTES], limit - len(out))
-            if inflater.eof or len(out) >= limit:
-                break
+            start += _INPUT_BYTES
     except IsalError:  # type: ignore[misc]  # the stub declares the class as an instance
+        return _salvaged(data, start, limit)
+    return bytes(out)
+
+
+def _salvaged(data: bytes, broken: int, limit: int) -> bytes:
+    """Return what comes before a fault at or after `broken`: a call that fails returns nothing of what it inflated."""
+    inflater = zlib.decompressobj(wbits=_RAW_WBITS)
+    out = bytearray(inflater.decompress(data[2:broken], limit))
+    try:
+        for start in range(broken, len(data), _SALVAGE_BYTES):
+            out += inflater.decompress(data[start : start + _SALVAGE_BYTES], limit - len(out))
+            if len(out) >= limit:
+                break
+    except zlib.error:
         pass
     return bytes(out)
 

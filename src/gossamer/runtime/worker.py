@@ -124,6 +124,7 @@ class Worker:
         self._threads: set[asyncio.Task[None]] = set()
         # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that reuses its memory.
         self._big = ThreadPoolExecutor(1, "big")
+        self._deep = ThreadPoolExecutor(1, "deep")  # waits for a process that may read a PDF for 20 s
         self._arrivals: deque[tuple[Order, Exchange]] = deque()
         self._is_draining = False
         self._memo = HrefMemo(rules.max_hrefs)
@@ -165,6 +166,7 @@ class Worker:
         if self._threads:
             await asyncio.wait(self._threads)
         self._big.shutdown()
+        self._deep.shutdown()
         for sink in self._sinks:
             await asyncio.to_thread(sink.close)
 
@@ -216,8 +218,10 @@ class Worker:
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
         page = FetchedPage(order, exchange)
+        is_deep = self._rules.parses_pdf_deep and may_be_pdf(exchange)
+        executor, place = (self._deep, 3) if is_deep else (self._big, 1)
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._big, self._read_big, page)
+            result = await asyncio.get_running_loop().run_in_executor(executor, self._read_big, page, place)
         except Exception as error:
             self._crash(order, exchange, error)
         else:
@@ -242,13 +246,13 @@ class Worker:
             add_stored_links(result, page.order, self._stored_copy(stored), self._rules)
         return result
 
-    def _read_big(self, page: FetchedPage) -> Result:
+    def _read_big(self, page: FetchedPage, place: int) -> Result:
         """Read an answer that needs much memory, and return that to the system."""
-        self._marks[1] = page.order.id
+        self._marks[place] = page.order.id
         try:
             return self._read(page)
         finally:
-            self._marks[1] = 0
+            self._marks[place] = 0
             if len(page.exchange.content) > TRIM_BYTES or page.order.kind is OrderKind.SITEMAP:
                 vitals.trim_memory()
 
