@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from gossamer.core.domains import registrable_domain
+from gossamer.core.patterns import first_match, union
 
 
 class Reach(StrEnum):
@@ -152,8 +153,9 @@ class Scope:
         skipped_extensions: frozenset[str] = SKIPPED_EXTENSIONS,
     ) -> None:
         self._surroundings = Surroundings(reach)
-        self._include = _union(includes)
-        self._exclude = _union(excludes)
+        self._include = union(includes)
+        self._exclude_by_default = re.compile("|".join(ours)).search if (ours := _by_default(excludes)) else None
+        self._exclude = union([pattern for pattern in excludes if pattern not in DEFAULT_EXCLUDES])
         self._excludes = tuple(excludes)
         self._skipped = skipped_extensions
         self._blocked = frozenset(host.lower() for host in blocked_hosts)
@@ -175,18 +177,20 @@ class Scope:
             return "blocked_host"
         if not (surroundings or self._surroundings).contain(url, host):
             return "out_of_scope"
-        if self._include is not None and self._include.search(url):
+        if self._include is not None and self._include(url):
             return None
         if extension_of(url) in self._skipped:
             return "extension"
-        if self._exclude is not None and self._exclude.search(url):
+        if self._exclude_by_default is not None and self._exclude_by_default(url):
+            return "exclude_pattern"
+        if self._exclude is not None and self._exclude(url):
             return "exclude_pattern"
         return None
 
     def explain(self, rule: str, url: str) -> str:
         """Return what in a rule refuses a URL: the pattern, or the extension; empty for other rules."""
         if rule == "exclude_pattern":
-            return next((pattern for pattern in self._excludes if re.search(pattern, url)), "")
+            return first_match(self._excludes, url)
         return f".{extension_of(url)}" if rule == "extension" else ""
 
 
@@ -204,5 +208,6 @@ _PLACES: Mapping[Reach, Callable[[str, str], str]] = {
 }
 
 
-def _union(patterns: Sequence[str]) -> re.Pattern[str] | None:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+def _by_default(excludes: Sequence[str]) -> list[str]:
+    """Return which of the patterns are ours: they cannot backtrack, and `re` takes a third of the time of RE2."""
+    return [pattern for pattern in excludes if pattern in DEFAULT_EXCLUDES]

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gossamer.core.patterns import pattern_fault
 from gossamer.core.robots import product_token
 from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
@@ -169,12 +170,9 @@ def _check(settings: Settings) -> None:
     """Check what a type cannot express."""
     for name in ("include_pattern", "exclude_pattern"):
         for pattern in getattr(settings, name):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise UsageError(
-                    f"{name.replace('_', '-')} = {pattern!r}: not a regular expression: {error}"
-                ) from error
+            fault = pattern_fault(pattern)
+            if fault:
+                raise UsageError(f"{name.replace('_', '-')} = {pattern!r}: {fault}")
     for network in settings.allow_network:
         try:
             ip_network(network, strict=False)
