@@ -26,6 +26,7 @@ from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Sco
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
+from gossamer.errors import UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
@@ -68,6 +69,7 @@ from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
+MIN_FILES = 128  # below, a crawl would creep, or end in the middle for want of one
 
 
 def identity_of(settings: Settings) -> Identity:
@@ -258,6 +260,8 @@ def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None
 
 def _within_files(settings: Settings, files: int) -> Settings:
     """Return the settings with connections limited by the number of open files allowed."""
+    if files < MIN_FILES:
+        raise UsageError(f"only {files} files may be open at once; expected at least {MIN_FILES}: ulimit -n 1024")
     max_connections = max(1, (files - FILES_FOR_OTHERS) // 2)
     return replace(settings, connections=min(settings.connections, max_connections))
 

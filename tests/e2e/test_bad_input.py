@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import http.server
+import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import run, summary_of
+from tests.e2e.program import GOSSAMER, run, summary_of
 
 SEED = "http://localhost:9/"
 
@@ -35,6 +37,7 @@ def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
         ([SEED, "--max-pages", "0"], ["max-pages", "0"]),
         ([SEED, "--order", "alphabetic"], ["--order", "breadth"]),
         ([SEED, "--exclude-pattern", "("], ["exclude-pattern", "regular expression"]),
+        ([SEED, "--exclude-pattern", "^(?!.*keep)"], ["exclude-pattern", "linear time", "no look-around"]),
         ([SEED, "--allow-network", "home"], ["allow-network", "10.0.0.0/8"]),
         ([SEED, "--store", "floppy"], ["store", "floppy"]),
         (
@@ -152,3 +155,30 @@ def test_a_plain_file_server_is_crawled_as_is(tmp_path: Path, plain_server: int,
     done = run("crawl", seed.format(port=plain_server), "--out", str(out), "--politeness-ms", "20", "--json")
     assert done.returncode == 0, done.stderr
     assert summary_of(done.stdout)["pages"] == 3
+
+
+def test_too_few_open_files_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    command = f'ulimit -n 70; exec "$@" --out "{tmp_path}/crawl"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, "sh", *GOSSAMER, "crawl", SEED], capture_output=True, text=True, check=False
+    )
+    refused(done, "only 70 files may be open", "expected at least 128", "ulimit -n 1024")
+    assert not (tmp_path / "crawl").exists()
+
+
+def test_a_robots_txt_that_breaks_off_is_not_shown_as_whole() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nUser-agent: *\n")
+                connection.recv(1)  # until the client gives up
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        done = run("robots", f"http://127.0.0.1:{server.getsockname()[1]}/", "--timeout", "0.5")
+        thread.join()
+    assert done.returncode == 1
+    assert "robots.txt: 200, 14 bytes, then timeout: silent for 0.5 s" in done.stdout

@@ -22,7 +22,7 @@ def framed(*headers: str, status: str = "HTTP/1.1 200 OK") -> Framing:
         (["Content-Length: 5, 5"], Framing(5, True)),
         (["Content-Length: 999999999999999999"], Framing(999999999999999999, True)),
         (["Transfer-Encoding: chunked"], Framing(IN_CHUNKS, True)),
-        (["Transfer-Encoding: Chunked", "Content-Length: 3"], Framing(IN_CHUNKS, True)),
+        (["Transfer-Encoding: Chunked", "Content-Length: 3"], Framing(IN_CHUNKS, False)),
         (["Transfer-Encoding: identity", "Content-Length: 3"], Framing(3, True)),
         (["Transfer-Encoding: identity, chunked"], Framing(IN_CHUNKS, True)),
         (["Transfer-Encoding:", "Content-Length: 3"], Framing(3, True)),
@@ -44,6 +44,7 @@ def test_a_length_that_is_no_number_says_nothing(length: str) -> None:
         (["Content-Length: 5, 6"], "Content-Length contradicts itself"),
         (["Transfer-Encoding: gzip, chunked"], "unexpected Transfer-Encoding: chunked, gzip"),
         (["Transfer-Encoding: xchunked"], "unexpected Transfer-Encoding: xchunked"),
+        (["Transfer-Encoding: \x0bchunked"], "unexpected Transfer-Encoding: \x0bchunked"),
         (["Location: /a", "X: 1", "Location: /b"], "Location contradicts itself"),
     ],
 )

@@ -8,6 +8,7 @@ import gzip
 import pytest
 
 from gossamer.fetch.limits import FetchLimits
+from gossamer.parse.dispatch import declared_type
 from gossamer.records import Outcome, Truncation
 
 from .servers import QUICK, Script, Visit, answer, fetched, keeps, run, says, stage
@@ -99,6 +100,27 @@ def test_n03_an_endless_chunked_body_is_cut_at_the_cap() -> None:
     assert exchange.outcome is Outcome.OK
     assert exchange.truncated is Truncation.LENGTH
     assert len(exchange.body) == exchange.wire_bytes == PATIENT.max_bytes
+
+
+@pytest.mark.parametrize(
+    "piece", [b"1;%b\r\nx\r\n" % (b"e" * 16_000), b"%b1\r\nx\r\n" % (b"0" * 16_000), b"1\r\nx\r\n" * 3000]
+)
+def test_n03_what_is_between_chunks_counts_against_the_cap(piece: bytes) -> None:
+    sent = 0
+
+    async def script(visit: Visit) -> None:
+        nonlocal sent
+        await visit.request()
+        await visit.send(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await visit.send(piece)
+            sent += len(piece)
+
+    exchange = fetched(script, limits=PATIENT)
+    assert exchange.outcome is Outcome.OK
+    assert exchange.truncated is Truncation.LENGTH
+    assert 0 < len(exchange.body) < PATIENT.max_bytes
+    assert sent < 50_000_000  # most of it in the buffers of the sockets; without a cap, gigabytes
 
 
 def test_n03_the_cap_of_a_request_wins() -> None:
@@ -214,6 +236,33 @@ def test_n11_transfer_encoding_wins_over_content_length() -> None:
     exchange = fetched(says(page))
     assert exchange.outcome is Outcome.OK
     assert exchange.body == b"hello"
+
+
+def test_n11_the_connection_is_not_used_again_after_both() -> None:
+    page = OK_HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+
+    async def main() -> None:
+        async with stage(keeps(page, page)) as scene:
+            assert [(await scene.get()).body, (await scene.get()).body] == [b"hello", b"hello"]
+            assert scene.connections == 2
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("types", "outcome"),
+    [
+        (("image/png", "text/html"), Outcome.OK),
+        (("text/html", "image/png"), Outcome.TYPE_REFUSED),
+        (("text/html, image/png",), Outcome.TYPE_REFUSED),
+        (("image/png", "nonsense"), Outcome.TYPE_REFUSED),
+    ],
+)
+def test_of_several_content_types_the_last_valid_one_counts(types: tuple[str, ...], outcome: Outcome) -> None:
+    data = answer(b"<p>", *(f"Content-Type: {media_type}" for media_type in types))
+    exchange = fetched(says(data), wanted_types=frozenset({"text/"}))
+    assert exchange.outcome is outcome
+    assert (declared_type(exchange).essence == "text/html") is (outcome is Outcome.OK)
 
 
 def test_n12_a_bad_chunk_size() -> None:

@@ -79,7 +79,9 @@ def _result(url: str, exchange: Exchange) -> Result:
 def _answer(exchange: Exchange) -> str:
     if not exchange.status:
         return f"{exchange.outcome} {exchange.error}".strip()
-    return f"{exchange.status}, {len(exchange.content)} bytes"
+    said = f"{exchange.status}, {len(exchange.content)} bytes"
+    # Of an answer that broke off, the status alone would look like success.
+    return f"{said}, then {exchange.outcome}: {exchange.error}" if exchange.error else said
 
 
 def _print_decision(url: str, rules: RobotsRules, source: str) -> int:

@@ -62,7 +62,8 @@ def framing_of(head: Head) -> Framing:
         if names - {"chunked"}:
             return Framing(TO_THE_END, error=f"unexpected Transfer-Encoding: {', '.join(sorted(names))[:100]}")
         if names:
-            return Framing(IN_CHUNKS, keeps_alive)
+            # RFC 9112 6.3: with a Content-Length as well somebody may disagree about where the next answer begins.
+            return Framing(IN_CHUNKS, keeps_alive and not lengths)
     return _by_length(head, lengths, keeps_alive) if lengths else Framing(TO_THE_END)
 
 

@@ -44,7 +44,8 @@ class Head(NamedTuple):
 
     def distinct(self, name: str) -> set[str]:
         """Return the different values of a list header (name in lower case)."""
-        return {text.strip() for text in self.values(name).split(",")}
+        # RFC 9110 5.6.3: only blanks and tabs are white space; "\x0bchunked" is not "chunked".
+        return {text.strip(" \t") for text in self.values(name).split(",")}
 
     def values(self, name: str) -> str:
         """Return all values of a list header (name in lower case), joined by commas."""

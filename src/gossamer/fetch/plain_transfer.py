@@ -8,6 +8,7 @@ a second request.
 
 Invariants
 - a connection is reused only after an answer with a framed end and nothing after it.
+- no more is received than the limit of the body and the cap of a head together, whatever it is.
 - no more is buffered than the caps of a head, one line, and the body up to its limit.
 - data that arrives one byte at a time is examined once: lines are processed when they are complete.
 """
@@ -22,7 +23,7 @@ from gossamer.fetch.exchange import judged
 from gossamer.fetch.framing import IN_CHUNKS, TO_THE_END, framing_of
 from gossamer.fetch.head import head_of
 from gossamer.fetch.transfer import Transfer
-from gossamer.records import Outcome
+from gossamer.records import Outcome, Truncation
 
 # As in libcurl: a fourth digit makes an odd status (see head.py), not another protocol.
 _STATUS_LINE: Final = re.compile(rb"(?i:http)/(?:1\.[01]|[23])[ \t](\d\d\d)")
@@ -55,7 +56,7 @@ _HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = Part
 class PlainTransfer(Transfer):
     """One request over plain HTTP, and what has arrived of its answer."""
 
-    __slots__ = ("_first_byte_at", "_head_at", "_left", "_line_bytes", "_part", "_pending", "is_reusable")
+    __slots__ = ("_first_byte_at", "_head_at", "_left", "_line_bytes", "_part", "_pending", "_received", "is_reusable")
 
     def next_attempt(self) -> None:
         """Reset the previous attempt and select the next address."""
@@ -67,6 +68,7 @@ class PlainTransfer(Transfer):
         self._line_bytes = 0  # in `lines`, without the final head
         self._left = 0  # bytes of the body, or of a chunk
         self._pending = b""  # an incomplete line
+        self._received = 0  # bytes in all: heads, body, and what is between chunks
 
     def release(self) -> None:
         """Drop everything that belongs to the request."""
@@ -89,6 +91,7 @@ class PlainTransfer(Transfer):
 
     def feed(self, data: bytes) -> bool:
         """Process received bytes; return whether the answer is complete or no more of it is wanted."""
+        self._received += len(data)
         if self._pending:
             data = self._pending + data
             self._pending = b""
@@ -98,6 +101,11 @@ class PlainTransfer(Transfer):
             data = self._read_heads(data)
         if data and self.verdict is None:
             self._read_body(data)
+            # Extensions of chunks, and their sizes, can be any number of times as long as the content.
+            if self._received > self.limit + self._limits.max_header_bytes and self._part is not _NOTHING:
+                self.cut = Truncation.LENGTH
+                self._part = _NOTHING
+                self.is_reusable = False
         return self._part is _NOTHING or self.verdict is not None
 
     def hang_up(self) -> tuple[Outcome, str]:

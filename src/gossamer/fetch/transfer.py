@@ -19,6 +19,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from gossamer.core.mime import combined_mime_type
 from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.head import NO_HEAD, Head, excess, read_head
@@ -220,7 +221,11 @@ class Transfer(ABC):
         head = self.final_head()
         if wanted is None or head.status // 100 != 2:
             return False
-        media_type = head.value("content-type").partition(";")[0].strip().lower()
+        named = head.named
+        values: tuple[str, ...] = (named.get("content-type", ""),)
+        if len(named) != len(head.headers):  # some header is repeated
+            values = tuple([value for name, value in head.headers if name == "content-type"])
+        media_type = combined_mime_type(values).essence
         # Without a usable type the body itself must be examined.
         slash = media_type.find("/")
         if slash < 0 or media_type[: slash + 1] in wanted or media_type in wanted:

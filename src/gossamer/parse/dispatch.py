@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
+from gossamer.core.mime import MimeType, combined_mime_type
 from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.parse.charset import decode_text
 from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
 from gossamer.parse.markup import TITLE_CHARS, one_line
-from gossamer.parse.mime import MimeType, combined_mime_type
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.pdf_deep import read_deep
 from gossamer.parse.sitemap import parse_sitemap
@@ -50,7 +50,7 @@ def may_be_pdf(exchange: Exchange) -> bool:
 
 def declared_type(exchange: Exchange) -> MimeType:
     """Return the type that the headers declare."""
-    return combined_mime_type(exchange.all_values("content-type"))
+    return combined_mime_type(tuple(exchange.all_values("content-type")))
 
 
 def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, token: str) -> Document:

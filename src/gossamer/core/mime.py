@@ -8,7 +8,7 @@ function of the header values, cached: there are few distinct ones in a crawl.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec import Struct
@@ -50,13 +50,9 @@ def parse_mime_type(text: str) -> MimeType:
     return MimeType(f"{major}/{minor}".lower(), parameters)
 
 
-def combined_mime_type(values: Sequence[str]) -> MimeType:
-    """Return the type that follows from one or more Content-Type headers."""
-    return _combined(tuple(values))
-
-
 @lru_cache(maxsize=1024)
-def _combined(values: tuple[str, ...]) -> MimeType:
+def combined_mime_type(values: tuple[str, ...]) -> MimeType:
+    """Return the type that follows from one or more Content-Type headers."""
     # Fetch 3.5: the last valid value wins; its charset may be inherited from an earlier equal type.
     found, charset = NO_TYPE, ""
     for value in _split_outside_quotes(", ".join(values)):
