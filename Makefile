@@ -6,7 +6,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines chaos fuzz manners lock clean
+.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos fuzz manners lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -72,6 +72,10 @@ chaos: .venv/runtime  ## kill crawls of the synthetic web 100 times (ARGS="--rou
 fuzz: .venv/dev  ## search for inputs that break a parser, longer than the tests do
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 tests/fuzz
 	@$(BIN)/python benchmarks/fuzz_atheris.py
+
+attacks: .venv/dev  ## attack crawls with single answers, one by one and all together; a table of what each costs (ARGS="--only NAMES --program PATH")
+	@$(BIN)/python -m benchmarks.attacks $(ARGS)
+	@$(BIN)/python -m benchmarks.attacks --all-together $(ARGS)
 
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)

@@ -1,0 +1,218 @@
+"""Is there an answer that holds the crawler? Random hostile answers, read as a worker and the hub read them.
+
+    python -m benchmarks.attack_generator [--minutes N] [--seed FIRST] [--answers N]
+
+Each answer is decoded and parsed in a child process, in the steps in which a crawl does it, and measured: CPU time of
+what runs in an event loop, CPU time of what runs in the thread for large answers, and the growth of the peak of
+resident memory. An answer over a bound is printed with its seed: `--seed S --answers 1` repeats it. A child that does
+not return within `MAX_WAIT_S` is killed, its answer is an offender, and another child goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from benchmarks.attack_answers import MAX_BYTES, Answer, answer_of
+from msgspec import Struct
+
+from gossamer.core.robots import parse_robots
+from gossamer.core.url import link_to
+from gossamer.fetch.body import decode
+from gossamer.records import Exchange, Order, OrderKind, Outcome
+from gossamer.runtime.worker import BIG_BYTES, WorkerRules, read_answer
+
+MAX_LOOP_S = 0.1
+MAX_WORKER_S = 1.0
+MAX_GROWTH_BYTES = 250_000_000  # of resident memory, while a page of 5 MB or a sitemap of 50 MB is read
+MAX_WAIT_S = 30.0
+CHILD = (sys.executable, "-m", "benchmarks.attack_generator", "--child")
+URL = "http://a.test/dir/page.html"
+
+
+class Reading(Struct, frozen=True):
+    """What one answer took."""
+
+    seed: int
+    loop_s: float
+    worker_s: float
+    growth_bytes: int
+    step: str  # the slowest one
+    what: str
+    error: str = ""
+
+    def offences(self) -> list[str]:
+        """Return which bounds it exceeds."""
+        checks = (
+            (bool(self.error), self.error),
+            (self.loop_s > MAX_LOOP_S, f"{self.loop_s * 1000:,.0f} ms in the loop, mostly in {self.step}"),
+            (self.worker_s > MAX_WORKER_S, f"{self.worker_s:.1f} s in a worker's thread"),
+            (self.growth_bytes > MAX_GROWTH_BYTES, f"{self.growth_bytes / 1e6:,.0f} MB of memory"),
+        )
+        return [f"seed {self.seed}: {text} ({self.what})" for is_exceeded, text in checks if is_exceeded]
+
+
+class Steps:
+    """CPU time by step."""
+
+    def __init__(self) -> None:
+        self.loop_s: dict[str, float] = {}
+        self.worker_s = 0.0
+
+    def run(self, step: str, function: Callable[[], object], *, is_in_thread: bool = False) -> None:
+        """Run a step and measure it."""
+        began = time.process_time()
+        function()
+        taken = time.process_time() - began
+        if is_in_thread:
+            self.worker_s += taken
+        else:
+            self.loop_s[step] = self.loop_s.get(step, 0.0) + taken
+
+
+def read(answer: Answer) -> Steps:
+    """Decode and parse an answer in the steps of a crawl."""
+    steps = Steps()
+    exchange = Exchange(URL, Outcome.OK, status=200, headers=answer.headers, body=answer.body, content=answer.body)
+    order = Order(1, answer.kind, URL, link_to(URL).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+
+    def decode_body() -> None:
+        decoded = decode(answer.body, answer.codings, MAX_BYTES[answer.kind])
+        exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+
+    def read_robots() -> None:
+        rules = parse_robots(exchange.content, "gossamer")
+        for path in answer.paths:
+            rules.decide(path)
+
+    steps.run("decoding", decode_body)
+    if answer.kind is OrderKind.ROBOTS:
+        steps.run("robots.txt", read_robots)
+    is_big = len(exchange.content) > BIG_BYTES and answer.kind is not OrderKind.ROBOTS
+    steps.run("parsing", lambda: read_answer(order, exchange, WorkerRules()), is_in_thread=is_big)
+    return steps
+
+
+def measured(seed: int) -> Reading:
+    """Make the answer of a seed, read it, and return what that took."""
+    answer = answer_of(seed)
+    what = f"{answer.kind.name.lower()} of {len(answer.body):,} bytes: {answer.made_of}"[:300]
+    before, error, steps = _reset_peak(), "", Steps()
+    try:
+        steps = read(answer)
+    except Exception as raised:  # a crash of ours is an offence as well
+        error = f"{type(raised).__name__}: {raised}"[:200]
+    slowest = max(steps.loop_s, key=lambda step: steps.loop_s[step], default="")
+    growth = max(0, _memory("VmHWM:") - before)
+    return Reading(seed, sum(steps.loop_s.values()), steps.worker_s, growth, slowest, what, error)
+
+
+def _reset_peak() -> int:
+    """Let the peak of this process begin at what it has now, and return that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+    return _memory("VmRSS:")
+
+
+def _memory(name: str) -> int:
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
+
+
+def serve() -> None:
+    """Read seeds from standard input, one per line; write what each took."""
+    for line in sys.stdin:
+        sys.stdout.buffer.write(msgspec.json.encode(measured(int(line))) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+class Child:
+    """A process that reads answers; it is replaced if it does not return."""
+
+    def __init__(self, command: Sequence[str], max_wait_s: float) -> None:
+        self._command = command
+        self._max_wait_s = max_wait_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def read(self, seed: int) -> Reading:
+        """Return what the answer of a seed took."""
+        if self._process is None:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"%d\n" % seed)
+        process.stdin.flush()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(process.stdout, selectors.EVENT_READ)
+            is_ready = bool(waiting.select(self._max_wait_s))
+        line = process.stdout.readline() if is_ready else b""
+        if line:
+            return msgspec.json.decode(line, type=Reading)
+        self.close()
+        error = "the process died" if is_ready else f"not read within {self._max_wait_s:g} s"
+        return Reading(seed, 0.0, 0.0, 0, "", "", error)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def hunt(seeds: Iterator[int], command: Sequence[str] = CHILD, max_wait_s: float = MAX_WAIT_S) -> Iterator[Reading]:
+    """Yield what each answer took."""
+    child = Child(command, max_wait_s)
+    try:
+        for seed in seeds:
+            yield child.read(seed)
+    finally:
+        child.close()
+
+
+def _seeds(first: int, answers: int, minutes: float) -> Iterator[int]:
+    until = time.monotonic() + 60 * minutes
+    seed = first
+    while (seed < first + answers) if answers else time.monotonic() < until:
+        yield seed
+        seed += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Search for answers that take too long or too much to read.")
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1, help="the first one")
+    parser.add_argument("--answers", type=int, default=0, help="as many, instead of a time")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        serve()
+        return 0
+    readings, offenders = [], 0
+    for reading in hunt(_seeds(arguments.seed, arguments.answers, arguments.minutes)):
+        readings.append(reading)
+        offenders += bool(reading.offences())
+        for offence in reading.offences():
+            print(offence, flush=True)
+    slowest = max(readings, key=lambda each: each.loop_s)
+    largest = max(readings, key=lambda each: each.growth_bytes)
+    print(
+        f"{len(readings):,} answers, {offenders} offenders; at most {slowest.loop_s * 1000:,.0f} ms in the loop (seed "
+        f"{slowest.seed}), {max(each.worker_s for each in readings):.2f} s in a thread, "
+        f"{largest.growth_bytes / 1e6:,.0f} MB (seed {largest.seed})"
+    )
+    return 1 if offenders else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "65536")  # so that one answer's memory is not the next one's
+    sys.exit(main())
