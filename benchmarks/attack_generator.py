@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -26,9 +27,15 @@ from msgspec import Struct
 
 from gossamer.core.robots import parse_robots
 from gossamer.core.url import link_to
-from gossamer.fetch.body import decode
-from gossamer.records import Exchange, Order, OrderKind, Outcome
-from gossamer.runtime.worker import BIG_BYTES, WorkerRules, read_answer
+from gossamer.errors import GossamerError
+from gossamer.fetch.body import decode, is_slow
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.http import Fetcher
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.limits import FetchLimits
+from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.runtime.crash import Crash
+from gossamer.runtime.worker import Worker, WorkerRules, read_answer
 
 MAX_LOOP_S = 0.1
 MAX_WORKER_S = 1.0
@@ -93,12 +100,37 @@ def read(answer: Answer) -> Steps:
         for path in answer.paths:
             rules.decide(path)
 
-    steps.run("decoding", decode_body)
+    is_coded = bool(answer.codings and answer.body)
+    if is_coded:
+        steps.run("decoding", decode_body, is_in_thread=is_slow(answer.body, answer.codings))
     if answer.kind is OrderKind.ROBOTS:
         steps.run("robots.txt", read_robots)
-    is_big = len(exchange.content) > BIG_BYTES and answer.kind is not OrderKind.ROBOTS
+    is_big = answer.kind is not OrderKind.ROBOTS and _worker()._is_slow(exchange)
     steps.run("parsing", lambda: read_answer(order, exchange, WorkerRules()), is_in_thread=is_big)
     return steps
+
+
+@cache
+def _worker() -> Worker:
+    """Return a worker, to ask it what it reads in a thread."""
+    fetcher = Fetcher(FetchLimits.from_timeout(5.0, 1), Identity("Gossamer"), AddressPolicy((), ()), time.time)
+    return Worker(WorkerRules(), fetcher, (), lambda _: None, NobodyListens())
+
+
+class NobodyListens:
+    """Receives nothing: no order is started."""
+
+    def on_result(self, result: Result) -> None:
+        """Ignore it."""
+
+    def on_sent(self, order_id: int, sent_at: float) -> None:
+        """Ignore it."""
+
+    def on_failure(self, error: GossamerError) -> None:
+        """Ignore it."""
+
+    def on_crash(self, crash: Crash) -> None:
+        """Ignore it."""
 
 
 def measured(seed: int) -> Reading:

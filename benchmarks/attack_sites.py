@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -186,7 +185,7 @@ def colliding(count: int) -> tuple[str, ...]:
 
 def _mixed(first: bytes) -> int:
     """Return the hash of an href of 15 bytes after its first eight."""
-    mixed = ((15 ^ struct.unpack("<Q", first)[0]) * _MULTIPLIER) & _WORD
+    mixed = ((15 ^ int.from_bytes(first, "little")) * _MULTIPLIER) & _WORD
     return mixed ^ mixed >> 32
 
 

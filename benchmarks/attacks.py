@@ -169,9 +169,9 @@ def attacked(plan: WebPlan, attacks: Sequence[Attack], program: str) -> Iterator
         yield Crawler(program, web, server)
 
 
-def healthy(hosts: int) -> WebPlan:
+def healthy(hosts: int, pages: int = PAGES_PER_HOST) -> WebPlan:
     """Return the plan of healthy hosts: equally many pages each, found early."""
-    return preset("plain", domains=hosts, pages=hosts * PAGES_PER_HOST, page_tail=1.0, links=20, fanout=8)
+    return preset("plain", domains=hosts, pages=hosts * pages, page_tail=1.0, links=20, fanout=8)
 
 
 def one_by_one(attacks: Sequence[Attack], program: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from benchmarks.attack_answers import MAX_BYTES, answer_of
 from benchmarks.attack_generator import CHILD, MAX_LOOP_S, hunt
 
 SEEDS = range(2_000, 2_060)
-SLOW = 2_005
+SLOW = 2_000
 PLANTED = """
 import sys, time
 from benchmarks import attack_generator
