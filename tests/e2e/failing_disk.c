@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static const char *setting(const char *name) {
@@ -54,6 +55,30 @@ ssize_t write(int fd, const void *data, size_t size) {
         return -1;
     }
     return real(fd, data, size);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
+    ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+    return is_failing_file("write", fd) ? -1 : real(fd, data, size, at);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
+    return pwrite64(fd, data, size, at);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    ssize_t (*real)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    return is_failing_file("write", fd) ? -1 : real(fd, parts, count);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) {
+    ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, "pwritev");
+    return is_failing_file("write", fd) ? -1 : real(fd, parts, count, at);
+}
+
+int fdatasync(int fd) {
+    int (*real)(int) = dlsym(RTLD_NEXT, "fdatasync");
+    return is_failing_file("fsync", fd) ? -1 : real(fd);
 }
 
 int fsync(int fd) {

@@ -33,6 +33,10 @@ FAULTS = {
     "a sync of every archive file": ("fsync", "archive/", errno.EIO),
     "a sync of one worker's file": ("fsync", "-00-00000.warc", errno.EIO),
     "everything in the archive": ("write,truncate,fsync,rename,open,read", "archive/", errno.EIO),
+    "a write of the ledger": ("write", "state/", errno.EIO),
+    "a sync of the ledger": ("fsync", "state/", errno.EIO),
+    "a write of the events": ("write", "events/", errno.EIO),
+    "everything in the folder": ("write,truncate,fsync,rename,open,read", "/out/", errno.EIO),
     "no space for the archive": ("write,open", "archive/", errno.ENOSPC),
     "a sync that finds no space": ("fsync", "archive/", errno.ENOSPC),
 }
