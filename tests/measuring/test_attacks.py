@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -65,3 +66,12 @@ def test_a_crawl_under_attack_is_measured_from_outside() -> None:
     more = found.beyond(bare)
     assert more.cpu_s < found.cpu_s
     assert more.peak_bytes < found.peak_bytes
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_many_large_robots_texts_do_not_hold_up_healthy_hosts(workers: str) -> None:
+    attack = replace(next(attack for attack in ATTACKS if attack.name == "rules"), hosts=60)
+    with attacked(healthy(3, 20), [attack], GOSSAMER) as crawler:
+        found = crawler.crawl(attack.what, [attack], LIMIT_S, "--workers", workers)
+    assert found.healthy_share == 1.0
+    assert found.max_gap_s < 2 * MAX_GAP_S, "60 texts of 50 ms each, on a machine that others use too"

@@ -32,6 +32,7 @@ from gossamer.ports import CommitLog, EventSink
 from gossamer.records import Order, Outcome, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
+from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.deadly_pages import MAX_DEATHS, DeadlyPages
 from gossamer.runtime.hub_stats import HubStats
@@ -118,6 +119,7 @@ class Hub:
         self._end_reason = ""
         self.stats = HubStats()
         self._deadly = DeadlyPages()
+        self._costly = CostlyResults(self._complete)
 
     @property
     def state(self) -> RunState:
@@ -173,6 +175,7 @@ class Hub:
                 pass
         if self._tasks:
             await asyncio.wait(self._tasks)  # a worker that is being started is closed like the others
+        self._costly.finish()
         self._crawl.give_back(self._pool.withdraw(), self._now())
 
     async def _close(self) -> None:
@@ -293,6 +296,12 @@ class Hub:
 
     def on_result(self, result: Result) -> None:
         """An order has ended."""
+        if len(result.robots) > COSTLY_ROBOTS_BYTES:
+            self._costly.add(result)
+        else:
+            self._complete(result)
+
+    def _complete(self, result: Result) -> None:
         number = self._pool.end(result.order_id)
         if number is None:
             return

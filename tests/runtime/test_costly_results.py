@@ -1,0 +1,79 @@
+"""Results that take long are completed one at a time, with pauses in which others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+from gossamer.records import Outcome, Result
+from gossamer.runtime.costly_results import PAUSE, CostlyResults
+
+from .virtual_time import run_virtually
+
+TAKES_S = 0.05
+
+
+class Clock:
+    """A clock that completing a result moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.completed: list[tuple[int, float]] = []
+
+    def complete(self, result: Result) -> None:
+        self.now += TAKES_S
+        self.completed.append((result.order_id, asyncio.get_running_loop().time()))
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def completed(count: int, later: int = 0) -> list[tuple[int, float]]:
+    """Return which results were completed when, of some that come at once and some that come later."""
+    clock = Clock()
+
+    async def main() -> None:
+        costly = CostlyResults(clock.complete, clock)
+        for number in range(count):
+            costly.add(Result(number, Outcome.OK))
+        await asyncio.sleep(10.0)
+        for number in range(count, count + later):
+            costly.add(Result(number, Outcome.OK))
+        await asyncio.sleep(10.0)
+
+    run_virtually(main())
+    return clock.completed
+
+
+def test_a_single_one_does_not_wait() -> None:
+    (only,) = completed(1)
+    assert only[1] < TAKES_S
+
+
+def test_all_are_completed_in_order_with_a_pause_after_each() -> None:
+    ended = completed(5)
+    assert [number for number, _ in ended] == [0, 1, 2, 3, 4]
+    pauses = [later[1] - earlier[1] for earlier, later in pairwise(ended)]
+    assert min(pauses) >= PAUSE * TAKES_S - 0.001
+
+
+def test_those_that_come_later_begin_at_once() -> None:
+    ended = completed(2, later=2)
+    assert [number for number, _ in ended] == [0, 1, 2, 3]
+    assert ended[2][1] - 10.0 < 0.01
+
+
+def test_at_the_end_those_that_are_left_are_completed_at_once() -> None:
+    clock = Clock()
+
+    async def main() -> None:
+        costly = CostlyResults(clock.complete, clock)
+        for number in range(3):
+            costly.add(Result(number, Outcome.OK))
+        await asyncio.sleep(0.01)
+        costly.finish()
+        assert len(clock.completed) == 3
+        await asyncio.sleep(10.0)
+
+    run_virtually(main())
+    assert [number for number, _ in clock.completed] == [0, 1, 2]
