@@ -112,6 +112,7 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         max_pages_per_domain=settings.max_pages_per_domain,
         address_connections=settings.address_connections,
         domain_connections=settings.domain_connections,
+        max_hosts_per_address=settings.max_hosts_per_address,
         address_delay_s=settings.address_politeness_ms / 1000,
         domain_delay_s=settings.domain_politeness_ms / 1000,
         retry_wait_s=settings.retry_wait,

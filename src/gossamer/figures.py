@@ -19,6 +19,7 @@ RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
 # 3xx answers that lead nowhere: their URL failed, but there was an answer.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
+MAX_TYPES = 200  # that are counted one by one: a server can invent one for each page
 _OK = Outcome.OK
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
@@ -66,6 +67,7 @@ class Totals(Struct):
     held: dict[str, int] = {}  # URLs that are held back, by rule
     evicted: int = 0  # URLs that left the queue because of its maximum length
     held_dropped: int = 0  # links that were to be held back, beyond the cap of their host
+    crowded_hosts: int = 0  # hosts that had to wait because their address has very many
     robots_cut: int = 0  # answers to robots.txt requests with more rules or sitemaps than are read
 
     def copy(self) -> Totals:
@@ -100,7 +102,8 @@ class Totals(Struct):
         self.content_bytes += result.content_bytes
         self.words += result.words
         self.html_pages += result.content_type in _HTML
-        _add(self.types, result.content_type or "unknown")
+        known = result.content_type in self.types or len(self.types) < MAX_TYPES
+        _add(self.types, (result.content_type or "unknown") if known else "other")
 
     def count_held(self, rule: str, urls: int) -> None:
         """Count URLs that a rule holds back, or no longer holds back (a negative number)."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from gossamer.core.catalog import MAX_TEXT_CHARS
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.rows import encode
+from gossamer.core.url import link_to
 from gossamer.engine.crawl import DENIED_WORK, MAX_TURN_WORK
 from gossamer.events import EventName
+from gossamer.figures import MAX_TYPES, Totals
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, UrlState
+from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from tests.engine.test_crawl import NOW, Bench
 
 MAX_DENIED_PER_TURN = MAX_TURN_WORK // DENIED_WORK + 64
@@ -101,3 +107,50 @@ def test_a_robots_txt_that_is_only_renewed_is_not_announced_again() -> None:
     bench.now += 25 * 3600
     bench.end(_ordered_robots(bench), Outcome.NOT_MODIFIED, status=304)
     assert bench.crawl.totals.robots_cut == 1
+
+
+def _written_bytes(bench: Bench, urls: list[str]) -> int:
+    """Return the size of all events, and of the rows of URLs."""
+    rows = [bench.ledger.look_up(link_to(url).id) for url in urls]
+    return sum(len(msgspec.json.encode(event)) for event in bench.events) + sum(len(encode(row)) for row in rows)
+
+
+def test_a_long_line_of_robots_txt_is_not_copied_into_every_row_and_event() -> None:
+    urls = [f"http://a.test/private/{n}" for n in range(300)]
+    bench = Bench(*urls)
+    text = b"User-agent: *\nDisallow: /private/ #" + b"x" * 490_000 + b"\n"
+    bench.end(_ordered_robots(bench), robots=text)
+    bench.now += 1.0
+    while bench.crawl.totals.robots_disallowed < len(urls):
+        bench.orders()
+    assert _written_bytes(bench, urls) < 2_000 * len(urls) < 2 * len(text)
+
+
+def test_what_an_answer_says_about_itself_is_cut_in_rows_and_events() -> None:
+    bench = Bench("http://a.test/")
+    (page,) = bench.past_robots()
+    bench.crawl.complete(
+        Result(
+            page.id,
+            Outcome.OK,
+            status=200,
+            finished_at=bench.now,
+            title="t" * 100_000,
+            error="e" * 100_000,
+            content_type="text/" + "c" * 60_000,
+            last_modified="m" * 60_000,
+        ),
+        bench.now,
+    )
+    assert _written_bytes(bench, [page.url]) < 10_000
+    row = bench.ledger.look_up(page.url_id)
+    assert row is not None
+    assert row.title == "t" * (MAX_TEXT_CHARS - 1) + "…"
+
+
+def test_types_that_servers_invent_are_counted_together() -> None:
+    totals = Totals()
+    for n in range(MAX_TYPES + 50):
+        totals.count_page(Result(n, Outcome.OK, content_type=f"text/x-{n}"))
+    assert len(totals.types) == MAX_TYPES + 1
+    assert totals.types["other"] == 50

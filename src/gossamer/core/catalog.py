@@ -11,6 +11,9 @@ _PROBE = Source.PROBE
 _QUEUED = UrlState.QUEUED
 _UPSERT = ChangeKind.UPSERT
 
+MAX_TEXT_CHARS = 500  # of a text in rows and events that an answer chose
+_ANSWERS_OWN_TEXTS = ("error", "title", "content_type", "charset", "language", "directives")
+
 
 def record_of(url: QueuedUrl) -> UrlRecord:
     """Return the catalog's row of a queued URL."""
@@ -58,6 +61,19 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
         lastmod=record.lastmod,
         seed=record.seed,
     )
+
+
+def cut_texts(result: Result) -> None:
+    """Cut what an answer says about itself to a length that rows and events may have.
+
+    The parts that make an answer have limits of their own, far above what is shown: this one holds for all of them.
+    """
+    for name in _ANSWERS_OWN_TEXTS:
+        text = getattr(result, name)
+        if len(text) > MAX_TEXT_CHARS:
+            setattr(result, name, text[: MAX_TEXT_CHARS - 1] + "…")
+    if len(result.last_modified) > MAX_TEXT_CHARS:
+        result.last_modified = ""  # it would be sent back
 
 
 def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappush
 
 from gossamer.core import politeness, robots_state
+from gossamer.core.address_crowds import CROWDED, AddressCrowds
 from gossamer.core.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.counts import Counts
 from gossamer.core.frontier_io import Command, Denied, Effects, KillQueue, SwapIn
@@ -53,6 +54,7 @@ class Frontier:
         self.counts = Counts(0, 0, 0)
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
+        self._crowds = AddressCrowds(limits)
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
         self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts, self._robots.cache)
         self._page_end = PageEnd(self._table, limits, self.counts)
@@ -195,13 +197,24 @@ class Frontier:
         if host is not None:
             self._robots.restore_rules(host, origin, body, now)
 
-    def learn_address(self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
-        """Accept the answer to `Resolve`."""
+    def learn_address(
+        self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float
+    ) -> HostRecord | None:
+        """Accept the answer to `Resolve`; return the host if it has to wait because its address has very many."""
         host = self._resolved(host_name)
-        if host is not None:
-            host.record.addresses = addresses
-            host.record.addresses_until = expires_at
-            self._reschedule(host, now)
+        if host is None:
+            return None
+        record = host.record
+        parked = None
+        if addresses and not record.addresses and not record.fetches:
+            contact_at = self._crowds.first_contact_at(addresses[0], now)
+            if contact_at > now:
+                parked = record
+                record.parked_until = max(record.parked_until, contact_at)
+                record.park_reason = f"{CROWDED}: {addresses[0]} has more than {self._limits.max_hosts_per_address}"
+        record.addresses, record.addresses_until = addresses, expires_at
+        self._reschedule(host, now)
+        return parked
 
     def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord | None:
         """Accept the answer to `Resolve` if there is no usable address; return the host if it is still in memory."""

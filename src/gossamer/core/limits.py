@@ -18,6 +18,7 @@ class FrontierLimits(Struct):
     max_pages_per_domain: int | None = None
     address_connections: int = 20
     domain_connections: int = 0
+    max_hosts_per_address: int = 1000  # contacted at once; further ones wait: see `address_crowds`. 0: no limit
     address_delay_s: float = 0.0
     domain_delay_s: float = 0.0
     retry_wait_s: float = 2.0

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from gossamer.core import frontier_io
-from gossamer.core.catalog import queued_from
+from gossamer.core.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id, shard_of
@@ -271,7 +271,11 @@ class Crawl:
 
     def learn_address(self, host: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
         """Record that a name was resolved."""
-        self.frontier.learn_address(host, addresses, expires_at, now)
+        parked = self.frontier.learn_address(host, addresses, expires_at, now)
+        if parked is not None:
+            self.totals.crowded_hosts += 1
+            self._ledger.put_host(parked)
+            self._events.parked(parked, parked.parked_until - now, now)
 
     def fail_address(self, host: str, outcome: Outcome, error: str, now: float) -> None:
         """Record that a name has no usable address: a fetch that ended without an answer."""
@@ -294,6 +298,9 @@ class Crawl:
         order = self._orders.pop(result.order_id, None)
         if order is None:
             return
+        own_chars = len(result.title) + len(result.error) + len(result.content_type) + len(result.last_modified)
+        if own_chars > MAX_TEXT_CHARS:
+            cut_texts(result)
         if result.outcome is _REDIRECT:
             judge_redirect(order, result)
         effects = self.frontier.complete(result, now)

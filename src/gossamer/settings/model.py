@@ -101,6 +101,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_hosts_per_domain: Annotated[
         _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain, against wildcard DNS")
     ] = 1000
+    max_hosts_per_address: Annotated[
+        _Natural,
+        _field(Group.LIMITS, "N hosts at one IP address at will, then one more per second, 0 = no limit"),
+    ] = 1000
     target_unique_domains: Annotated[
         _Count | None, _field(Group.WHAT, "first pass for breadth: stop at N registrable domains", is_raised_only=True)
     ] = None

@@ -48,6 +48,7 @@ class Summary(Struct, kw_only=True):
     held: dict[str, int] = {}  # URLs that are held back, by rule
     held_dropped: int = 0  # links beyond what a host may have held back
     evicted: int = 0  # URLs that left the queue because of --max-queued
+    crowded_hosts: int = 0  # hosts that had to wait because of --max-hosts-per-address
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
 
     def render(self) -> str:
@@ -55,7 +56,10 @@ class Summary(Struct, kw_only=True):
         rows = [
             ("pages", f"{count(self.pages)}  ({self.pages_per_second:.1f}/s, {percent(self.html_share)} HTML)"),
             ("fetches", f"{count(self.fetches)}  ({count(self.errors)} errors, {percent(self.error_rate)})"),
-            ("hosts", f"{count(self.unique_hosts)}  ({count(self.unique_domains)} registrable domains)"),
+            (
+                "hosts",
+                f"{count(self.unique_hosts)}  ({count(self.unique_domains)} registrable domains){self._crowded()}",
+            ),
             (
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
@@ -78,6 +82,10 @@ class Summary(Struct, kw_only=True):
             text = f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
             rows.insert(5, ("evicted", text))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+    def _crowded(self) -> str:
+        text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
+        return text if self.crowded_hosts else ""
 
     def _robots_cut(self) -> str:
         text = f"; {count(self.robots_cut)} such files have more rules or sitemaps than are read"
@@ -131,6 +139,7 @@ def summary_of(figures: Figures) -> Summary:
         held=dict(totals.held),
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
+        crowded_hosts=totals.crowded_hosts,
         robots_cut=totals.robots_cut,
     )
 

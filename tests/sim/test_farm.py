@@ -1,0 +1,110 @@
+"""A farm of endless domains at one address, beside honest sites, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.url import link_to
+from gossamer.events import EventName
+from gossamer.figures import Figures
+from gossamer.records import Outcome
+from gossamer.sim.driver import VirtualDriver
+from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
+from gossamer.telemetry.summary import summary_of
+
+FARM = "10.9.9.9"
+FREE = 50
+SECONDS = 60.0
+LINKS = 100
+
+
+@dataclass
+class Farm(ImaginedSites):
+    """Honest hosts, and any number of domains each of whose pages links to 100 new ones."""
+
+    made: int = 0
+
+    def resolve(self, host: str) -> tuple[tuple[str, ...], Outcome]:
+        """Return the farm's address for any of its names."""
+        if host.startswith("farm") and host not in self.hosts:
+            links = [f"http://farm{self.made + n}.test/" for n in range(1, LINKS + 1)]
+            self.made += LINKS
+            self.hosts[host] = ImaginedHost(pages=1, cross_links=links, address=FARM)
+        return super().resolve(host)
+
+
+def _farm(healthy: int) -> Farm:
+    return Farm(many_hosts(healthy, 200).hosts)
+
+
+def _requests(driver: VirtualDriver, prefix: str) -> int:
+    return sum(request.host.startswith(prefix) for request in driver.requests)
+
+
+def _crawl(limits: FrontierLimits, seconds: float = SECONDS) -> tuple[Scenario, VirtualDriver]:
+    seeds = ["http://farm0.test/", *(f"http://h{n}.test/" for n in range(5))]
+    scenario = Scenario(_farm(5), seeds, limits)
+    crawl, driver = scenario.prepare()
+    driver.run(until=START + seconds)
+    assert len(list(crawl.frontier.view.records())) <= limits.max_hosts_in_memory + limits.max_idle_hosts
+    return scenario, driver
+
+
+def test_a_farm_of_domains_gets_one_new_host_per_second_and_honest_hosts_keep_their_pace() -> None:
+    _, driver = _crawl(FrontierLimits(max_hosts_per_address=FREE, max_hosts_in_memory=500, max_idle_hosts=50))
+    assert FREE < _requests(driver, "farm") <= 2 * (FREE + SECONDS + 1), "robots.txt and a page of each"
+    for n in range(5):
+        assert _requests(driver, f"h{n}.test") >= 0.9 * SECONDS
+
+
+def test_without_the_limit_a_farm_grows_without_bound() -> None:
+    limits = FrontierLimits(max_hosts_per_address=0, max_hosts_in_memory=500, max_idle_hosts=50)
+    _, driver = _crawl(limits, seconds=3.0)
+    assert _requests(driver, "farm") > 3 * (FREE + 3), "in three seconds"
+
+
+def test_what_waits_because_of_its_address_is_counted_and_named() -> None:
+    scenario = Scenario(_farm(0), ["http://farm0.test/"], FrontierLimits(max_hosts_per_address=FREE))
+    crawl, driver = scenario.prepare()
+    driver.run(until=START + SECONDS)
+    parked = [event for event in scenario.events if event.event is EventName.HOST_PARKED]
+    assert crawl.totals.crowded_hosts == len(parked) > 100
+    assert {event.reason for event in parked} == {f"max_hosts_per_address: {FARM} has more than {FREE}"}
+    record = scenario.ledger.host(parked[-1].host)
+    assert record is not None
+    assert record.park_reason == parked[-1].reason, "which is what `why` shows"
+    text = summary_of(Figures(totals=crawl.totals, out="crawl")).render()
+    assert "more at crowded addresses had to wait (--max-hosts-per-address)" in text
+
+
+def test_three_hundred_domains_of_one_shared_host_are_all_fetched() -> None:
+    web = many_hosts(300, 3)
+    for host in web.hosts.values():
+        host.address = FARM
+    why, crawl, driver = Scenario(web, ["http://h0.test/", *(f"http://h{n}.test/" for n in range(1, 300))]).run()
+    assert (why, crawl.totals.unique_domains, crawl.totals.crowded_hosts) == ("exhausted", 300, 0)
+    assert driver.now - START < 60
+
+
+def test_more_domains_at_one_address_than_the_limit_are_fetched_later() -> None:
+    web = many_hosts(80, 2)
+    for host in web.hosts.values():
+        host.address = FARM
+    limits = FrontierLimits(max_hosts_per_address=FREE)
+    why, crawl, _ = Scenario(web, [f"http://h{n}.test/" for n in range(80)], limits).run()
+    assert (why, crawl.totals.unique_domains, crawl.totals.crowded_hosts) == ("exhausted", 80, 30)
+
+
+def test_a_host_that_waited_does_not_wait_again_after_a_restart() -> None:
+    web = many_hosts(60, 1)
+    for host in web.hosts.values():
+        host.address = FARM
+    limits = FrontierLimits(max_hosts_per_address=FREE)
+    first = Scenario(web, [f"http://h{n}.test/" for n in range(60)], limits)
+    _, driver = first.prepare()
+    driver.run(until=START + 3)
+    again = Scenario(web, [], limits, ledger=first.ledger, started_at=START + 20, was_clean=False)
+    why, crawl, _ = again.run()
+    assert (why, crawl.totals.crowded_hosts) == ("exhausted", 0)
+    assert first.ledger.look_up(link_to("http://h59.test/").id) is not None
