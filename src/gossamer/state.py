@@ -121,6 +121,7 @@ class LinkBatch(Struct, array_like=True):
     seed: int = 0
     added: int = 0  # links that the page had added before
     lastmods: dict[UrlId, str] = {}
+    capped: int = 0  # links that were over the limit for one page before
 
 
 class HostHeld(Struct, array_like=True):

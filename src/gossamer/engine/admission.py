@@ -55,6 +55,7 @@ class Admission:
         self._foreign: set[int] = set()  # shards that are not owned
         self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
         self._state = state
+        self.capped = 0  # of the last offer: links over the limit for one page
         self.links_final = False  # of the last offer: each link would be decided the same way if it were offered again
 
     def own(self, shard: int, now: float) -> None:
@@ -91,8 +92,7 @@ class Admission:
         self._state.totals.excluded += len(screened.refused)
         for refused in screened.refused:
             self._events.excluded(refused, context.depth, now)
-        if screened.capped:
-            self._events.capped(context.parent, links[0].host, screened.capped, now)
+        self.capped = screened.capped
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             screened.candidates = self._refuse_strangers(strangers, screened.candidates, context, now)

@@ -92,7 +92,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         emitter=emitter,
         state=state,
     )
-    backlog = LinkBacklog(ledger, admission, state)
+    backlog = LinkBacklog(ledger, admission, emitter, state)
     links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
     rereading = Rereading(
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter

@@ -18,6 +18,7 @@ from gossamer.core.identity import shard_of
 from gossamer.core.intake import LinkContext
 from gossamer.core.tables import BACKLOG, batch_key
 from gossamer.engine.admission import Admission
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.ports import RecordStore
 from gossamer.records import Link, UrlId
 from gossamer.state import CrawlState, LinkBatch
@@ -31,12 +32,13 @@ LINK_BACKLOG = "link_backlog"
 class LinkBacklog:
     """The batches that wait."""
 
-    def __init__(self, ledger: RecordStore, admission: Admission, state: CrawlState) -> None:
+    def __init__(self, ledger: RecordStore, admission: Admission, emitter: EventEmitter, state: CrawlState) -> None:
         self._ledger = ledger
         self._admission = admission
+        self._events = emitter
         self._state = state
         self._keys: deque[bytes] = deque()
-        self._added: dict[UrlId, int] = {}  # links that a page has added, while others of it wait
+        self._progress: dict[UrlId, tuple[int, int]] = {}  # links of a page: added, and over its limit, so far
 
     @property
     def is_empty(self) -> bool:
@@ -62,8 +64,12 @@ class LinkBacklog:
     ) -> int:
         """Offer the links of an answer, the first ones at once; return how many of these were new."""
         if len(links) <= FIRST_LINKS:
-            return len(self._admission.offer(links, context, now, lastmods))
+            added = len(self._admission.offer(links, context, now, lastmods))
+            if self._admission.capped:
+                self._events.capped(context.parent, links[0].host, self._admission.capped, now)
+            return added
         added = len(self._admission.offer(links[:FIRST_LINKS], context, now, lastmods))
+        capped = self._admission.capped
         self._admission.links_final = False
         number = self._first_free(context.parent)
         for first in range(FIRST_LINKS, len(links), BATCH_LINKS):
@@ -80,6 +86,7 @@ class LinkBacklog:
                 context.seed,
                 added,
                 dates,
+                capped,
             )
             self._ledger.put_record(BACKLOG, batch)
             self._keys.append(batch_key(context.parent, number))
@@ -103,7 +110,10 @@ class LinkBacklog:
         context = LinkContext(
             batch.depth, batch.source, batch.parent, kind=batch.kind, found_on=batch.found_on, seed=batch.seed
         )
-        added = self._added.pop(batch.parent, batch.added)
+        added, capped = self._progress.pop(batch.parent, (batch.added, batch.capped))
         added += len(self._admission.offer(batch.links, replace(context, added=added), now, batch.lastmods))
+        capped += self._admission.capped
         if self._keys and self._keys[0].startswith(batch.parent):
-            self._added[batch.parent] = added
+            self._progress[batch.parent] = added, capped
+        elif capped:
+            self._events.capped(batch.parent, batch.links[0].host, capped, now)
