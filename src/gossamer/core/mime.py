@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+MAX_CHARS = 4096  # of all headers together: what follows is no type
+
 _HTTP_SPACE = "\t\n\r "
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _QUOTED_TEXT = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -55,7 +57,7 @@ def combined_mime_type(values: tuple[str, ...]) -> MimeType:
     """Return the type that follows from one or more Content-Type headers."""
     # Fetch 3.5: the last valid value wins; its charset may be inherited from an earlier equal type.
     found, charset = NO_TYPE, ""
-    for value in _split_outside_quotes(", ".join(values)):
+    for value in _split_outside_quotes(", ".join(values)[:MAX_CHARS]):
         candidate = parse_mime_type(value)
         if candidate is NO_TYPE or candidate.essence == "*/*":
             continue

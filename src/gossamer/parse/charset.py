@@ -24,6 +24,7 @@ _COMMON = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "windows-1252", "win
 _latest_start = [(b'<!doctype html><html><head><meta charset="utf-8">', "utf-8")]
 META_BYTES = 1024  # where a page may declare its charset, by the HTML standard
 _DETECT_BYTES = 65536  # a charset can be detected long before that
+_LATE_META_BYTES = 131_072  # where a late declaration is looked for: by a parser that takes 0.2 µs per byte
 
 
 @lru_cache(maxsize=1024)
@@ -114,7 +115,15 @@ def _charset_by_content(content: bytes) -> str:
             pass
     import turbohtml
 
-    return (turbohtml.parse(content, detect_encoding=True).encoding or "windows-1252").lower()
+    return (turbohtml.parse(_start(content), detect_encoding=True).encoding or "windows-1252").lower()
+
+
+def _start(content: bytes) -> bytes:
+    """Return the start of a page, without a part of a character in UTF-8 at its end."""
+    end = _LATE_META_BYTES
+    while end < len(content) and content[end] & 0xC0 == 0x80 and end > _LATE_META_BYTES - 4:
+        end -= 1
+    return content[:end]
 
 
 def html_as_utf8(content: bytes, charset: str) -> bytes:

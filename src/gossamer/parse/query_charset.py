@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from gossamer.parse.charset import decode_legacy
+from gossamer.parse.hrefs import MAX_HREFS
 
 # Encoding Standard 4.3, "output encoding": what cannot be sent back is UTF-8.
 _SENT_AS_UTF8 = frozenset({"", "utf-8", "utf-16le", "utf-16be", "replacement"})
 _ESCAPED_ASCII = frozenset(b"\"#<>'")  # URL Standard 1.3: the special-query set, besides controls and blank
+_MAX_ESCAPES = 1 << 16  # remembered per charset
 _UNDEFINED = "\N{REPLACEMENT CHARACTER}"
 
 # Encoding Standard: what the encoders do besides inverting their index.
@@ -36,7 +38,8 @@ def encode_queries(hrefs: list[str], charset: str) -> list[str]:
     """Return the hrefs of a page with their queries in its charset (a WHATWG name, in lower case)."""
     if charset in _SENT_AS_UTF8 or "".join(hrefs).isascii():
         return hrefs
-    return [encode_query(href, charset) for href in hrefs]
+    # Those behind are counted, but not examined.
+    return [*(encode_query(href, charset) for href in hrefs[:MAX_HREFS]), *hrefs[MAX_HREFS:]]
 
 
 def encode_query(href: str, charset: str) -> str:
@@ -60,9 +63,11 @@ class _Escapes(dict[int, str]):
         if point < 0x80:
             raise LookupError  # it is left as it is
         encoded = _beyond_index(point) if self._charset in ("gbk", "gb18030") else b""
-        if not encoded or (len(encoded) == 4 and self._charset == "gbk"):
-            return _unknown(point)
-        return _escaped(encoded)
+        is_unknown = not encoded or (len(encoded) == 4 and self._charset == "gbk")
+        escaped = _unknown(point) if is_unknown else _escaped(encoded)
+        if len(self) < _MAX_ESCAPES:
+            self[point] = escaped
+        return escaped
 
 
 def _beyond_index(point: int) -> bytes:
