@@ -99,3 +99,12 @@ def test_directives_for_one_robot_bind_the_one_that_is_named() -> None:
     assert (named.is_nofollow, named.is_noindex, named.hrefs) == (True, True, [])
     other = parse_exchange(exchange, want_text=True, want_pdf_links=True)
     assert (other.is_nofollow, other.is_noindex, other.hrefs) == (False, False, ["/x"])
+
+
+def test_what_is_left_out_of_a_feed_or_of_link_headers_is_the_problem_of_the_page() -> None:
+    feed = b"<rss><channel><item><link>http://b.test/1</link></item>" + b"".join(b"<a%d/>" % n for n in range(2000))
+    document = read(feed, ("content-type", "application/rss+xml"))
+    assert (document.hrefs, document.problem) == (["http://b.test/1"], "xml: more than 1000 different names")
+    document = read(LINK, HTML, ("link", "</n>; rel=next, " + "x" * 20_000))
+    assert (document.hrefs, document.problem) == (["/x", "/n"], "Link headers: the first 16384 characters were read")
+    assert read(LINK, HTML, ("link", "</n>; rel=next")).problem == ""

@@ -66,6 +66,8 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
         # Feeds, and sitemaps that a page links to.
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
+        if not found.is_complete:
+            document.problem = f"xml: {found.error}"
     elif kind.startswith("text/") and want_text:
         text, document.charset = decode_text(content, declared.charset)
         document.visible = text.encode()
@@ -103,7 +105,10 @@ def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
 def _apply_links(document: Document, values: list[str]) -> None:
     """Add the canonical and next pages of Link headers (RFC 8288)."""
     hrefs: list[str] = []
-    for target, parameters in _LINK_HEADER.findall(", ".join(values)[:_LINK_CHARS]):
+    text = ", ".join(values)
+    if len(text) > _LINK_CHARS:
+        document.problem = document.problem or f"Link headers: the first {_LINK_CHARS} characters were read"
+    for target, parameters in _LINK_HEADER.findall(text[:_LINK_CHARS]):
         rel = _LINK_REL.search(parameters)
         words = (rel[1] or rel[2]).lower().split() if rel else []
         href = clean_href(target)
