@@ -69,7 +69,7 @@ from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
 FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
-MIN_FILES = 128  # below, a crawl would creep, or end in the middle for want of one
+MIN_FILES = 64  # with fewer, not even one connection is certain to find what it needs
 
 
 def identity_of(settings: Settings) -> Identity:

@@ -158,11 +158,11 @@ def test_a_plain_file_server_is_crawled_as_is(tmp_path: Path, plain_server: int,
 
 
 def test_too_few_open_files_are_refused_before_anything_is_made(tmp_path: Path) -> None:
-    command = f'ulimit -n 70; exec "$@" --out "{tmp_path}/crawl"'
+    command = f'ulimit -n 50; exec "$@" --out "{tmp_path}/crawl"'
     done = subprocess.run(
         ["/bin/sh", "-c", command, "sh", *GOSSAMER, "crawl", SEED], capture_output=True, text=True, check=False
     )
-    refused(done, "only 70 files may be open", "expected at least 128", "ulimit -n 1024")
+    refused(done, "only 50 files may be open", "expected at least 64", "ulimit -n 1024")
     assert not (tmp_path / "crawl").exists()
 
 
