@@ -10,13 +10,15 @@ import time
 
 import pytest
 
+from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.fetch.body import SLOW_BYTES
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.runtime.worker import FETCHED_ROBOTS_BYTES
 
-from .servers import IDENTITY, LOOPBACK, Visit, answer, run
+from .servers import IDENTITY, LOOPBACK, Visit, answer, fetched, run, says
 
 LONG = random.Random(1).randbytes(2 * SLOW_BYTES)
 
@@ -114,3 +116,12 @@ def test_a_request_that_is_cancelled_while_its_body_is_decoded_is_never_heard_of
             assert fetcher.in_flight == 0
 
     run(main)
+
+
+@pytest.mark.parametrize("level", [0, 9])
+def test_of_a_compressed_robots_txt_as_much_is_read_as_of_a_plain_one(level: int) -> None:
+    text = random.Random(1).randbytes(2 * MAX_ROBOTS_BYTES)
+    data = answer(gzip.compress(text, level), "Content-Encoding: gzip")
+    exchange = fetched(says(data), limits=FetchLimits(), max_bytes=FETCHED_ROBOTS_BYTES)
+    assert exchange.truncated is Truncation.LENGTH
+    assert len(exchange.content) >= MAX_ROBOTS_BYTES, "else the last line might be half a rule"

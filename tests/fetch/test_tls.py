@@ -21,6 +21,8 @@ from gossamer.records import Outcome, Truncation
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, keeps, run, says, stage
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -150,5 +152,83 @@ def test_the_version_of_tls_is_known_for_every_answer(folder: Path, version: ssl
         async with stage(keeps(answer(b"x")), tls=context, ca_file=str(folder / "cert.pem")) as scene:
             seen = [(await scene.get()).tls_version for _ in range(3)]
             assert seen == [version.name.replace("_", ".")] * 3
+
+    run(main)
+
+
+@pytest.mark.parametrize("piece", [b"1;%b\r\nx\r\n" % (b"e" * 16_000), b"1\r\nx\r\n" * 3000])
+def test_n03_what_is_between_chunks_counts_against_the_cap(folder: Path, piece: bytes) -> None:
+    limits = FetchLimits(max_bytes=100_000)
+    sent = 0
+
+    async def script(visit: Visit) -> None:
+        nonlocal sent
+        await visit.request()
+        await visit.send(CHUNKED)
+        while True:
+            await visit.send(piece)
+            sent += len(piece)
+
+    async def main() -> None:
+        ca_file = str(folder / "cert.pem")
+        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=limits) as scene:
+            exchange = await scene.get()
+            assert exchange.outcome is Outcome.OK
+            assert exchange.truncated is Truncation.LENGTH
+            assert 0 < len(exchange.body) < limits.max_bytes
+            assert exchange.body.strip(b"x") == b""
+            assert sent < 50_000_000  # most of it in the buffers of the sockets; without a cap, gigabytes
+
+    run(main)
+
+
+def test_n03_one_endless_line_between_chunks(folder: Path) -> None:
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(CHUNKED + b"1;")
+        while True:
+            await visit.send(b"e" * 10_000)
+
+    async def main() -> None:
+        ca_file = str(folder / "cert.pem")
+        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+            assert (await scene.get()).outcome is Outcome.HEADER_TOO_LARGE
+
+    run(main)
+
+
+def test_chunks_that_arrive_in_any_pieces_are_read_and_the_connection_is_kept(folder: Path) -> None:
+    data = CHUNKED + b"5;a=b\r\nhello\r\n10\r\n, chunked world!\r\n0\r\nT: v\r\n\r\n"
+
+    async def script(visit: Visit) -> None:
+        for size in (1, 7, len(data)):
+            await visit.request()
+            for start in range(0, len(data), size):
+                await visit.send(data[start : start + size])
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        ca_file = str(folder / "cert.pem")
+        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+            for _ in range(3):
+                exchange = await scene.get()
+                assert (exchange.outcome, exchange.body) == (Outcome.OK, b"hello, chunked world!")
+            assert scene.connections == 1
+
+    run(main)
+
+
+def test_n11_the_connection_is_not_used_again_after_chunks_with_a_length(folder: Path) -> None:
+    page = CHUNKED.replace(b"Transfer", b"Content-Length: 3\r\nTransfer") + b"5\r\nhello\r\n0\r\n\r\n"
+
+    async def main() -> None:
+        ca_file = str(folder / "cert.pem")
+        script = keeps(page, page)
+        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+            for _ in range(2):
+                exchange = await scene.get()
+                assert (exchange.outcome, exchange.body) == (Outcome.OK, b"hello")
+                assert exchange.truncated is Truncation.NONE
+            assert scene.connections == 2
 
     run(main)

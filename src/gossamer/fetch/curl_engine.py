@@ -112,7 +112,7 @@ def outcome_of(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome
     if transfer.verdict is None:
         transfer.judge_caps()
     if transfer.verdict is None:
-        if code and not transfer.cut:
+        if code and not transfer.cut and not transfer.is_closed_by_us:
             outcome = curl_outcome(code, is_sent=transfer.requests_sent > 0, message=message)
             return outcome, message or f"libcurl error {code}"
         # RFC 9112 6.3: one value, however often repeated and however odd, is no contradiction; two are.

@@ -23,6 +23,7 @@ from gossamer import failpoints
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.core.pdf_type import PDF
+from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.core.url import redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
@@ -47,7 +48,8 @@ BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy 
 BIG_XML_BYTES = 50_000
 TRIM_BYTES = 2_000_000
 SLICE_S = 0.004
-MAX_ROBOTS_BYTES = 1 << 20
+# A coding that does not compress adds a little: with that much more, whatever was cut off has the full length decoded.
+FETCHED_ROBOTS_BYTES = MAX_ROBOTS_BYTES + 4096
 MAX_SITEMAP_BYTES = 50_000_000
 KEPT_TYPES = frozenset(
     {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
@@ -293,7 +295,7 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
 
 
 def _max_bytes(kind: OrderKind) -> int:
-    return {OrderKind.PAGE: 0, OrderKind.ROBOTS: MAX_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
+    return {OrderKind.PAGE: 0, OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
