@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,13 +31,13 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import WebPlan, preset
 
 PACE_S = 0.25
-HEALTHY, PAGES_PER_HOST = 10, 40
+HEALTHY, PAGES_PER_HOST = 10, 32
 MANY_HEALTHY = 50
 CEILING = 512 << 20
 MAX_GAP_S = 1.5 * PACE_S + 0.1
-LIMIT_S = 25.0  # of an attack
-LIMIT_TOGETHER_S = 180.0
-SPARE_S = 20.0  # to end after that, before it is killed
+LIMIT_S = 15.0  # of an attack
+LIMIT_TOGETHER_S = 90.0
+SPARE_S = 10.0  # to end after that, before it is killed
 GOSSAMER = str(Path(sys.executable).parent / "gossamer")
 
 
@@ -108,7 +109,7 @@ class Crawler:
             seeds.write_text("\n".join([*self._web.seeds(), *hostile]) + "\n", "utf-8")
             out = Path(folder) / "crawl"
             usage = measure(self._command(seeds, out, limit_s, *options), limit_s + SPARE_S)
-            written = bytes_in(out)
+            ended_at, written = time.monotonic(), bytes_in(out)
         verdict = self._web.judge()
         return Measured(
             what=what,
@@ -117,7 +118,7 @@ class Crawler:
             cpu_s=usage.cpu_s,
             peak_bytes=usage.peak_bytes,
             written_bytes=written,
-            max_gap_s=self._max_gap_s(),
+            max_gap_s=self._max_gap_s(ended_at if verdict.coverage < 1 else None),
             healthy_share=verdict.coverage,
             end=_end_of(usage),
         )
@@ -127,14 +128,17 @@ class Crawler:
             *(self._program, "crawl", str(seeds), "--out", str(out), "--json", "--no-progress", "--scope", "domain"),
             *("--dns", self._server.dns_address, "--allow-network", "127.0.0.0/8", "--timeout", "5"),
             *("--politeness-ms", str(round(PACE_S * 1000)), "--max-time", str(limit_s), "--max-wait", "2"),
-            *("--address-connections", "0", "--max-pages", "1000000", *options),
+            *("--max-pages", "1000000", *options),
         ]
 
-    def _max_gap_s(self) -> float:
-        """Return the longest time between two requests to a healthy host."""
+    def _max_gap_s(self, ended_at: float | None) -> float:
+        """Return the longest time between two requests to a healthy host; also until the end, if pages were left."""
         arrivals: defaultdict[str, list[float]] = defaultdict(list)
         for request in self._web.log():
             arrivals[request.host].append(request.arrived_at)
+        if ended_at is not None:
+            for times in arrivals.values():
+                times.append(ended_at)
         gaps = [later - earlier for times in arrivals.values() for earlier, later in pairwise(sorted(times))]
         return max(gaps, default=0.0)
 
