@@ -44,7 +44,8 @@ from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, HubObserver
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
+from gossamer.runtime.hub_observer import HubObserver
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery

@@ -16,7 +16,8 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.records import Order, Result
 from gossamer.runtime.addresses import AddressAnswer, OnAnswer
 from gossamer.runtime.channel import HubListener
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits, HubObserver, OnResult
+from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
+from gossamer.runtime.hub_observer import HubObserver, OnResult
 from gossamer.runtime.messages import Report
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 

@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 
 from gossamer.records import Outcome, Result
-from gossamer.runtime.costly_results import PAUSE, CostlyResults
+from gossamer.runtime.costly_results import MAX_SLOTS, PAUSE, CostlyResults
 
 from .virtual_time import run_virtually
 
@@ -61,6 +61,22 @@ def test_those_that_come_later_begin_at_once() -> None:
     ended = completed(2, later=2)
     assert [number for number, _ in ended] == [0, 1, 2, 3]
     assert ended[2][1] - 10.0 < 0.01
+
+
+def test_those_that_wait_leave_their_connections_to_others() -> None:
+    clock, slots = Clock(), list[int]()
+
+    async def main() -> None:
+        costly = CostlyResults(clock.complete, clock)
+        for number in range(MAX_SLOTS + 10):
+            costly.add(Result(number, Outcome.OK))
+            slots.append(costly.free_slots)
+        await asyncio.sleep(100.0)
+        slots.append(costly.free_slots)
+
+    run_virtually(main())
+    assert slots[:3] == [0, 1, 2], "the first is completed at once"
+    assert slots[-2:] == [MAX_SLOTS, 0]
 
 
 def test_at_the_end_those_that_are_left_are_completed_at_once() -> None:

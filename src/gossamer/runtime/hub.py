@@ -29,12 +29,13 @@ from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.figures import RunState
 from gossamer.ports import CommitLog, EventSink
-from gossamer.records import Order, Outcome, Result
+from gossamer.records import Outcome, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
 from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.deadly_pages import MAX_DEATHS, DeadlyPages
+from gossamer.runtime.hub_observer import HubObserver
 from gossamer.runtime.hub_stats import HubStats
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
@@ -46,8 +47,6 @@ ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20  # without those of pages that killed their workers
 LOOKS_PER_LIMIT = 20  # for orders that exceed their limit
-
-OnResult = Callable[[Order, Result], None]
 
 
 class CommitTargets(Struct, frozen=True):
@@ -65,16 +64,6 @@ class HubLimits(Struct, frozen=True):
     max_time_s: float | None = None
     max_wait_s: float = 300.0
     order_limit_s: float = 600.0  # from order to result; a worker's own limits are far stricter
-
-
-class HubObserver(Struct, frozen=True):
-    """Receives what a hub reports while it runs."""
-
-    on_result: OnResult | None = None  # every result, after the engine has completed it
-    on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
-    on_crash: Callable[[Crash], None] | None = None
-    on_beat: Callable[[], None] | None = None  # after every 50th page
-    on_request: Callable[[str, float], None] | None = None  # the host and the time of every request that was sent
 
 
 class Hub:
@@ -119,7 +108,7 @@ class Hub:
         self._end_reason = ""
         self.stats = HubStats()
         self._deadly = DeadlyPages()
-        self._costly = CostlyResults(self._complete)
+        self._costly = CostlyResults(self._complete_costly)
 
     @property
     def state(self) -> RunState:
@@ -238,6 +227,8 @@ class Hub:
     def _limit_connections(self, now: float) -> None:
         """Limit concurrent requests by the operator's setting and by memory."""
         connections = max(1, min(self._limits.connections, self._memory_window))
+        if connections > 1:  # one connection promises one order of requests
+            connections += self._costly.free_slots
         self._crawl.frontier.change_limits(now, connections=connections)
 
     # -- orders -----------------------------------------------------------------------------------
@@ -298,8 +289,13 @@ class Hub:
         """An order has ended."""
         if len(result.robots) > COSTLY_ROBOTS_BYTES:
             self._costly.add(result)
+            self._limit_connections(self._now())
         else:
             self._complete(result)
+
+    def _complete_costly(self, result: Result) -> None:
+        self._complete(result)
+        self._limit_connections(self._now())
 
     def _complete(self, result: Result) -> None:
         number = self._pool.end(result.order_id)

@@ -1,0 +1,23 @@
+"""What does a hub report while it runs, and to whom?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from gossamer.records import Order, Result
+from gossamer.runtime.crash import Crash
+
+OnResult: TypeAlias = Callable[[Order, Result], None]
+
+
+class HubObserver(Struct, frozen=True):
+    """Receives what a hub reports while it runs."""
+
+    on_result: OnResult | None = None  # every result, after the engine has completed it
+    on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
+    on_crash: Callable[[Crash], None] | None = None
+    on_beat: Callable[[], None] | None = None  # after every 50th page
+    on_request: Callable[[str, float], None] | None = None  # the host and the time of every request that was sent
