@@ -31,7 +31,7 @@ from gossamer.events import masked_event, masked_text
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
-from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
@@ -69,7 +69,6 @@ from gossamer.telemetry import crawl_log
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
-FILES_FOR_OTHERS = 40  # ledger, archive, events, sockets of the loop and the resolver
 MIN_FILES = 64  # with fewer, not even one connection is certain to find what it needs
 
 
@@ -190,6 +189,7 @@ class _Basis(Struct, frozen=True):
     folder: CrawlFolder
     observer: Observer
     time_line: TimeLine
+    few_files: str  # what the operator must know if too few files may be open for all connections
 
 
 def build_session(
@@ -240,7 +240,8 @@ def build_session(
     watching = (heartbeat, opt_outs, rereader, conditions)
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
     order = Repeatability.of(settings, budget)
-    plan = RunPlan(to_toml(settings).encode(), promises_of(settings), seeds, settings.max_time, retries, order)
+    promises, stored = promises_of(settings), to_toml(settings).encode()
+    plan = RunPlan(stored, promises, seeds, settings.max_time, retries, order, basis.few_files)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
 
 
@@ -249,8 +250,15 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer) -> _B
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
         check_deep(parses_pdf=settings.parse_pdf_links)
-    budget = budget_of(_within_files(settings, raise_file_limit()))
-    return _Basis(settings, budget, folder, observer, TimeLine.begin())
+    files = raise_file_limit()
+    possible = _within_files(settings, files)
+    few_files = ""
+    if possible.connections < settings.connections:
+        few_files = (
+            f"only {files} files may be open at once: {possible.connections} connections per worker are used instead of "
+            f"{settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
+        )
+    return _Basis(settings, budget_of(possible), folder, observer, TimeLine.begin(), few_files)
 
 
 def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:
@@ -264,8 +272,7 @@ def _within_files(settings: Settings, files: int) -> Settings:
     """Return the settings with connections limited by the number of open files allowed."""
     if files < MIN_FILES:
         raise UsageError(f"only {files} files may be open at once; expected at least {MIN_FILES}: ulimit -n 1024")
-    max_connections = max(1, (files - FILES_FOR_OTHERS) // 2)
-    return replace(settings, connections=min(settings.connections, max_connections))
+    return replace(settings, connections=min(settings.connections, max_connections(files)))
 
 
 def _build_storage(basis: _Basis) -> RunStorage:

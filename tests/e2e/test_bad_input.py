@@ -166,6 +166,21 @@ def test_too_few_open_files_are_refused_before_anything_is_made(tmp_path: Path) 
     assert not (tmp_path / "crawl").exists()
 
 
+def test_with_few_open_files_a_crawl_uses_fewer_connections_and_says_so(tmp_path: Path, plain_server: int) -> None:
+    options = ["--politeness-ms", "20", "--connections", "300", "--json", "--out", str(tmp_path / "crawl")]
+    command = [*GOSSAMER, "crawl", f"http://127.0.0.1:{plain_server}/", *options]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -n 70; exec "$@"', "sh", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "files may be open" in line]
+    assert lines == [
+        "warning: only 70 files may be open at once: 15 connections per worker are used instead of 300; "
+        "'ulimit -n 640' allows all of them"
+    ]
+    assert summary_of(done.stdout)["pages"] == 3
+
+
 def test_a_robots_txt_that_breaks_off_is_not_shown_as_whole() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -7,8 +7,11 @@ number of the command line.
 from __future__ import annotations
 
 import resource
+from typing import Final
 
 from msgspec import Struct
+
+FILES_FOR_OTHERS: Final = 40  # ledger, archive, events, sockets of the loop and the resolver
 
 
 class FetchLimits(Struct, frozen=True, gc=False):
@@ -35,6 +38,21 @@ class FetchLimits(Struct, frozen=True, gc=False):
             total_timeout_s=3 * timeout_s,
             max_bytes=max_bytes,
         )
+
+
+def max_connections(files: int) -> int:
+    """Return how many connections may be in use if that many files may be open; as many are for idle ones."""
+    return max(1, (files - FILES_FOR_OTHERS) // 2)
+
+
+def files_for(connections: int) -> int:
+    """Return how many files must be allowed for a number of connections in use."""
+    return FILES_FOR_OTHERS + 2 * connections
+
+
+def max_idle_connections(files: int) -> int:
+    """Return how many idle connections may be kept, plain and TLS each, if that many files may be open."""
+    return max(1, (files - FILES_FOR_OTHERS) // 4)
 
 
 def raise_file_limit(wanted: int = 65_536) -> int:

@@ -72,6 +72,7 @@ class RunPlan(Struct, frozen=True):
     max_time_s: float | None = None
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
     order: Repeatability = Repeatability()
+    few_files: str = ""  # a warning, if too few files may be open for all connections
 
 
 class RunStorage(Struct, frozen=True):
@@ -222,6 +223,8 @@ class Session:
         self._storage.emitter.emit(
             EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=self._plan.promises
         )
+        if self._plan.few_files:
+            self._services.warnings.warn("few_files", self._plan.few_files)
 
     def _warn_of_known(self, rules: Mapping[UrlId, SeedRecord]) -> None:
         """Warn of seeds whose rules have no effect: of the first one, and how many more there are."""

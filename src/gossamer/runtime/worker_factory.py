@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
-from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.fetch.limits import FetchLimits, max_idle_connections, raise_file_limit
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import crash_of
@@ -49,9 +49,9 @@ async def open_worker(
     """Build a worker; on exit its requests are ended and its archive files finished."""
     marks = new_marks() if marks is None else marks
     policy = AddressPolicy(config.allowed_networks, config.allowed_addresses)
-    files = raise_file_limit()
+    max_idle = min(config.limits.max_idle_connections, max_idle_connections(raise_file_limit()))
     fetcher = Fetcher(
-        replace(config.limits, max_idle_connections=max(1, min(config.limits.max_idle_connections, files // 2))),
+        replace(config.limits, max_idle_connections=max_idle),
         config.identity,
         policy,
         config.time_line.now,
