@@ -255,8 +255,8 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer) -> _B
     few_files = ""
     if possible.connections < settings.connections:
         few_files = (
-            f"only {files} files may be open at once: {possible.connections} connections per worker are used instead of "
-            f"{settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
+            f"only {files} files may be open at once: {possible.connections} connections per worker are used instead "
+            f"of {settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
         )
     return _Basis(settings, budget_of(possible), folder, observer, TimeLine.begin(), few_files)
 
