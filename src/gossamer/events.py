@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from gossamer.records import Outcome
 
 _QUERY = re.compile(r"\?[^\s'\"<>]+")
+MAX_REFUSED_CHARS = 200  # of the URL of a link that was not queued: one page may have thousands of long ones
 LOOKUP = "dns"  # the `kind` of events about name look-ups
 
 
@@ -146,6 +147,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     offset: int = 0
     held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
     evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
+    url_id: str = ""  # of a link that was not queued, if its URL is cut
 
 
 def outcome_of(event: Event) -> str:

@@ -28,6 +28,7 @@ from gossamer.state import HoldRule
 
 MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of priority per point of a hook's score
+URL_CHARS = 500  # of a new link, on average: a page may add `max_links_per_page` times as much to the ledger
 DEEP = 2  # beyond this depth links to a host that sends over-size answers are not followed
 _NOT_REMEMBERED = frozenset({"oversize_host", "hook"})  # depends on more than the URL
 _HOLD_RULES = frozenset(HoldRule)
@@ -130,6 +131,7 @@ class Intake:
         """Return the links that are candidates for the queue, in order, and the refusals."""
         screened = Screened(is_final=self._remembers)
         max_links = self._max_links - context.added
+        room = max_links * URL_CHARS
         memo, max_depth = self._memo, self._limits.max_depth
         if context.seed:
             memo = self._memo_of(context.seed)
@@ -145,10 +147,11 @@ class Intake:
             if rule is not None:
                 self._sort_out(link, rule, context.seed, screened)
                 continue
-            if len(screened.candidates) >= max_links and context.source is not _FROM_SITEMAP:
+            if (len(screened.candidates) >= max_links or room <= 0) and context.source is not _FROM_SITEMAP:
                 screened.capped += 1
                 screened.is_final = False
                 continue
+            room -= len(link.url)
             self._remember(link.id, context.seed)
             url = self._candidate(link, context, now)
             screened.candidates.append(url)

@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
-from gossamer.events import LOOKUP, Emit, Event, EventName
+from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, Emit, Event, EventName
 from gossamer.figures import Figures
 from gossamer.ports import FetchLog
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
@@ -166,7 +166,12 @@ class EventEmitter:
         url, host = refused.link.url, refused.link.host
         since_ms = round((now - self._started_at) * 1000)
         name, detail = refused.rule, refused.detail
-        if detail:
+        if len(url) > MAX_REFUSED_CHARS:
+            cut, identity = url[:MAX_REFUSED_CHARS], refused.link.id.hex()
+            self._emit(
+                Event(now, _EXCLUDED, cut, host, depth, 0, 0, "", 0, since_ms, name, rule=detail, url_id=identity)
+            )
+        elif detail:
             self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
         else:
             self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name))

@@ -8,7 +8,8 @@
 
 Rows and counts are changes of the ledger like all others: they survive a kill and move with their shard. What may be
 offered is worked off in slices of `SLICE` links, one per turn, in order of key. A host may have `MAX_URLS` links and
-`MAX_BYTES` held; beyond that a link is dropped and counted, and it may be held when it is found again.
+`MAX_BYTES` held, and one answer may add `MAX_OFFER_BYTES`; beyond that a link is dropped and counted, and it may be
+held when it is found again.
 Memory: a record per host with held links. A link that is held costs one look-up, also if it is held already.
 """
 
@@ -33,6 +34,7 @@ from gossamer.state import CrawlState, HeldUrl, HoldRule, HostHeld
 SLICE = 100
 MAX_URLS = 20_000
 MAX_BYTES = 8 << 20
+MAX_OFFER_BYTES = 1 << 20  # of one answer, or of a slice of its links: 2,000 of 500 characters
 _ROW_BYTES = 64  # of a row, besides its URL
 _FIRST_PASS, _CALENDAR, _QUARANTINE = HoldRule.FIRST_PASS, HoldRule.CALENDAR, HoldRule.QUARANTINE
 
@@ -102,14 +104,15 @@ class Holding:
         self, links: Sequence[Refused], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> bool:
         """Store links that are held back; return whether there was room for all of them."""
-        has_room = True
+        has_room, left = True, MAX_OFFER_BYTES
         for refused in links:
             link, rule = refused.link, HoldRule(refused.rule)
             if self._ledger.record(HELD, held_key(link.id, rule)) is not None:
                 continue
             held = self._host(link.host)
             size = len(link.url) + _ROW_BYTES
-            if sum(held.urls.values()) >= MAX_URLS or held.bytes + size > MAX_BYTES:
+            left -= size
+            if sum(held.urls.values()) >= MAX_URLS or held.bytes + size > MAX_BYTES or left < 0:
                 held.dropped += 1
                 self._state.totals.held_dropped += 1
                 has_room = False

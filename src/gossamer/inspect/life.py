@@ -293,11 +293,17 @@ def _read_events(life: Life, url: str, source: LifeSource) -> None:
     if source.is_masked:
         spellings |= {masked(spelling) for spelling in spellings}
     for _, event in read_runs(source.events, life.host.encode()):
-        # The same URL may have been found in another spelling: the key decides.
-        if event.url in spellings or (event.url and event.host == life.host and key_of(event.url) == life.key):
+        if _is_about(event, life, spellings):
             _add_event(life, event)
         elif event.event is EventName.HOST_DEAD and event.host == life.host:
             life.notes.append(f"the host was given up: {event.reason}")
+
+
+def _is_about(event: Event, life: Life, spellings: set[str]) -> bool:
+    """Return whether an event is about a URL. It may have been found in another spelling: the key decides."""
+    if event.url_id:
+        return event.url_id == life.id
+    return event.url in spellings or (bool(event.url) and event.host == life.host and key_of(event.url) == life.key)
 
 
 def _add_event(life: Life, event: Event) -> None:

@@ -19,6 +19,9 @@ MAX_HREF_CHARS = 16_384  # twice the maximum URL limit of a crawl; a link of a m
 _RESOLVED_CHARS = 50_000_000
 _ESCAPE_CHARS = 150
 _DOT_CHARS = 50
+# Each link is queued, held back or refused with the whole base in its URL. On average over `limit` links that many
+# characters of it are written; nearly all pages have shorter URLs, or fewer links.
+_BASE_CHARS = 250
 ALWAYS_EXAMINED = 80  # whatever the base, which has at most 4,096 characters (`core.url`), all of them escapes
 
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
@@ -52,7 +55,7 @@ def clean_href(raw: str) -> str:
 def max_examined(base: str, limit: int = MAX_HREFS) -> int:
     """Return how many hrefs of one page are resolved against a base."""
     cost = len(base) + _ESCAPE_CHARS * base.count("%") + _DOT_CHARS * base.count("/.")
-    return min(limit, _RESOLVED_CHARS // cost)
+    return min(limit, _RESOLVED_CHARS // cost, limit * _BASE_CHARS // len(base))
 
 
 def trim(text: str) -> str:
