@@ -377,6 +377,7 @@ class RobotsRecord(Struct, array_like=True):
     etag: str = ""
     last_modified: str = ""
     stored: ContentRecord | None = None  # the answer with this body, in the archive
+    is_compressed: bool = False  # the body, in the row of a ledger only: see `core.rows`
 
 
 class Reserve(Struct, frozen=True, gc=False, array_like=True):

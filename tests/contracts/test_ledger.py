@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -284,6 +285,16 @@ def test_domains(ledger: Ledger, step: Step) -> None:
     assert sorted((d.name, d.pages) for d in ledger.domains()) == [("h.test", 2), ("i.test", 1), ("j.test", 3)]
     step()
     assert sorted((d.name, d.pages) for d in ledger.domains()) == [("h.test", 2), ("i.test", 1), ("j.test", 3)]
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 1024, b"Disallow: /x\n" * 40_000, random.Random(1).randbytes(50_000)])
+def test_a_robots_txt_of_any_length_is_returned_as_it_was_stored(ledger: Ledger, step: Step, body: bytes) -> None:
+    stored = ContentRecord(b"", "http://h.test/robots.txt", 1.0, b"d" * 20, None)
+    record = RobotsRecord("http://h.test", 200, "ok", body, 1.0, 2.0, '"e"', "m", stored)
+    ledger.put_robots(record)
+    step()
+    assert ledger.robots(H) == [record]
+    assert record.body == body
 
 
 def test_robots_of_each_origin_of_a_host(ledger: Ledger, step: Step) -> None:

@@ -312,7 +312,7 @@ class LocalLedger:
 
     def put_robots(self, record: RobotsRecord) -> None:
         """Store robots.txt of an origin."""
-        self._store.put("robots", rows.robots_key(record.origin), encode(record))
+        self._store.put("robots", rows.robots_key(record.origin), rows.encode_robots(record))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
         """Store a record as it is now."""

@@ -379,4 +379,6 @@ def _encoded(table: str, value: Any) -> bytes:  # noqa: ANN401 - a row of any ta
         return value
     if table == "archives":
         return int(value).to_bytes(8, "big")
+    if table == "robots":
+        return rows.encode_robots(value)
     return value.encode() if table == "swapped_out" else rows.encode(value)
