@@ -123,7 +123,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     target: str = ""
     title: str = ""
     links: int = 0
-    new_links: int = 0
+    new_links: int = 0  # of the first 2,000 links: those behind them are queued later (`engine.link_backlog`)
     directives: str = ""  # noindex, nofollow, noarchive, as in the page
     usage: str = ""  # preferences for the use of the content, verbatim
     # The fields above are passed by position for a page: see `engine/event_emitter`.

@@ -8,10 +8,12 @@ import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.scope import Reach, Scope
+from gossamer.core.tables import BACKLOG
 from gossamer.core.url import link_to
 from gossamer.events import EventName
 from gossamer.inspect.life import Life, LifeSource, life_of
-from gossamer.records import HostRecord, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.records import HostRecord, OrderKind, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.state import LinkBatch
 from tests.inspect.folders import event, write_events
 
 NOW = 1000.0
@@ -70,6 +72,21 @@ def test_it_waits_for_a_parked_host_and_for_the_crawl(ledger: MemoryLedger, tmp_
     ledger.put_host(parked)
     life = _life(ledger, "http://a.test/child", tmp_path, is_running=False)
     assert life.waits_for == ["the crawl is not running", "its host, parked for 60.0 s: 429 Retry-After"]
+
+
+def test_a_link_in_the_backlog_of_a_long_page_is_found(ledger: MemoryLedger, tmp_path: Path) -> None:
+    waiting, seed = link_to("http://a.test/waits"), link_to("http://a.test/")
+    batch = LinkBatch(seed.id, 0, [link_to("http://a.test/other"), waiting], 1, Source.LINK, OrderKind.PAGE, seed.url)
+    ledger.put_record(BACKLOG, batch)
+    ledger.commit()
+    life = _life(ledger, waiting.url, tmp_path)
+    assert life.has_trace
+    assert life.held_back == (
+        "by the link backlog rule: until those found before it on http://a.test/ are queued, some per turn"
+    )
+    assert life.refusals == []
+    assert not _life(ledger, "http://a.test/never-seen", tmp_path).has_trace
+    assert not _life(ledger, "http://a.test/child", tmp_path).held_back
 
 
 def test_robots_is_reported_with_its_line(ledger: MemoryLedger, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import is_ban
 from gossamer.core.scope import Scope
-from gossamer.core.tables import HELD, SEEDS, held_key
+from gossamer.core.tables import BACKLOG, HELD, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.engine.seed_rules import surroundings_of
@@ -26,7 +26,7 @@ from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.inspect.runs import read_runs
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
-from gossamer.state import HoldRule
+from gossamer.state import HoldRule, LinkBatch
 
 MAX_PLACE = 100_000
 MAX_ANCESTORS = 100
@@ -147,6 +147,7 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
     row = ledger.look_up(identity)
     host = ledger.host(host_of(url))
     requested = row.url if row is not None else url
+    batch = _batch_with(identity, ledger) if row is None else None
     life = Life(
         asked=asked,
         url=requested,
@@ -167,8 +168,8 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         waits_for=_waits_for(row, host, source),
         duplicate_of=_url_of(row.duplicate_of, ledger) if row is not None and row.duplicate_of else "",
         near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
-        held_back=_held_back(identity, row, ledger),
-        seed=_seed(identity, row, ledger),
+        held_back=_held_back(identity, row, batch, ledger),
+        seed=_seed(identity, row, batch, ledger),
     )
     _read_events(life, url, source)
     if row is None and not life.refusals and not life.held_back:
@@ -176,9 +177,17 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
     return life
 
 
-def _seed(identity: UrlId, row: UrlRecord | None, ledger: Ledger) -> SeedView | None:
+def _batch_with(identity: UrlId, ledger: Ledger) -> LinkBatch | None:
+    """Return the batch of links of a long page or sitemap in which a URL waits to be offered."""
+    for batch in ledger.records(BACKLOG):
+        if any(link.id == identity for link in batch.links):
+            return batch
+    return None
+
+
+def _seed(identity: UrlId, row: UrlRecord | None, batch: LinkBatch | None, ledger: Ledger) -> SeedView | None:
     """Return the seed that a URL descends from, also if it is held back."""
-    held = (ledger.record(HELD, held_key(identity, rule)) for rule in HoldRule) if row is None else ()
+    held = [batch, *(ledger.record(HELD, held_key(identity, rule)) for rule in HoldRule)] if row is None else []
     number = row.seed if row is not None else next((one.seed for one in held if one is not None), 0)
     seed = next((seed for seed in ledger.records(SEEDS) if seed.number == number), None) if number else None
     if seed is None:
@@ -194,8 +203,11 @@ _HELD_UNTIL = {
 }
 
 
-def _held_back(identity: UrlId, row: UrlRecord | None, ledger: Ledger) -> str:
+def _held_back(identity: UrlId, row: UrlRecord | None, batch: LinkBatch | None, ledger: Ledger) -> str:
     """Return the rule that holds a URL back, and until when; empty if none does."""
+    if batch is not None:
+        page = batch.found_on or _url_of(batch.parent, ledger)
+        return f"by the link backlog rule: until those found before it on {page} are queued, some per turn"
     if row is not None:
         rules = [HoldRule.QUARANTINE] if row.outcome == Outcome.QUARANTINED and row.state is UrlState.DEAD else []
     else:
