@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -264,3 +265,14 @@ def test_a_character_in_a_query_is_the_same_escaped_or_not(char: str) -> None:
 
 def test_a_slash_or_an_ampersand_in_a_query_is_not_the_same_as_its_escape() -> None:
     assert key_of("http://h.test/p?a=1&b=2") != key_of("http://h.test/p?a=1%26b=2")
+
+
+def test_empty_parameters_cost_next_to_nothing() -> None:
+    hrefs = [f"?{n}{'&' * 230}" for n in range(4_000)]
+    taken_s = []
+    for _ in range(3):
+        began = time.process_time()
+        links = links_from("http://a.test/", hrefs)
+        taken_s.append(time.process_time() - began)
+    assert len(links) == len(hrefs)
+    assert min(taken_s) < 0.15  # measured: 0.06; 0.24 with a call for each

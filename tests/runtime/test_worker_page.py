@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from benchmarks.attack_generator import _worker as make_worker
 
 from gossamer.core.href_memo import HrefMemo
 from gossamer.parse.hrefs import MAX_HREFS
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.worker import BIG_LEGACY_BYTES, WorkerRules, read_answer
 
 HREFS = b"".join(b"<a href=%d>" % number for number in range(MAX_HREFS))
 ESCAPES = "http://a.test/" + "%41" * 1300 + "/"
@@ -68,3 +69,25 @@ def test_a_sitemap_at_a_long_address_is_resolved_in_part() -> None:
     result = read_quickly(b"<urlset>" + entries + b"</urlset>", url=ESCAPES, kind=OrderKind.SITEMAP)
     assert (result.links_found, len(result.links), len(result.lastmods)) == (20_000, 251, 251)
     assert result.error == "entries: the first 251 of 20000 were examined"
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "charset", "is_off_the_loop"),
+    [
+        ("text/html", "中", "gb18030", True),
+        ("text/html; charset=gbk", "中", "gbk", True),
+        ("text/html", "中", "utf-8", False),
+        ("text/html; charset=UTF-8", "é", "latin-1", False),
+        ("text/html; charset=gb18030", "x", "ascii", False),
+    ],
+)
+def test_pages_whose_charset_may_need_tables_are_read_in_a_thread(
+    header: str, text: str, charset: str, is_off_the_loop: bool
+) -> None:
+    def page(chars: int) -> Exchange:
+        content = (text * chars).encode(charset)
+        return Exchange("http://a.test/", Outcome.OK, status=200, headers=[("content-type", header)], content=content)
+
+    worker = make_worker()
+    assert worker._is_slow(page(BIG_LEGACY_BYTES + 1)) == is_off_the_loop
+    assert not worker._is_slow(page(1000))

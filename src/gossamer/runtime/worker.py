@@ -45,6 +45,7 @@ from gossamer.runtime.marks import Marks, new_marks
 from gossamer.runtime.worker_page import read_page, read_sitemap, read_validators
 
 BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy charset, takes 0.1 s
+BIG_LEGACY_BYTES = 40_000  # of a page in another charset than UTF-8, whose tables may have to be made first
 BIG_XML_BYTES = 50_000
 TRIM_BYTES = 2_000_000
 SLICE_S = 0.004
@@ -212,8 +213,9 @@ class Worker:
         content = exchange.content
         if len(content) > BIG_BYTES:
             return True
-        if "html" in exchange.named.get("content-type", "") and not content.startswith(_OPAQUE):
-            return False
+        content_type = exchange.named.get("content-type", "")
+        if "html" in content_type and not content.startswith(_OPAQUE):
+            return len(content) > BIG_LEGACY_BYTES and not _is_utf8(content, content_type)
         # XML takes ten times as long as HTML; a PDF, or XML in gzip, contains a hundred times as much as it seems to.
         is_opaque = content.startswith(_OPAQUE) or (self._rules.parses_pdf and may_be_pdf(exchange))
         return is_opaque or len(content) > BIG_XML_BYTES
@@ -286,6 +288,17 @@ def _is_stored(exchange: Exchange, result: Result) -> bool:
     if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
         return False
     return result.outcome is not Outcome.LINKS_ONLY
+
+
+def _is_utf8(content: bytes, content_type: str) -> bool:
+    """Return whether a page is, or claims to be, in UTF-8: up to 0.1 ms for one that does not say so in its header."""
+    if "utf-8" in content_type.lower() or content.isascii():
+        return True
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
