@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.intake import Intake, IntakeRules, LinkContext
+from gossamer.core.intake import URL_CHARS, Intake, IntakeRules, LinkContext
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
@@ -83,6 +83,14 @@ def test_what_is_over_the_cap_of_one_page_may_come_with_the_next() -> None:
     assert (len(screened.candidates), screened.capped) == (2, 3)
     screened = intake.screen(links, PAGE, 0.0)
     assert [url.url[-1] for url in screened.candidates] == ["3", "4"]
+
+
+def test_one_page_brings_fewer_links_if_their_urls_are_very_long() -> None:
+    links = _links(*(f"/{n}{'x' * 2000}" for n in range(20)))
+    screened = _intake(max_links=16).screen(links, PAGE, 0.0)
+    assert (len(screened.candidates), screened.capped) == (4, 16)
+    assert sum(len(url.url) for url in screened.candidates[:-1]) < 16 * URL_CHARS
+    assert not screened.is_final
 
 
 def test_a_sitemap_may_bring_more_than_a_page() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer.core.calendar import MAX_UNPROVEN
 from gossamer.core.catalog import MAX_TEXT_CHARS
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.rows import encode
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import DENIED_WORK, MAX_TURN_WORK
+from gossamer.engine.holding import MAX_OFFER_BYTES
 from gossamer.events import EventName
 from gossamer.figures import MAX_TYPES, Totals
 from gossamer.ports import Ledger
@@ -154,3 +156,13 @@ def test_types_that_servers_invent_are_counted_together() -> None:
         totals.count_page(Result(n, Outcome.OK, content_type=f"text/x-{n}"))
     assert len(totals.types) == MAX_TYPES + 1
     assert totals.types["other"] == 50
+
+
+def test_one_answer_adds_a_bounded_amount_of_held_links_and_the_rest_is_counted() -> None:
+    bench = Bench("http://a.test/")
+    (page,) = bench.past_robots()
+    links = [link_to(f"http://a.test/{'x' * 3000}?date=2020-01&n={n}") for n in range(1000)]
+    bench.end(page, links=links)
+    totals = bench.crawl.totals
+    assert 0 < totals.held["calendar"] * 3000 < MAX_OFFER_BYTES
+    assert totals.held["calendar"] + totals.held_dropped == 1000 - MAX_UNPROVEN

@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import asdict
 
+from gossamer.core.intake import URL_CHARS
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
 from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
@@ -150,7 +151,8 @@ def _refused(life: Life, crawl: CrawlReader) -> Lines:
             "why not",
             "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "
             f"({crawl.settings.max_depth}, or that of their seed; both can be raised) "
-            f"or with more than {count(crawl.settings.max_links_per_page)} new links",
+            f"or with more than {count(crawl.settings.max_links_per_page)} new links (or {URL_CHARS} times as many "
+            "characters in their URLs)",
         )
 
 
