@@ -132,6 +132,7 @@ TABLE: Mapping[str, bytes] = {
     "coding identity, chunked": OK_HEAD + b"Transfer-Encoding: identity, chunked\r\n\r\n2\r\nhi\r\n" + LAST,
     "empty coding": OK_HEAD + b"Transfer-Encoding:\r\n" + TWO,
     "coding gzip": OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\nhi",
+    "coding gzip, and no body": OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\n",
     "coding gzip, chunked": OK_HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n" + LAST,
     "coding chunked, gzip": OK_HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n2\r\nhi\r\n" + LAST,
     "coding xchunked": OK_HEAD + b"Transfer-Encoding: xchunked\r\n\r\nhi",

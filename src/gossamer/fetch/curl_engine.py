@@ -118,4 +118,5 @@ def outcome_of(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome
         # RFC 9112 6.3: one value, however often repeated and however odd, is no contradiction; two are.
         if transfer.is_length_ignored and len(transfer.final_head().distinct("content-length")) > 1:
             return Outcome.PROTOCOL_ERROR, "Content-Length contradicts itself"
+        transfer.judge_coding()
     return judged(transfer)

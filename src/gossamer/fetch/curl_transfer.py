@@ -180,6 +180,11 @@ class CurlTransfer(ChunkedTransfer):
             self.fault = fault
             return _ABORT
 
+    def judge_coding(self) -> None:
+        """Set a verdict if an answer without a body has a Transfer-Encoding that was not requested."""
+        if self._part is _HEAD:
+            self._begin_body()
+
     def _begin_body(self) -> None:
         """Determine from the head, which is complete, whether the body comes in chunks."""
         head = self.final_head()
