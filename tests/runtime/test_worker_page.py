@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from benchmarks.attack_generator import _worker as make_worker
 
 from gossamer.core.href_memo import HrefMemo
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.http import Fetcher
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.limits import FetchLimits
 from gossamer.parse.hrefs import MAX_HREFS
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import BIG_LEGACY_BYTES, WorkerRules, read_answer
+from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker, WorkerRules, read_answer
+from tests.runtime.test_channel import Hub
 
 HREFS = b"".join(b"<a href=%d>" % number for number in range(MAX_HREFS))
 ESCAPES = "http://a.test/" + "%41" * 1300 + "/"
@@ -88,6 +92,7 @@ def test_pages_whose_charset_may_need_tables_are_read_in_a_thread(
         content = (text * chars).encode(charset)
         return Exchange("http://a.test/", Outcome.OK, status=200, headers=[("content-type", header)], content=content)
 
-    worker = make_worker()
+    fetcher = Fetcher(FetchLimits(), Identity("Gossamer"), AddressPolicy(), time.time)
+    worker = Worker(WorkerRules(), fetcher, (), lambda _: None, Hub())
     assert worker._is_slow(page(BIG_LEGACY_BYTES + 1)) == is_off_the_loop
     assert not worker._is_slow(page(1000))
