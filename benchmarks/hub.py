@@ -26,7 +26,7 @@ from time import thread_time
 import msgspec
 import uvloop
 
-from gossamer.assembly import build_session
+from gossamer.assembly import RunPlace, build_session
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.collector import make_full_collections_rare
 from gossamer.engine.crawl import Crawl
@@ -141,7 +141,7 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
 
 def play(settings: Settings, seeds: list[Seed], out: Path, recorded: Recorded) -> float:
     """Crawl from the record; return CPU microseconds per page."""
-    session = build_session(settings, CrawlFolder(out), seeds, workers=PlayedWorkers(recorded))
+    session = build_session(settings, CrawlFolder(out), seeds, place=RunPlace(workers=PlayedWorkers(recorded)))
     session.open()
     recorded.worker_s = 0.0
     summary = uvloop.run(session.run())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Sco
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.errors import UsageError
+from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
@@ -35,6 +36,7 @@ from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise
 from gossamer.fetch.trust import check_trust
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
+from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
@@ -44,12 +46,15 @@ from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
+from gossamer.runtime.hub import Hub
+from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
+from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.stored_results import ReadingRules
@@ -181,6 +186,22 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     return ledger
 
 
+def open_shared(url: str) -> SharedLedger:
+    """Open the ledger that nodes share, by its URL; the caller closes it."""
+    if find_spec("redis") is None:
+        raise UsageError(f"{url.partition(':')[0]}:// needs the Redis client: pip install 'gossamer[redis]'")
+    from gossamer.backends.redis.connect import connect
+
+    return connect(url)
+
+
+class RunPlace(Struct, frozen=True):
+    """Where a run takes place, if not on this machine alone."""
+
+    seat: Seat | None = None  # in a cluster
+    workers: WorkerSource | None = None  # instead of those that fetch
+
+
 class _Basis(Struct, frozen=True):
     """What every part of one run is built from."""
 
@@ -190,6 +211,7 @@ class _Basis(Struct, frozen=True):
     observer: Observer
     time_line: TimeLine
     few_files: str  # what the operator must know if too few files may be open for all connections
+    seat: Seat | None
 
 
 def build_session(
@@ -200,12 +222,12 @@ def build_session(
     retries: Callable[[UrlRecord], bool] | None = None,
     hooks: LinkHooks | None = None,
     observer: Observer | None = None,
-    workers: WorkerSource | None = None,
+    place: RunPlace | None = None,
 ) -> Session:
-    """Return one run of a crawl, ready to be opened; `workers` replaces the workers that fetch."""
-    basis = _basis_of(settings, folder, observer or Observer())
-    budget = basis.budget
-    storage = _build_storage(basis)
+    """Return one run of a crawl, ready to be opened."""
+    place = place or RunPlace()
+    basis = _basis_of(settings, folder, observer or Observer(), place.seat)
+    budget, storage = basis.budget, _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds}
     crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
     config = _worker_config(basis)
@@ -213,8 +235,10 @@ def build_session(
     now = basis.time_line.now
     warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
     recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now)
-    policy = AddressPolicy(settings.allow_network)
-    ledger = WorkerLedger(storage.ledger.first_with_content, folder.state)
+    policy, ledger = (
+        AddressPolicy(settings.allow_network),
+        WorkerLedger(storage.ledger.first_with_content, folder.state),
+    )
     local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
@@ -225,11 +249,11 @@ def build_session(
         lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
         conditions.check_request if pace_of(settings).has_delay else None,
     )
-    targets, addresses = CommitTargets(storage.ledger, storage.log), AddressFinder(resolver, policy)
-    own = workers or local_workers
-    hub = Hub(
-        _hub_limits(basis), crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed
-    )
+    agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
+    commits = storage.ledger if agent is None else agent.commits
+    targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
+    limits, own = _hub_limits(basis, agent), place.workers or local_workers
+    hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
@@ -242,10 +266,26 @@ def build_session(
     order = Repeatability.of(settings, budget)
     promises, stored = promises_of(settings), to_toml(settings).encode()
     plan = RunPlan(stored, promises, seeds, settings.max_time, retries, order, basis.few_files)
-    return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now)
+    return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 
 
-def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer) -> _Basis:
+def _build_agent(
+    basis: _Basis, ledger: Ledger, crawl: Crawl, warnings: WarningLog, on_failure: Callable[[GossamerError], None]
+) -> NodeAgent | None:
+    if basis.seat is None:
+        return None
+    return NodeAgent(
+        basis.seat,
+        crawl,
+        ledger,
+        max_wait_s=basis.settings.max_wait,
+        now=basis.time_line.now,
+        on_failure=on_failure,
+        warn=warnings.warn,
+    )
+
+
+def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat: Seat | None) -> _Basis:
     """Return what a run is built from; raise if the machine lacks what the settings need."""
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
@@ -258,7 +298,8 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer) -> _B
             f"only {files} files may be open at once: {possible.connections} connections per worker are used instead "
             f"of {settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
         )
-    return _Basis(settings, budget_of(possible), folder, observer, TimeLine.begin(), few_files)
+    time_line = TimeLine.begin() if seat is None else seat.time_line
+    return _Basis(settings, budget_of(possible), folder, observer, time_line, few_files, seat)
 
 
 def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:
@@ -281,7 +322,7 @@ def _build_storage(basis: _Basis) -> RunStorage:
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
     is_masked = basis.settings.mask_queries
-    ledger = LocalLedger(folder.state, limits=limits)
+    ledger = LocalLedger(folder.state, limits=limits, is_copy=basis.seat is not None)
     fetches = _crawl_log(basis, ledger)
     emit = (lambda event: tap.emit(masked_event(event))) if is_masked else tap.emit
     emitter = EventEmitter(emit, started_at, fetches)
@@ -343,13 +384,15 @@ def _sink_config(basis: _Basis, identity: Identity) -> SinkConfig:
     )
 
 
-def _hub_limits(basis: _Basis) -> HubLimits:
+def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
     return HubLimits(
         workers=basis.settings.workers or 1,
         connections=basis.budget.connections,
         max_time_s=basis.settings.max_time,
         max_wait_s=basis.settings.max_wait,
         order_limit_s=max(HubLimits().order_limit_s, 20 * basis.settings.timeout),
+        ends_by_itself=agent is None,
+        send_until=None if agent is None else lambda: agent.lease_until,
     )
 
 

@@ -2,9 +2,12 @@
 
     GossamerError
     ├── UsageError            wrong option, key, seed or folder     exit 2, nothing was started
-    │   └── FolderBusyError   another process owns the crawl folder
+    │   ├── FolderBusyError   another process owns the crawl folder
+    │   └── NodeNameTakenError  a live node of the cluster has this name
     ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
-    └── CorruptFolderError    the folder cannot be what we wrote    exit 1
+    ├── CorruptFolderError    the folder cannot be what we wrote    exit 1
+    ├── EngineUnavailableError  the shared ledger cannot be reached; the call may be made again
+    └── LeaseLostError        this node's shards may have other owners: drop the copy, join again
 
 A message states where, what, and what was expected, in one line.
 """
@@ -32,6 +35,10 @@ class FolderBusyError(UsageError):
     """Another process owns the crawl folder."""
 
 
+class NodeNameTakenError(UsageError):
+    """A live node of the cluster has this name."""
+
+
 class DiskFullError(GossamerError):
     """There is no space left for the archive or the ledger."""
 
@@ -40,6 +47,14 @@ class DiskFullError(GossamerError):
 
 class CorruptFolderError(GossamerError):
     """The crawl folder contains something that Gossamer cannot have written."""
+
+
+class EngineUnavailableError(GossamerError):
+    """The shared ledger cannot be reached, or cannot accept anything now."""
+
+
+class LeaseLostError(GossamerError):
+    """The node's lease has ended, or what it knows of its shards is not what the shared ledger has."""
 
 
 HOW_TO_REBUILD = "; restore it from a copy, or rebuild it from the archive: gossamer verify DIR --mend"

@@ -75,6 +75,15 @@ class Totals(Struct):
         counts = {name: dict(getattr(self, name)) for name in ("outcomes", "statuses", "types", "held")}
         return replace(self, **counts)
 
+    def add(self, other: Totals) -> None:
+        """Add the counts of another node of the same crawl; nodes run at the same time."""
+        for name in self.__struct_fields__:
+            own, its = getattr(self, name), getattr(other, name)
+            if isinstance(own, dict):
+                setattr(self, name, {key: own.get(key, 0) + its.get(key, 0) for key in {**own, **its}})
+            else:
+                setattr(self, name, max(own, its) if name in ("seconds", "runs") else own + its)
+
     def count_fetch(self, kind: OrderKind, result: Result) -> None:
         """Count an order that ended."""
         self.fetches += 1
@@ -146,6 +155,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     commit_p50_ms: float = 0.0
     commit_p99_ms: float = 0.0
     worker_deaths: int = 0
+    node_pages: int | None = None  # of this node, if the totals are those of all nodes
 
     @property
     def error_rate(self) -> float:

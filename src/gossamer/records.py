@@ -149,6 +149,7 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     needs_links: bool = True  # false if the depth limit makes links useless
     stored: ContentRecord | None = None  # the copy that a conditional request refers to
     seed: int = 0
+    send_until: float = 0.0  # on the lease clock: after this it is not sent, but returned; 0: at any time
 
 
 class Exchange(Struct):

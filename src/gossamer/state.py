@@ -138,3 +138,41 @@ class Submitters(Struct, array_like=True):
 
     sitemap: UrlId
     domains: tuple[str, ...] = ()
+
+
+class Terms(Struct, frozen=True):
+    """What all nodes of a crawl must agree on: a node that differs would put a host into another shard."""
+
+    protocol: int
+    ledger_format: str
+    key_rules: str  # digest of the Public Suffix List and of the rules for URL keys
+
+
+class CrawlRecord(Struct):
+    """What belongs to a crawl on many nodes as a whole. Every node reads it again when its version has changed."""
+
+    terms: Terms
+    settings: bytes  # TOML
+    version: int = 1
+    started_at: float = 0.0
+    scope: list[str] = []  # see `CrawlState`
+    opened_addresses: list[str] = []
+    seeds: list[SeedRecord] = []
+    blocked: list[str] = []  # hosts and domains that opted out
+    budgets: dict[str, int] = {}  # `pages`: how many pages may be fetched
+    is_paused: bool = False
+    stop: str = ""  # why all nodes are to stop; empty: they are not
+    ended: str = ""  # why the crawl is over
+
+
+class NodeStatus(Struct, frozen=True):
+    """What a node reports when it renews its lease."""
+
+    commit: int = 0  # the number of its last commit
+    idle: str = ""  # why it has nothing to do; empty if it has. Any commit after `commit` makes this void
+    record_version: int = 0  # of the crawl's record that it knows
+    label: str = ""
+    restoring: int = 0  # shards that it owns and has not read back completely
+    in_flight: int = 0
+    queued: int = 0
+    archive: str = ""  # the folder with its archive

@@ -105,6 +105,6 @@ def test_a_restart_gives_nothing_back_to_what_was_judged_to_be_a_calendar() -> N
 
 def test_a_released_shard_is_forgotten() -> None:
     budget = full()
-    budget.release(shard_of(host_id("h.test")))
+    budget.release([shard_of(host_id("h.test"))])
     assert not budget.has_dated("h.test")
     assert budget.refusal(URL, "h.test") is None

@@ -402,4 +402,4 @@ def test_the_hosts_of_a_shard_are_found() -> None:
     table = table_with()
     hosts = [enter(table, f"h{n}.test") for n in range(50)]
     shard = shard_of(hosts[7].id)
-    assert table.of_shard(shard) == [host for host in hosts if shard_of(host.id) == shard]
+    assert table.of_shards([shard]) == [host for host in hosts if shard_of(host.id) == shard]

@@ -302,7 +302,7 @@ class CrawlModel(RuleBasedStateMachine):
             self.note_asked(order, self.now)
             del self.out[order.id]
             self.unsent.discard(order.id)
-        self.crawl.release(shard, self.now)
+        self.crawl.release([shard], self.now)
         self.crawl.take(shard, self.now)
 
     @rule(was_clean=st.booleans())

@@ -88,7 +88,7 @@ def test_one_page_reads_a_bounded_number_of_queues_and_the_next_one_goes_on() ->
 
 def test_a_released_shard_is_not_shortened(ledger: Ledger) -> None:
     bench, (deeper,) = full_bench(ledger, max_queued=41)
-    bench.crawl.release(shard_of(host_id("a.test")), bench.now)
+    bench.crawl.release([shard_of(host_id("a.test"))], bench.now)
     bench.end(deeper, links=[link_to(f"http://b.test/deep/{n}") for n in range(60)])
     assert bench.crawl.totals.evicted > 0
     assert {bench.state_of(f"http://a.test/shallow/{n}")[0] for n in range(40)} == {UrlState.QUEUED}

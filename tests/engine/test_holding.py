@@ -148,7 +148,7 @@ def test_a_shard_takes_what_is_held_of_it_along(ledger: Ledger) -> None:
     shard = shard_of(host_id("h0.test"))
     while not crawl.totals.held:
         driver.run(until=driver.now + 0.1)
-    crawl.release(shard, driver.now)
+    crawl.release([shard], driver.now)
     ledger.commit()
     driver.run(until=driver.now + 30.0)
     assert list(ledger.records(HELD, shard)), "another owner would offer them"

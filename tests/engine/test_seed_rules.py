@@ -228,7 +228,7 @@ def test_pages_of_a_shard_that_was_away_keep_their_seed(ledger: Ledger) -> None:
     crawl, driver, _ = seeded(web, ledger, SeedRecord(A, scope="any", depth=20), reach=Reach.PAGE)
     driver.run(until=START + 0.3)
     for host in ("h0.test", "h2.test"):
-        crawl.release(shard_of(host_id(host)), driver.now)
+        crawl.release([shard_of(host_id(host))], driver.now)
     ledger.commit()
     driver.run(until=driver.now + 5)
     for host in ("h0.test", "h2.test"):

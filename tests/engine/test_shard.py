@@ -41,7 +41,7 @@ def test_a_shard_that_was_away_is_crawled_to_its_end(ledger: Ledger, away_s: flo
     crawl, driver = scenario.prepare()
     driver.run(until=START + 12.3)
     queued = crawl.frontier.counts.queued
-    crawl.release(SHARD, driver.now)
+    crawl.release([SHARD], driver.now)
     ledger.commit()
     assert crawl.frontier.counts.queued < queued
     assert not crawl.frontier.has_host("h3.test")
@@ -56,7 +56,7 @@ def test_a_shard_that_was_away_is_crawled_to_its_end(ledger: Ledger, away_s: flo
 
 def test_links_to_a_released_shard_wait_until_it_is_taken(ledger: Ledger) -> None:
     crawl, driver = Scenario(many_hosts(HOSTS, PAGES), ["http://h0.test/"], DEEP, ledger=ledger).prepare()
-    crawl.release(SHARD, driver.now)
+    crawl.release([SHARD], driver.now)
     assert driver.run() == "exhausted"
     assert not asked(driver, "h3.test")
     assert not asked(driver, "h4.test"), "h3 leads to it"
@@ -69,7 +69,7 @@ def test_swapped_out_hosts_of_a_released_shard_stay_out(ledger: Ledger) -> None:
     limits = FrontierLimits(max_hosts_in_memory=2)
     seeds = [f"http://h{n}.test/" for n in range(HOSTS)]
     crawl, driver = Scenario(many_hosts(HOSTS, PAGES), seeds, limits, ledger=ledger).prepare()
-    crawl.release(SHARD, driver.now)
+    crawl.release([SHARD], driver.now)
     driver.run(until=START + 30.0)
     assert not asked(driver, "h3.test")
     crawl.take(SHARD, driver.now)
@@ -82,7 +82,7 @@ def test_an_answer_that_comes_after_its_shard_was_released_is_dropped() -> None:
     orders = bench.past_robots()
     (lost,) = [order for order in orders if order.host == "a.test"]
     shard = shard_of(host_id("a.test"))
-    bench.crawl.release(shard, bench.now)
+    bench.crawl.release([shard], bench.now)
     bench.end(lost)
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
     assert bench.state_of("http://a.test/")[0] is UrlState.QUEUED
@@ -96,7 +96,7 @@ def test_a_name_that_is_looked_up_while_its_shard_leaves_takes_its_connection_un
     bench = Bench("http://a.test/")
     assert bench.crawl.orders(bench.now) == []
     assert bench.crawl.take_resolves() == ["a.test"]
-    bench.crawl.release(shard_of(host_id("a.test")), bench.now)
+    bench.crawl.release([shard_of(host_id("a.test"))], bench.now)
     assert bench.crawl.frontier.in_flight == 1
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
     assert bench.crawl.frontier.in_flight == 0
@@ -108,7 +108,7 @@ def test_a_shard_that_comes_back_waits_for_the_look_up_that_is_still_going_on() 
     assert bench.crawl.take_resolves() == ["a.test"]
     shard = shard_of(host_id("a.test"))
     for _ in range(3):
-        bench.crawl.release(shard, bench.now)
+        bench.crawl.release([shard], bench.now)
         bench.crawl.take(shard, bench.now)
         assert bench.crawl.orders(bench.now) == []
         assert bench.crawl.take_resolves() == []
@@ -122,7 +122,7 @@ def test_a_name_that_cannot_be_found_after_its_shard_was_released_is_not_counted
     bench = Bench("http://a.test/")
     bench.crawl.orders(bench.now)
     assert bench.crawl.take_resolves() == ["a.test"]
-    bench.crawl.release(shard_of(host_id("a.test")), bench.now)
+    bench.crawl.release([shard_of(host_id("a.test"))], bench.now)
     bench.crawl.fail_address("a.test", Outcome.DNS_FAILED, "no answer", bench.now)
     assert (bench.crawl.totals.fetches, bench.crawl.totals.errors) == (0, 0)
     assert bench.crawl.frontier.in_flight == 0

@@ -16,7 +16,8 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.records import Order, Result
 from gossamer.runtime.addresses import AddressAnswer, OnAnswer
 from gossamer.runtime.channel import HubListener
-from gossamer.runtime.hub import CommitTargets, Hub, HubLimits
+from gossamer.runtime.hub import Hub
+from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver, OnResult
 from gossamer.runtime.messages import Report
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
@@ -143,6 +144,9 @@ class ImaginedNames:
             AddressAnswer(addresses, START + 1e6) if addresses else AddressAnswer(outcome=outcome, error="imagined")
         )
         asyncio.get_running_loop().call_later(0.02, on_answer, host, answer)
+
+
+LAST_COMMIT = ["seal", "write"]  # no worker is left whose archive could be synced between the two
 
 
 @dataclass(slots=True)

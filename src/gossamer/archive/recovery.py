@@ -67,6 +67,18 @@ def recover(path: Path, committed_length: int) -> RecoveredTail:
     return RecoveredTail(path=path, start=committed_length, end=end, cut_bytes=size - end, problem=problem)
 
 
+def cut_back(path: Path, committed_length: int) -> int:
+    """Set everything beyond a length aside, whole or torn; return how many bytes that were."""
+    size = path.stat().st_size
+    if size < committed_length:
+        raise CorruptFolderError(
+            f"{path}: {size} bytes, but {committed_length} were committed; restore the file or remove the folder"
+        )
+    if size > committed_length:
+        _set_aside(path, committed_length)
+    return size - committed_length
+
+
 def _set_aside(path: Path, start: int) -> None:
     """Move the end of an archive file to the folder beside the archive."""
     aside = path.parent.parent / ASIDE_FOLDER

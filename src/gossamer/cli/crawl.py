@@ -15,19 +15,22 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
+from gossamer.cli.node import add_node_options
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
 from gossamer.figures import Figures
 from gossamer.records import Order, OrderKind, Result, UrlRecord
-from gossamer.settings.load import settings_for_known, settings_for_new
+from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node, to_toml
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
+from gossamer.state import CrawlRecord
 from gossamer.telemetry.summary import REASONS, Summary
 from gossamer.telemetry.text import printable, raw_stream
 
 if TYPE_CHECKING:
+    from gossamer.runtime.seat import Seat
     from gossamer.runtime.session import Session
 
 STATUS_STOPPED = 11
@@ -52,6 +55,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group_of(parser, Group.STORING).add_argument(
         "-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)"
     )
+    group_of(parser, Group.CLUSTER).add_argument(
+        "--ledger", metavar="URL", help="start or join a crawl on many machines: redis://host:port/db/NAME"
+    )
+    add_node_options(parser)
     add_options(parser)
     add_output_options(parser)
 
@@ -77,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.domain_seeds_csv:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
     _report_credentials(seeds)
+    if arguments.ledger:
+        return _run_node(seeds, arguments)
     if not seeds and not arguments.out:
         raise UsageError("no seeds; expected: gossamer crawl https://example.org/")
     folder = CrawlFolder(arguments.out or default_folder(seeds[0].link.host))
@@ -89,6 +98,31 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         raise UsageError(f"{folder.path}: contains no crawl, and no seeds were given; expected a URL as well")
     return start(with_contact(settings, seeds), folder, seeds, arguments)
+
+
+def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
+    """Start a crawl in a ledger that nodes share, or take part in it."""
+    from gossamer.assembly import open_shared
+    from gossamer.cli.node import NodeFolder, own_terms, take_part
+    from gossamer.runtime.seat import check_terms
+
+    if not seeds:
+        raise UsageError(f"no seeds; to take part in a crawl: gossamer join {arguments.ledger}")
+    shared = open_shared(arguments.ledger)
+    sources = given(arguments)
+    settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
+    settings = with_contact(settings, seeds)
+    scope = [seed.link.url for seed in seeds]
+    budgets = {} if settings.max_pages is None else {"pages": settings.max_pages}
+    terms = own_terms()
+    record = shared.start(CrawlRecord(terms, to_toml(settings).encode(), scope=scope, budgets=budgets))
+    check_terms(record, terms)
+    name = arguments.ledger.rpartition("/")[2]
+    settings = settings_for_node(record.settings, f"the crawl {name}", sources)
+    place = NodeFolder(arguments, name)
+    return take_part(
+        shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, seeds, arguments, seat=seat)
+    )
 
 
 def _report_credentials(seeds: list[Seed]) -> None:
@@ -105,12 +139,13 @@ def start(
     arguments: argparse.Namespace,
     *,
     retries: Callable[[UrlRecord], bool] | None = None,
+    seat: Seat | None = None,
 ) -> int:
-    """Run a crawl; print the summary; return the exit status."""
+    """Run a crawl, or a node of one; print the summary; return the exit status."""
     gc.disable()  # modules are not garbage: 15 ms of CPU
     import uvloop
 
-    from gossamer.assembly import build_session
+    from gossamer.assembly import RunPlace, build_session
     from gossamer.runtime.session import Observer
     from gossamer.telemetry.progress import Progress
 
@@ -126,7 +161,7 @@ def start(
         on_beat=None if progress is None else printer.guarded(progress.on_beat),
         on_notice=printer.notify,
     )
-    session = build_session(settings, folder, seeds, retries=retries, observer=observer)
+    session = build_session(settings, folder, seeds, retries=retries, observer=observer, place=RunPlace(seat))
     session.open()
     summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl

@@ -23,6 +23,7 @@ from gossamer.telemetry.text import safe, safe_output
 VERBS = {
     "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
     "resume": ("gossamer.cli.resume", "continue a crawl"),
+    "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
     "status": ("gossamer.cli.status", "the progress of a crawl"),
     "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),

@@ -14,6 +14,7 @@ Pure. Costs one look-up per link of a host without dated URLs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gossamer.core.identity import host_id, shard_of
@@ -118,8 +119,8 @@ class DateBudget:
         changed, self._changed = self._changed, set()
         return changed
 
-    def release(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        for host in [name for name in self._hosts if shard_of(host_id(name)) == shard]:
+    def release(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        for host in [name for name in self._hosts if shard_of(host_id(name)) in shards]:
             del self._hosts[host]
             self._full.discard(host)

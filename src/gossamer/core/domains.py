@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import ada_url
+from xxhash import xxh3_64_hexdigest
 
 
 @lru_cache(maxsize=2)
@@ -31,6 +32,13 @@ def _suffixes(*, is_international: bool) -> tuple[frozenset[str], frozenset[str]
     exceptions = frozenset(rule[1:] for rule in rules if rule[0] == "!")
     wild = frozenset(rule[2:] for rule in rules if rule[:2] == "*.")
     return frozenset([*rules, "test"]), wild, exceptions  # the entries with a mark match no host name
+
+
+def list_digest() -> str:
+    """Return a digest of the list: programs with different lists put hosts into different shards."""
+    plain, wild, exceptions = _suffixes(is_international=True)
+    rules = [*sorted(plain), "", *sorted(wild), "", *sorted(exceptions)]
+    return xxh3_64_hexdigest("\n".join(rules).encode())
 
 
 @lru_cache(maxsize=100_000)

@@ -7,6 +7,7 @@ Reserves are stored with the domain's record: `take_changed` returns the domains
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gossamer.core.identity import shard_of_domain
@@ -93,7 +94,7 @@ class FirstPass:
         changed, self._changed = self._changed, set()
         return {domain: tuple(self._pending[domain].reserves) if domain in self._pending else () for domain in changed}
 
-    def release(self, shard: int) -> None:
-        """Forget the pending domains of a shard; those reached still count for the target."""
-        for domain in [name for name in self._pending if shard_of_domain(name) == shard]:
+    def release(self, shards: Collection[int]) -> None:
+        """Forget the pending domains of shards; those reached still count for the target."""
+        for domain in [name for name in self._pending if shard_of_domain(name) in shards]:
             del self._pending[domain]

@@ -15,16 +15,18 @@ sequence of requests every time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappush
 
-from gossamer.core import politeness, robots_state
+from gossamer.core import robots_state
 from gossamer.core.address_crowds import CROWDED, AddressCrowds
 from gossamer.core.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.counts import Counts
+from gossamer.core.fetch_end import count_fetch, set_pace
 from gossamer.core.frontier_io import Command, Denied, Effects, KillQueue, SwapIn
 from gossamer.core.frontier_view import FrontierView
 from gossamer.core.host_table import HostTable
+from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.order_maker import OrderMaker
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
@@ -33,8 +35,7 @@ from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
-from gossamer.core.workbench import HostSlot, HostState, OriginRules
-from gossamer.figures import is_error
+from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
 MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
@@ -65,6 +66,7 @@ class Frontier:
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
         self._all_asked_at = float("-inf")
+        self._draining: set[int] = set()
 
     # -- limits and shards ---------------------------------------------------------------------
 
@@ -94,11 +96,24 @@ class Frontier:
         if not was_clean:
             self._all_asked_at = now
 
-    def release(self, shard: int, now: float) -> None:
-        """Forget the hosts of a shard that has another owner from now on. None of its orders may be out."""
-        for host in self._table.of_shard(shard):
+    def drain(self, shards: Collection[int]) -> None:
+        """Make no more orders for hosts of these shards, which are about to be released."""
+        self._draining.update(shards)
+
+    def busy_shards(self) -> set[int]:
+        """Return the shards of the hosts that have orders out."""
+        return self._outstanding.shards()
+
+    def release(self, shards: Collection[int], now: float) -> None:
+        """Forget the hosts of shards that have another owner from now on. None of their orders may be out."""
+        self._draining.difference_update(shards)
+        for host in self._table.of_shards(shards):
             self._robots.give_up(host, Outcome.CONNECT_FAILED, now)
             self._table.release(host)
+
+    def set_foreign(self, shards: Collection[int]) -> None:
+        """Set the shards whose hosts other nodes contact; the set may change."""
+        self._robots.foreign = shards
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -275,7 +290,7 @@ class Frontier:
         if host.unsent == order.id:
             host.unsent = 0
         parked_before = record.parked_until
-        _count_fetch(record, result, now, is_robots=out.robots is not None)
+        count_fetch(record, result, now, is_robots=out.robots is not None)
         effects = Effects(hosts=[record])
         if out.robots is not None:
             self._robots.end(host, out.robots, result, effects, now)
@@ -283,7 +298,7 @@ class Frontier:
             self._page_end.apply(host, out.url, result, effects, now)
         if record.parked_until > parked_before and record.parked_until > now:
             effects.parked_s = record.parked_until - now
-        _set_pace(out, asked_at)
+        set_pace(out, asked_at)
         if out.robots is not None and is_lost:
             # The answer may have arrived: a Crawl-delay in it is lost with the worker.
             record.next_at = max(record.next_at, now + UNKNOWN_DELAY_S)
@@ -291,6 +306,14 @@ class Frontier:
         for other in freed:
             self._reschedule(other, now)
         return effects
+
+    def ask_robots(self, request: RobotsRequest, now: float) -> None:
+        """Request a robots.txt for another node, at the pace of its host."""
+        self._robots.send(request, now)
+
+    def learn_robots(self, request: RobotsRequest, result: Result, now: float) -> Effects | None:
+        """Record a robots.txt that another node requested; None if its host is not in memory."""
+        return self._robots.learn_elsewhere(request, result, now)
 
     # -- decisions -------------------------------------------------------------------------------
 
@@ -305,6 +328,8 @@ class Frontier:
             ready = self._bench.pop_ready(now)
             if ready is None:
                 return None
+            if self._draining and shard_of(ready.id) in self._draining:
+                continue  # it has had its last turn here
             order = self._maker.order_for(ready, now)
             if order is not None:
                 return order
@@ -417,27 +442,3 @@ class Frontier:
         """Reschedule a host unless something in progress will do it."""
         if host.state is not _BUSY and host.state is not _BLOCKED:
             self._reschedule(host, now)
-
-
-def _count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: bool) -> None:
-    if result.outcome is not _WORKER_LOST:  # an order that was returned to the queue has not ended
-        record.fetches += 1
-        record.errors += is_error(result.outcome, is_robots=is_robots)
-    record.last_fetch_at = now
-    if result.status >= 500:
-        politeness.count_server_error(record, now)
-    record.bytes += result.wire_bytes
-    if result.first_byte_at > result.sent_at > 0:
-        politeness.record_latency(record, result.first_byte_at - result.sent_at)
-    politeness.record_result(record, result, now)
-
-
-def _set_pace(out: OutstandingOrder, asked_at: float) -> None:
-    """Start a host's delay after a request whose arrival is known now."""
-    record = out.host.record
-    delay_s = record.delay_s = out.host.delay_s()
-    if out.next_at_held and out.next_at_held == record.next_at:
-        # Nothing was sent since: the assumed maximum transit no longer counts.
-        record.next_at = out.next_at_before
-    if delay_s:
-        record.next_at = max(record.next_at, asked_at + delay_s)

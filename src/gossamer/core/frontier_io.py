@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from gossamer.core.robots_match import RobotsDecision
-from gossamer.core.workbench import OriginRules
+from gossamer.core.workbench import OriginRules, RobotsRequest
 from gossamer.records import HostRecord, Outcome, QueuedUrl, QueuePosition, UrlState
 
 
@@ -81,6 +81,8 @@ class Effects(Struct):
     robots_origin: str = ""  # whose robots.txt was requested
     robots: OriginRules | None = None
     sitemaps: list[str] = []
+    robots_asked: RobotsRequest | None = None  # to be made by the node that owns its host
+    robots_answered: RobotsRequest | None = None  # made for another node, which waits for the result
     fallbacks: list[QueuedUrl] = []  # bare domains without https: to be tried over http
     parked_s: float = 0.0  # the host was parked for this long just now
     usage: list[str] = []  # preferences for the use of a page's content, from the robots.txt of its origin

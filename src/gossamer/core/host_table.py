@@ -10,6 +10,7 @@ written for that is appended to `commands`. Memory: at most `max_hosts_in_memory
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 
 from gossamer.core.frontier_io import Command, ReadQueue, SwapOut
 from gossamer.core.identity import host_id, shard_of
@@ -163,9 +164,9 @@ class HostTable:
         else:
             host.domain.exhausted[host.name] = host
 
-    def of_shard(self, shard: int) -> list[HostSlot]:
-        """Return the hosts of a shard that are in memory."""
-        return [host for host in self.hosts.values() if shard_of(host.id) == shard]
+    def of_shards(self, shards: Collection[int]) -> list[HostSlot]:
+        """Return the hosts of shards that are in memory."""
+        return [host for host in self.hosts.values() if shard_of(host.id) in shards]
 
     def release(self, host: HostSlot) -> None:
         """Remove a host whose shard has another owner from now on. None of its orders may be out."""

@@ -10,7 +10,7 @@ memo of its own: what it refuses another may accept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Struct
 
@@ -68,6 +68,7 @@ class LinkContext(Struct, frozen=True):
     https_first: bool = False
     found_on: str = ""  # the URL of the page
     seed: int = 0  # see `QueuedUrl`
+    submitter: str = ""  # of sitemaps at another host: the domain whose robots.txt lists them
     added: int = 0  # links of the same page that were queued before
 
 
@@ -126,6 +127,7 @@ class Intake:
         self._seed_memo_urls = 0  # in all of them
         self._memo_urls = rules.memo_urls
         self.next_seq = 1  # of the next candidate: see `state.ShardState`
+        self.foreign: set[int] = set()  # shards that are not owned: their owners decide what is not in the URL itself
 
     def screen(self, links: Iterable[Link], context: LinkContext, now: float) -> Screened:
         """Return the links that are candidates for the queue, in order, and the refusals."""
@@ -155,7 +157,11 @@ class Intake:
             self._remember(link.id, context.seed)
             url = self._candidate(link, context, now)
             screened.candidates.append(url)
-            if is_dated(link.url) and context.kind is _PAGE:
+            if (
+                is_dated(link.url)
+                and context.kind is _PAGE
+                and not (self.foreign and shard_of(link.id) in self.foreign)
+            ):
                 self.dates.admit(link.host)
                 screened.dated.append(url)
         return screened
@@ -191,6 +197,8 @@ class Intake:
             return None if rule == "extension" else rule  # sitemap.xml.gz
         if rule is not None:
             return rule
+        if self.foreign and self._is_foreign(link):
+            return shape_trap(url)
         rule = shape_trap(url) or self.dates.refusal(url, host) or self.novelty.refusal(url, host)
         if rule is None and host in self.heavy_hosts and context.depth > DEEP:
             rule = "oversize_host"
@@ -202,6 +210,9 @@ class Intake:
             domain = registrable_domain(link.host)
             return None if self.first_pass.admits(link, domain, context.depth, context.seed) else "first_pass"
         return None
+
+    def _is_foreign(self, link: Link) -> bool:
+        return bool(self.foreign) and shard_of(link.id) in self.foreign
 
     def _candidate(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
         return QueuedUrl(
@@ -228,13 +239,13 @@ class Intake:
         score = self._hooks.score(_as_found(link, context))
         return round((100.0 - min(100.0, max(0.0, score))) * SCORE_STEPS)
 
-    def release(self, shard: int) -> None:
-        """Forget what depends on the hosts of a shard."""
-        self.dates.release(shard)
-        self.novelty.release(shard)
-        self.heavy_hosts = {host for host in self.heavy_hosts if shard_of(host_id(host)) != shard}
+    def release(self, shards: Collection[int]) -> None:
+        """Forget what depends on the hosts of shards."""
+        self.dates.release(shards)
+        self.novelty.release(shards)
+        self.heavy_hosts = {host for host in self.heavy_hosts if shard_of(host_id(host)) not in shards}
         if self.first_pass is not None:
-            self.first_pass.release(shard)
+            self.first_pass.release(shards)
 
     def next_arrival(self) -> int:
         """Return the next sequence number, in order of arrival."""
@@ -261,6 +272,10 @@ class Intake:
     def _memo_of(self, seed: int) -> set[UrlId]:
         """Return the memo of a seed's links: its own if it has a scope of its own."""
         return self._seed_memos.setdefault(seed, set()) if seed in self.seed_scopes else self._memo
+
+    def forget_link(self, url_id: UrlId, seed: int) -> None:
+        """Decide a URL anew when it is offered next."""
+        self._memo_of(seed).discard(url_id)
 
     def _remember(self, url_id: UrlId, seed: int) -> None:
         if not self._remembers:

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from struct import Struct as Layout
 
@@ -289,11 +290,11 @@ class Novelty:
         """Restore what an earlier run decided."""
         self._held.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
 
-    def release(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        for host in [name for name in self._held if shard_of(host_id(name)) == shard]:
+    def release(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        for host in [name for name in self._held if shard_of(host_id(name)) in shards]:
             del self._held[host]
-        for host, pattern in [key for key in self._windows if shard_of(host_id(key[0])) == shard]:
+        for host, pattern in [key for key in self._windows if shard_of(host_id(key[0])) in shards]:
             del self._windows[host, pattern]
 
     def refusal(self, url: str, host: str) -> str | None:
@@ -422,7 +423,7 @@ class SoftNotFound:
         changed, self._changed = self._changed, set()
         return changed
 
-    def release(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        for host in [name for name in self._counts if shard_of(host_id(name)) == shard]:
+    def release(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        for host in [name for name in self._counts if shard_of(host_id(name)) in shards]:
             del self._counts[host]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gossamer.core.identity import shard_of
 from gossamer.core.workbench import HostSlot, RobotsRequest
 from gossamer.records import Order, QueuedUrl
 
@@ -44,6 +45,10 @@ class Outstanding:
         out = self._orders.pop(order_id)
         self.count -= 1
         return out
+
+    def shards(self) -> set[int]:
+        """Return the shards of all hosts that have orders out."""
+        return {shard_of(out.host.id) for out in self._orders.values()}
 
     def begin_lookup(self, host: str) -> bool:
         """Record a name that is being looked up; return False if it is already, for an earlier owner of its shard."""

@@ -8,6 +8,7 @@ host whose bound holds has the last URL of all. Pure. 0.2 µs per queued URL, O(
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
@@ -53,9 +54,9 @@ class QueueTails:
         del self._bounds[host]
         return host
 
-    def forget(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        self._bounds = {host: tail for host, tail in self._bounds.items() if shard_of(host_id(host)) != shard}
+    def forget(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        self._bounds = {host: tail for host, tail in self._bounds.items() if shard_of(host_id(host)) not in shards}
         self._raised &= self._bounds.keys()
         self._heap = [entry for entry in self._heap if entry[2] in self._bounds]
         heapify(self._heap)

@@ -7,10 +7,13 @@ owner is parked, or the last good copy stays in force.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gossamer.core import robots_state
 from gossamer.core.counts import Counts
 from gossamer.core.frontier_io import Effects, LoadHost
 from gossamer.core.host_table import HostTable
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
@@ -23,6 +26,7 @@ from gossamer.records import Outcome, QueuedUrl, Result
 _HTTPS_MISSING = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR, Outcome.DISCONNECTED})
 
 
+ELSEWHERE_S = 60.0  # until another node is asked again for a robots.txt at one of its hosts
 UNREACHABLE = "robots.txt unreachable"  # begins the reason why such a host is parked
 
 
@@ -42,6 +46,7 @@ class RobotsRequests:
         self._pace = pace
         self._token = token
         self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
+        self.foreign: Collection[int] = ()  # shards whose hosts another node contacts
 
     def hand_over(self, host: HostSlot) -> None:
         """Add the requests that waited for a host to be loaded into memory."""
@@ -53,12 +58,54 @@ class RobotsRequests:
         if result.outcome is Outcome.WORKER_LOST:
             host.robots_requests.append(request)
             return
+        owner = self._table.hosts.get(host_of(request.origin + "/"))
         if result.outcome is Outcome.REDIRECT and request.hops < robots_state.MAX_ROBOTS_HOPS:
-            self._send(RobotsRequest(request.origin, result.redirect_to, request.hops + 1), now)
+            following = RobotsRequest(request.origin, result.redirect_to, request.hops + 1)
+            if self._is_foreign(following.url):
+                self._ask_elsewhere(following, owner, effects, now)
+            else:
+                self.send(following, now)
             return
+        if owner is None:
+            if self._is_foreign(request.origin + "/"):
+                effects.robots_answered = request
+            return
+        self._apply(owner, request, result, effects, now)
+        if owner is not host:
+            if owner.crawl_delay_s:  # it may have been contacted just before, when its Crawl-delay was unknown
+                owner.start_delay(owner.record.last_fetch_at)
+            effects.hosts.append(owner.record)
+            self._table.reschedule(owner, now)
+
+    def learn_elsewhere(self, request: RobotsRequest, result: Result, now: float) -> Effects | None:
+        """Record the answer that another node got; None if nobody waits for it any more."""
         owner = self._table.hosts.get(host_of(request.origin + "/"))
         if owner is None:
-            return
+            return None
+        effects = Effects(hosts=[owner.record], robots_origin=request.origin)
+        self._apply(owner, request, result, effects, now)
+        if effects.robots is not None and not effects.robots.is_unreachable:
+            owner.record.parked_until = min(owner.record.parked_until, now)
+            if owner.crawl_delay_s:
+                owner.start_delay(owner.record.last_fetch_at)
+        self._table.reschedule(owner, now)
+        return effects
+
+    def _is_foreign(self, url: str) -> bool:
+        return bool(self.foreign) and shard_of(host_id(host_of(url))) in self.foreign
+
+    def _ask_elsewhere(self, request: RobotsRequest, owner: HostSlot | None, effects: Effects, now: float) -> None:
+        """Have another node make a request; without an answer the owner asks again after a while."""
+        effects.robots_asked = request
+        if owner is not None:
+            ban = OriginRules(rules=None, expires_at=now + ELSEWHERE_S, is_unreachable=True)
+            owner.origins[request.origin] = ban
+            if owner.record.parked_until <= now:
+                owner.record.park_reason = f"{UNREACHABLE}: another node requests it"
+            _park(owner, ban, now)
+            self._table.reschedule(owner, now)
+
+    def _apply(self, owner: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
         last = owner.origins.get(request.origin)
         rules = robots_state.rules_from(result, self._token, self.cache.read)
         effects.fallbacks = _https_fallbacks(owner, request, result)
@@ -70,11 +117,6 @@ class RobotsRequests:
         if effects.robots.is_unreachable and not effects.fallbacks:
             _park(owner, effects.robots, now)
         effects.sitemaps = list(rules.sitemaps) if rules else []
-        if owner is not host:
-            if owner.crawl_delay_s:  # it may have been contacted just before, when its Crawl-delay was unknown
-                owner.start_delay(owner.record.last_fetch_at)
-            effects.hosts.append(owner.record)
-            self._table.reschedule(owner, now)
 
     def give_up(self, host: HostSlot, outcome: Outcome, now: float) -> None:
         """Park the owners of robots.txt requests that were to be made at a host that cannot be contacted."""
@@ -126,7 +168,8 @@ class RobotsRequests:
         self.apply_rules(owner)
         return state
 
-    def _send(self, request: RobotsRequest, now: float) -> None:
+    def send(self, request: RobotsRequest, now: float) -> None:
+        """Make a request at its host when it is its turn."""
         host_name = host_of(request.url)
         host = self._table.hosts.get(host_name)
         if host is None:

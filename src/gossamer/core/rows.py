@@ -106,6 +106,11 @@ def queued_id(key: bytes) -> UrlId:
     return key[:8] + key[-8:]
 
 
+def position_of(key: bytes) -> QueuePosition:
+    """Return the position of an entry of the queue."""
+    return int.from_bytes(key[8:12], "big") - _PRIORITY_OFFSET, int.from_bytes(key[12:20], "big"), queued_id(key)
+
+
 def robots_key(origin: str) -> bytes:
     """Return the key of an origin's robots.txt."""
     return host_id(host_of(origin + "/")) + xxh3_64_digest(origin.encode())

@@ -7,21 +7,23 @@ not owned go to the outbox instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from gossamer.core.catalog import record_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
-from gossamer.core.identity import shard_of
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.queue_tails import QueueTails
 from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
 from gossamer.engine.rules import CrawlRules
+from gossamer.engine.submitters import add_submitter
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, Link, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState, HoldRule
@@ -52,8 +54,8 @@ class Admission:
         self.holding = Holding(intake, ledger, emitter, state)
         self._events = emitter
         self.tails = QueueTails() if rules.max_queued is not None else None
-        self._foreign: set[int] = set()  # shards that are not owned
-        self._outbox: list[tuple[Link, LinkContext]] = []  # links to them
+        self._foreign = intake.foreign
+        self._outbox: dict[int, Letter] = {}  # to shards that are not owned
         self._state = state
         self.capped = 0  # of the last offer: links over the limit for one page
         self.links_final = False  # of the last offer: each link would be decided the same way if it were offered again
@@ -61,29 +63,50 @@ class Admission:
     def own(self, shard: int, now: float) -> None:
         """Admit links to a shard again; those that waited for it are offered now."""
         self._foreign.discard(shard)
-        waiting = [(link, context) for link, context in self._outbox if shard_of(link.id) == shard]
-        self._outbox = [(link, context) for link, context in self._outbox if shard_of(link.id) != shard]
-        for link, context in waiting:
-            self.offer([link], context, now)
+        letter = self._outbox.pop(shard, None)
+        if letter is not None:
+            self.receive(letter.links, now)
+
+    def receive(self, messages: Iterable[LinkMessage], now: float) -> None:
+        """Offer links that were found by another owner, or before the shard was owned."""
+        for message in messages:
+            link = link_of(message)
+            if message.submitter:
+                add_submitter(self._ledger, link.id, message.submitter)
+            self._intake.forget_link(link.id, message.seed)  # whoever found it has only judged the URL
+            self.offer([link], context_of(message), now, {link.id: message.lastmod} if message.lastmod else None)
+
+    def owns(self, link: Link) -> bool:
+        """Return whether the shard of a link is owned."""
+        return shard_of(link.id) not in self._foreign
+
+    def letter_to(self, url: str) -> Letter:
+        """Return what goes to the owner of a URL's shard with the next commit."""
+        return self._outbox.setdefault(shard_of(host_id(host_of(url))), Letter())
+
+    def take_outbox(self) -> dict[int, Letter]:
+        """Remove and return what goes to shards that are not owned."""
+        outbox, self._outbox = self._outbox, {}
+        return outbox
 
     def load_host(self, host: HostRecord) -> None:
         """Record that a host of a shard that was taken has a queue."""
         if self.tails is not None:
             self.tails.add(host.name)
 
-    def disown(self, shard: int) -> None:
-        """Put links to a shard into the outbox from now on: it has another owner."""
-        self._foreign.add(shard)
+    def disown(self, shards: Collection[int]) -> None:
+        """Put links to shards into the outbox from now on: they have another owner."""
+        self._foreign.update(shards)
         if self.tails is not None:
-            self.tails.forget(shard)
+            self.tails.forget(shards)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and pass it to the frontier; return what was new."""
-        if self._foreign:
-            links = self._send_foreign(links, context)
         screened = self._intake.screen(links, context, now)
+        if self._foreign:
+            screened.candidates = self._send_foreign(screened.candidates, context, lastmods)
         self.links_final = screened.is_final
         if screened.held and not self.holding.hold(screened.held, context, now, lastmods):
             self.links_final = False  # what there was no room for may be held when it is found again
@@ -123,11 +146,20 @@ class Admission:
         self.enqueue(new, now)
         return new
 
-    def _send_foreign(self, links: Sequence[Link], context: LinkContext) -> list[Link]:
+    def _send_foreign(
+        self, candidates: Sequence[QueuedUrl], context: LinkContext, lastmods: Mapping[UrlId, str] | None
+    ) -> list[QueuedUrl]:
         """Put links to shards that are not owned into the outbox; return the others."""
-        foreign = [link for link in links if shard_of(link.id) in self._foreign]
-        self._outbox += [(link, context) for link in foreign]
-        return [link for link in links if shard_of(link.id) not in self._foreign]
+        own: list[QueuedUrl] = []
+        for url in candidates:
+            shard = shard_of(url.id)
+            if shard in self._foreign:
+                link = Link(url.url, url.id, url.host)
+                message = message_of(link, context, (lastmods or {}).get(url.id, ""))
+                self._outbox.setdefault(shard, Letter()).links.append(message)
+            else:
+                own.append(url)
+        return own
 
     def _from_sitemap(self, url: QueuedUrl, lastmods: Mapping[UrlId, str]) -> QueuedUrl:
         """Return a sitemap or an entry of one with its date and priority: before all pages if the rules require it."""

@@ -14,6 +14,7 @@ from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.letters import Letters
 from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.near_duplicates import NearDuplicates
@@ -51,6 +52,7 @@ class CrawlParts(Struct, frozen=True, kw_only=True):
     seeding: Seeding
     pages: PageResults
     backlog: LinkBacklog
+    letters: Letters
     eviction: Eviction | None
 
 
@@ -83,14 +85,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
     evidence = Evidence(intake, ledger, removal, holding, emitter, is_on=rules.watches_traps)
     first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
     robots = RobotsResults(
-        rules,
-        ledger,
-        admission=admission,
-        first_pass=first_pass,
-        scope=scope,
-        seeds=way.seeds,
-        emitter=emitter,
-        state=state,
+        rules, ledger, admission=admission, first_pass=first_pass, scope=scope, emitter=emitter, state=state
     )
     backlog = LinkBacklog(ledger, admission, emitter, state)
     links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
@@ -98,6 +93,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
     )
     copies = Copies(ledger, near, emitter, state)
+    memories = (evidence, first_pass, holding, backlog)
     return CrawlParts(
         state=state,
         seeds=way.seeds,
@@ -110,21 +106,13 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         removal=removal,
         evidence=evidence,
         first_pass=first_pass,
-        shards=Shards(
-            ledger,
-            frontier,
-            intake,
-            hosts=hosts,
-            admission=admission,
-            evidence=evidence,
-            first_pass=first_pass,
-            backlog=backlog,
-        ),
+        shards=Shards(ledger, frontier, intake, hosts=hosts, admission=admission, memories=memories),
         robots=robots,
         rereading=rereading,
         seeding=Seeding(way.seeds, scope, admission, rereading),
         pages=PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter),
         backlog=backlog,
+        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots),
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )
 

@@ -14,7 +14,7 @@ Everything that follows from a result is in the ledger's pending changes before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -23,12 +23,13 @@ from gossamer.core import frontier_io
 from gossamer.core.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
-from gossamer.core.identity import host_id, shard_of
+from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.core.intake import Intake
 from gossamer.engine.composition import compose
 from gossamer.engine.conditional import with_stored_copy
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_following import judge_redirect
+from gossamer.engine.link_messages import Letter
 from gossamer.engine.rules import CrawlRules
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
@@ -68,12 +69,14 @@ class Crawl:
         self._ledger = ledger
         self._events = emitter
         parts = compose(rules, frontier, intake, ledger, emitter)
+        frontier.set_foreign(intake.foreign)
         self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
         self._scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
         self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
+        self._letters = parts.letters
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._turn_work = 0  # of this turn: what it did besides orders
@@ -113,16 +116,28 @@ class Crawl:
         self._shards.take(None, self.state, now)
         self.rereading.begin(self._first_pass.current, now, continues=self._rules.continues_after_target)
 
+    def begin_as_node(self, now: float) -> None:
+        """Begin without any shard, as a node of a cluster: `take` follows for each that is granted."""
+        self.frontier.continue_crawl(now, was_clean=False)
+        self._near.restore()
+        self._admission.disown(range(SHARD_COUNT))
+
     def take(self, shard: int, now: float) -> None:
-        """Become the owner of a shard."""
+        """Become the owner of a shard. Its hosts count as contacted now: by whom they were last is not known."""
+        self.frontier.continue_crawl(now, was_clean=False)
         self.seeds.load(shard)
         self._shards.take(shard, self.state, now)
 
-    def release(self, shard: int, now: float) -> None:
-        """Give up a shard: its orders go back to the queue. The caller commits what is pending."""
-        self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) == shard], now)
+    def take_empty(self, shards: Iterable[int], now: float) -> None:
+        """Become the owner of shards of which the ledger has no rows."""
+        for shard in shards:
+            self._admission.own(shard, now)
+
+    def release(self, shards: Collection[int], now: float) -> None:
+        """Give up shards: their orders go back to the queue. The caller commits what is pending."""
+        self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) in shards], now)
         self._run_commands(now)
-        self._shards.release(shard, now)
+        self._shards.release(shards, now)
 
     def restore_refusals(self, quiet_until: Mapping[str, float]) -> None:
         """Park hosts whose refusals were not committed because the process was killed. Call before `restore`."""
@@ -153,10 +168,24 @@ class Crawl:
         self._evict(now)
         return added
 
+    def join_scope_of(self, urls: Iterable[str]) -> None:
+        """Extend the scope by URLs that other nodes joined."""
+        self._scope.adopt(urls)
+
     def join_scope(self, links: Iterable[Link]) -> None:
         """Extend the scope by URLs that were in it when they were fetched."""
         for link in links:
             self._scope.join(link, 0)
+
+    def receive(self, letter: Letter, now: float) -> None:
+        """Offer links that other nodes found, and exchange robots.txt files with them."""
+        self._letters.receive(letter, now)
+        self._run_commands(now)
+        self._evict(now)
+
+    def take_outbox(self) -> dict[int, Letter]:
+        """Remove and return what goes to shards that are not owned, with the next commit."""
+        return self._admission.take_outbox()
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -409,7 +438,5 @@ class Crawl:
         self.totals.seconds = self._seconds_before + seconds
         self.totals.cpu_seconds = self._cpu_seconds_before + cpu_seconds
         self.state.saved_at = now
-        self._evidence.save()
-        self._first_pass.save()
-        self._holding.save()
+        self._shards.save()
         self._ledger.put_crawl_state(self.state)

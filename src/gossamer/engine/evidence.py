@@ -9,6 +9,8 @@ Costs 5 µs per page of a host with many pages, else 1 µs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec import Struct
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
@@ -23,6 +25,7 @@ from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.removal import Removal
+from gossamer.engine.shard_memory import ShardMemory
 from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
     HostRecord,
@@ -59,7 +62,7 @@ class NotFoundVerdict(Struct, frozen=True):
 NOTHING = NotFoundVerdict()
 
 
-class Evidence:
+class Evidence(ShardMemory):
     """Watches what comes back."""
 
     def __init__(
@@ -99,22 +102,22 @@ class Evidence:
             self._intake.dates.store(evidence)
             self._ledger.put_record(EVIDENCE, evidence)
 
-    def release(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        self._soft.release(shard)
+    def forget(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        self._soft.release(shards)
 
     # -- facts ------------------------------------------------------------------------------------
 
-    def watch_size(self, record: HostRecord) -> None:
+    def load_host(self, host: HostRecord) -> None:
         """Remember a host that sends over-size answers."""
-        if record.oversize >= OVERSIZE_ANSWERS:
-            self._intake.heavy_hosts.add(record.name)
+        if host.oversize >= OVERSIZE_ANSWERS:
+            self._intake.heavy_hosts.add(host.name)
 
     def record_size(self, record: HostRecord, result: Result) -> None:
         """Count an answer that was over the cap."""
         if result.truncated is _LENGTH:
             record.oversize += 1
-            self.watch_size(record)
+            self.load_host(record)
 
     def record_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> NotFoundVerdict:
         """Record a page; return what it shows about the host's "not found"."""

@@ -10,12 +10,13 @@ from gossamer.core.intake import Intake, LinkContext
 from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.holding import Holding
+from gossamer.engine.shard_memory import ShardMemory
 from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Link, Source
 from gossamer.state import HoldRule
 
 
-class FirstPassProgress:
+class FirstPassProgress(ShardMemory):
     """The progress of the first pass. Does nothing in a crawl without one."""
 
     def __init__(

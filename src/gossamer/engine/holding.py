@@ -16,7 +16,7 @@ Memory: a record per host with held links. A link that is held costs one look-up
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.tables import HELD, HELD_COUNTS, QUARANTINES, held_key, held_prefix
 from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.shard_memory import ShardMemory
 from gossamer.events import EventName
 from gossamer.figures import add_count
 from gossamer.ports import RecordStore
@@ -47,7 +48,7 @@ class _Release(Struct):
     after: bytes = b""
 
 
-class Holding:
+class Holding(ShardMemory):
     """The links that are held back."""
 
     def __init__(
@@ -91,9 +92,9 @@ class Holding:
                 del self._hosts[host]
         self._changed.clear()
 
-    def forget(self, shard: int) -> None:
-        """Forget the hosts of a shard."""
-        for host in [name for name in self._hosts if shard_of(host_id(name)) == shard]:
+    def forget(self, shards: Collection[int]) -> None:
+        """Forget the hosts of shards."""
+        for host in [name for name in self._hosts if shard_of(host_id(name)) in shards]:
             del self._hosts[host]
         self.due = deque(each for each in self.due if each.host in self._hosts)
         self._due_names = {(each.host, each.rule) for each in self.due}

@@ -10,7 +10,7 @@ is lost or offered twice after a kill. Memory: a key per batch. Links that wait 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from gossamer.core.intake import LinkContext
 from gossamer.core.tables import BACKLOG, batch_key
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.shard_memory import ShardMemory
 from gossamer.ports import RecordStore
 from gossamer.records import Link, UrlId
 from gossamer.state import CrawlState, LinkBatch
@@ -29,7 +30,7 @@ MAX_BATCHES = 200
 LINK_BACKLOG = "link_backlog"
 
 
-class LinkBacklog:
+class LinkBacklog(ShardMemory):
     """The batches that wait."""
 
     def __init__(self, ledger: RecordStore, admission: Admission, emitter: EventEmitter, state: CrawlState) -> None:
@@ -55,9 +56,9 @@ class LinkBacklog:
         batches = self._ledger.records(BACKLOG, shard)
         self._keys += sorted(batch_key(batch.parent, batch.number) for batch in batches)
 
-    def forget(self, shard: int) -> None:
-        """Forget the batches of a shard: its next owner offers them."""
-        self._keys = deque(key for key in self._keys if shard_of(key) != shard)
+    def forget(self, shards: Collection[int]) -> None:
+        """Forget the batches of shards: their next owner offers them."""
+        self._keys = deque(key for key in self._keys if shard_of(key) not in shards)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None

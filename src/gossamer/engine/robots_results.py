@@ -8,21 +8,26 @@ from gossamer.core.frontier_io import Effects
 from gossamer.core.identity import host_id
 from gossamer.core.intake import LinkContext
 from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, RobotsRules, parse_robots
-from gossamer.core.tables import SUBMITTERS
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.core.workbench import OriginRules
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.link_messages import RobotsAnswer, RobotsQuestion
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
-from gossamer.engine.seed_rules import SeedRules
+from gossamer.engine.submitters import add_submitter
 from gossamer.events import EventName
 from gossamer.ports import FrontierStore
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
-from gossamer.state import CrawlState, Submitters
+from gossamer.state import CrawlState
 
-MAX_SUBMITTERS = 100  # other domains whose URLs one sitemap may list
+
+def result_of(answer: RobotsAnswer) -> Result:
+    """Return the answer to a question as the result of a request."""
+    result = Result(0, answer.outcome, status=answer.status, error=answer.error, robots=answer.body)
+    result.retry_after_s = answer.retry_after_s
+    return result
 
 
 class RobotsResults:
@@ -36,7 +41,6 @@ class RobotsResults:
         admission: Admission,
         first_pass: FirstPassProgress,
         scope: ScopeRecord,
-        seeds: SeedRules,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
@@ -45,7 +49,6 @@ class RobotsResults:
         self._admission = admission
         self._first_pass = first_pass
         self._scope = scope
-        self._seeds = seeds
         self._events = emitter
         self._state = state
 
@@ -59,6 +62,34 @@ class RobotsResults:
         for url in effects.fallbacks:
             self._fall_back(url, result, now)
         self._offer_sitemaps(effects.sitemaps, origin, now)
+        if effects.robots_asked is not None or effects.robots_answered is not None:
+            self._exchange(effects, result)
+
+    def _exchange(self, effects: Effects, result: Result) -> None:
+        """Have another node request a robots.txt at its host, or tell it what came of its own question."""
+        asked, answered = effects.robots_asked, effects.robots_answered
+        if asked is not None:
+            question = RobotsQuestion(asked.origin, asked.url, asked.hops)
+            self._admission.letter_to(asked.url).questions.append(question)
+        if answered is not None:
+            answer = RobotsAnswer(
+                answered.origin,
+                answered.url,
+                answered.hops,
+                result.outcome,
+                result.status,
+                result.error,
+                result.robots[:MAX_ROBOTS_BYTES],
+                result.retry_after_s,
+            )
+            self._admission.letter_to(answered.origin + "/").answers.append(answer)
+
+    def record_answer(self, answer: RobotsAnswer, effects: Effects, now: float) -> None:
+        """Record a robots.txt that another node requested."""
+        result = result_of(answer)
+        if effects.robots is not None and not effects.robots.is_last_good_copy:
+            self._store(answer.origin, answer.url, effects.robots, result, now)
+        self._offer_sitemaps(effects.sitemaps, answer.origin, now)
 
     def recall(self, record: RobotsRecord, now: float) -> None:
         """Offer the sitemaps of a robots.txt that was read back from the archive, as if it had just arrived."""
@@ -124,19 +155,13 @@ class RobotsResults:
         urls = [url for text in sitemaps if (url := canonical(text, origin + "/")) is not None]
         links = [link_to(url) for url in urls]
         host = host_of(origin + "/")
+        domain = registrable_domain(host)
         for link in links:
-            if link.host != host:
-                self._add_submitter(link.id, registrable_domain(host))
-        for seed, its_links in self._seeds.by_seed(links, origin):
-            context = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP, seed=seed)
+            if link.host != host and self._admission.owns(link):
+                add_submitter(self._ledger, link.id, domain)
+        for seed, its_links in self._scope.by_seed(links, origin):
+            context = LinkContext(0, Source.SITEMAP, kind=OrderKind.SITEMAP, seed=seed, submitter=domain)
             if self._first_pass.is_running:
                 self._first_pass.hold(its_links, context, now)
             else:
                 self._admission.offer(its_links, context, now)
-
-    def _add_submitter(self, sitemap: bytes, domain: str) -> None:
-        """Store that a sitemap at another host may list URLs of a domain, whose robots.txt lists it."""
-        known = self._ledger.record(SUBMITTERS, sitemap) or Submitters(sitemap)
-        if domain not in known.domains and len(known.domains) < MAX_SUBMITTERS:
-            known.domains += (domain,)
-            self._ledger.put_record(SUBMITTERS, known)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from gossamer.core.scope import Scope
 from gossamer.core.url import host_of
 from gossamer.engine.seed_rules import SeedRules
@@ -22,12 +24,22 @@ class ScopeRecord:
         for url in self._state.scope:
             self._scope.join(url, host_of(url))
 
+    def adopt(self, urls: Iterable[str]) -> None:
+        """Extend the scope by URLs that extended it elsewhere."""
+        for url in urls:
+            if self._scope.join(url, host_of(url)):
+                self._state.scope.append(url)
+
     def join(self, link: Link, seed: int) -> None:
         """Extend the scope by a URL, if it is not in scope already: that of its seed, or else the crawl's."""
         if seed and self._seeds.join(seed, link):
             return
         if self._scope.join(link.url, link.host):
             self._state.scope.append(link.url)
+
+    def by_seed(self, links: Sequence[Link], origin: str) -> list[tuple[int, list[Link]]]:
+        """Return links that are found without a page by the seed that they belong to."""
+        return self._seeds.by_seed(links, origin)
 
     def block(self, names: frozenset[str]) -> None:
         """Exclude hosts and domains from the scope from now on."""

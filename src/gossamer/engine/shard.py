@@ -9,13 +9,13 @@ caller. Links to a shard that is not owned wait in the outbox and are offered ag
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
 from gossamer.engine.admission import Admission
-from gossamer.engine.evidence import Evidence
-from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.host_directory import HostDirectory
-from gossamer.engine.link_backlog import LinkBacklog
+from gossamer.engine.shard_memory import ShardMemory
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
 from gossamer.state import CrawlState
@@ -32,28 +32,22 @@ class Shards:
         *,
         hosts: HostDirectory,
         admission: Admission,
-        evidence: Evidence,
-        first_pass: FirstPassProgress,
-        backlog: LinkBacklog,
+        memories: Sequence[ShardMemory],
     ) -> None:
         self._ledger = ledger
         self._frontier = frontier
         self._intake = intake
         self._hosts = hosts
         self._admission = admission
-        self._evidence = evidence
-        self._first_pass = first_pass
-        self._backlog = backlog
+        self._memories = memories
 
     def take(self, shard: int | None, state: CrawlState, now: float) -> None:
         """Become the owner of a shard, or of all of them (None)."""
         if shard is not None:
             self._ledger.take_shard(shard)
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
-        self._evidence.load(shard)
-        self._first_pass.load(shard)
-        self._admission.holding.load(shard)
-        self._backlog.load(shard)
+        for memory in self._memories:
+            memory.load(shard)
         turned_back_s = max(0.0, state.saved_at - now)  # the clock was set back: waits must not grow by that
         waiting = (host for host in self._ledger.hosts(shard) if host.queued)
         for host in sorted(waiting, key=lambda host: host.first_seen_at):
@@ -66,26 +60,29 @@ class Shards:
 
     def _load_host(self, host: HostRecord, now: float) -> None:
         self._frontier.counts.load(host)
-        self._evidence.watch_size(host)
-        self._first_pass.load_host(host)
+        for memory in self._memories:
+            memory.load_host(host)
         self._admission.load_host(host)
         if not host.swapped_out_until and self._frontier.has_room():
             self._hosts.load(host, now)
         elif not host.swapped_out_until:
             self._hosts.spill(host, now)
 
-    def release(self, shard: int, now: float) -> None:
-        """Give up a shard. None of its orders may be out."""
-        self._evidence.save()
-        self._first_pass.save()
-        self._admission.holding.save()
-        self._admission.disown(shard)
-        self._frontier.release(shard, now)
-        for host in self._ledger.hosts(shard):
-            self._frontier.counts.unload(host)
-        self._intake.release(shard)
-        self._evidence.release(shard)
-        self._admission.holding.forget(shard)
-        self._backlog.forget(shard)
-        self._ledger.release_shard(shard)
+    def save(self) -> None:
+        """Add what is remembered of shards to the ledger's pending changes."""
+        for memory in self._memories:
+            memory.save()
+
+    def release(self, shards: Collection[int], now: float) -> None:
+        """Give up shards. None of their orders may be out."""
+        self.save()
+        self._admission.disown(shards)
+        self._frontier.release(shards, now)
+        self._intake.release(shards)
+        for memory in self._memories:
+            memory.forget(shards)
+        for shard in shards:
+            for host in self._ledger.hosts(shard):
+                self._frontier.counts.unload(host)
+            self._ledger.release_shard(shard)
         self._hosts.update_swapped_out()

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from gossamer.core.tables import Record, RecordTable
+from gossamer.ports.commit import Row
 from gossamer.records import (
     ChangeKind,
     DomainRecord,
@@ -169,6 +170,17 @@ class FrontierStore(QueueStore, HostStore, RecordStore, StateStore, Protocol):
 
     def release_shard(self, shard: int) -> None:
         """Give up a shard: its rows stay, its swapped-out hosts are no longer due."""
+        ...
+
+    def load_rows(self, rows: Sequence[Row]) -> None:
+        """Add rows of a shard that are durable elsewhere, unless there are rows with their keys.
+
+        They are no part of a commit. May run in a thread; `take_shard` follows, and makes them visible.
+        """
+        ...
+
+    def drop_rows(self, shards: Collection[int]) -> None:
+        """Remove all rows of released shards; what is pending is committed. No part of a commit either."""
         ...
 
     def put_archive_end(self, file: str, end: int) -> None:

@@ -11,6 +11,11 @@ import time
 from msgspec import Struct
 
 
+def lease_clock() -> float:
+    """Return the time by which leases are counted: it goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class TimeLine(Struct, frozen=True):
     """Where the line starts: wall time and monotonic time of one instant."""
 

@@ -46,6 +46,10 @@ class CommitSoon(Struct, frozen=True, tag=True):
     """Commit now, or when the current commit has ended."""
 
 
+class Wake(Struct, frozen=True, tag=True):
+    """Make the orders that are due: something has changed that makes more of them possible."""
+
+
 class ChangeLimits(Struct, frozen=True, tag=True):
     """Replace the limits that are set here; None removes an optional limit.
 
@@ -65,5 +69,5 @@ class SetMemoryWindow(Struct, frozen=True, tag=True):
     connections: int
 
 
-Command: TypeAlias = Stop | Pause | Resume | SetOptOuts | CommitSoon | ChangeLimits | SetMemoryWindow
+Command: TypeAlias = Stop | Pause | Resume | SetOptOuts | CommitSoon | Wake | ChangeLimits | SetMemoryWindow
 Submit: TypeAlias = Callable[[Command], None]

@@ -21,20 +21,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from gossamer.core.politeness import is_refusal
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.figures import RunState
-from gossamer.ports import CommitLog, EventSink
 from gossamer.records import Outcome, Result
 from gossamer.runtime import control, vitals
 from gossamer.runtime.addresses import AddressAnswer, AddressSource
 from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.deadly_pages import MAX_DEATHS, DeadlyPages
+from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver
 from gossamer.runtime.hub_stats import HubStats
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
@@ -47,23 +47,6 @@ ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20  # without those of pages that killed their workers
 LOOKS_PER_LIMIT = 20  # for orders that exceed their limit
-
-
-class CommitTargets(Struct, frozen=True):
-    """What a commit makes durable, besides the archive."""
-
-    ledger: CommitLog
-    events: EventSink
-
-
-class HubLimits(Struct, frozen=True):
-    """Limits of the hub. All except `workers` can be changed while it runs (`control.ChangeLimits`)."""
-
-    workers: int = 1
-    connections: int = 256
-    max_time_s: float | None = None
-    max_wait_s: float = 300.0
-    order_limit_s: float = 600.0  # from order to result; a worker's own limits are far stricter
 
 
 class Hub:
@@ -178,7 +161,7 @@ class Hub:
         self._save_state()
         if self._failure is None:
             self._targets.events.flush()
-            await asyncio.to_thread(self._targets.ledger.commit)
+            await asyncio.to_thread(self._targets.ledger.seal().write)
 
     # -- commands ---------------------------------------------------------------------------------
 
@@ -206,6 +189,8 @@ class Hub:
                 self._crawl.opt_out(names, now)
             case control.CommitSoon():
                 self._wants_commit.set()
+            case control.Wake():
+                pass  # the turn that applies it makes orders
             case control.ChangeLimits():
                 self._change_limits(command, now)
             case control.SetMemoryWindow(connections):
@@ -254,6 +239,9 @@ class Hub:
             self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter, not hosts that are due
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
+        if self._limits.send_until is not None and orders:
+            until = self._limits.send_until()
+            orders = [replace(order, send_until=until) for order in orders]
         self._pool.start(orders)
         for host in self._crawl.take_resolves():
             self._addresses.find(host, self._resolved)
@@ -261,7 +249,7 @@ class Hub:
             self._plan_pump()
             return
         why = self._crawl.why_over(now, self._limits.max_wait_s)
-        if why is not None and not self._pool.has_outstanding and not self._tasks:
+        if why is not None and self._limits.ends_by_itself and not self._pool.has_outstanding and not self._tasks:
             self._end(why)
             return
         wakeup = self._crawl.next_wakeup()

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import fold_index
@@ -36,6 +37,8 @@ from gossamer.runtime.event_tap import EventTap, OnEvent
 from gossamer.runtime.figures_source import FiguresSource
 from gossamer.runtime.heartbeat import Heartbeat, OnBeat
 from gossamer.runtime.hub import GRACE_S, Hub
+from gossamer.runtime.node_agent import NodeAgent
+from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
@@ -114,6 +117,7 @@ class Session:
         recovery: Recovery,
         services: RunServices,
         now: Callable[[], float],
+        agent: NodeAgent | None = None,
     ) -> None:
         self._plan = plan
         self._storage = storage
@@ -121,6 +125,7 @@ class Session:
         self._recovery = recovery
         self._services = services
         self._now = now
+        self._agent = agent
         self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
 
     @property
@@ -148,6 +153,9 @@ class Session:
         storage = self._storage
         storage.folder.lock()
         try:
+            if self._agent is not None:
+                self._open_as_node(self._agent)
+                return
             storage.folder.require_ledger()
             storage.ledger.open()
             self._crawl.seeds.check(self._seed_rules().values())
@@ -164,6 +172,22 @@ class Session:
         except BaseException:
             storage.folder.release()
             raise
+
+    def _open_as_node(self, agent: NodeAgent) -> None:
+        """Begin with an empty copy of the ledger: shards are read as they are granted, seeds leave with a commit."""
+        storage, now = self._storage, self._now()
+        drop_copy(storage.folder)
+        storage.ledger.open()
+        storage.log.open()
+        storage.folder.write(SETTINGS_FILE, self._plan.settings_toml)
+        for done in restore_archive(storage.folder, agent.archive_ends()):
+            storage.emitter.emit(EventName.RECOVERED, now, reason=done)
+        self._crawl.state.is_running = True
+        agent.begin(self.submit)
+        self._open_addresses()
+        self._queue_seeds(now)
+        self._crawl.totals.runs += 1
+        storage.log.flush()
 
     def rebuild(self) -> tuple[int, int]:
         """Make a new ledger from the archive and close it; return how many answers it has, and how many seeds.
@@ -300,6 +324,8 @@ class Session:
                 group.create_task(services.opt_outs.run())
                 group.create_task(services.conditions.run(services.figures.read))
                 group.create_task(services.rereader.run())
+                if self._agent is not None:
+                    group.create_task(self._agent.run())
                 if progress is not None:
                     group.create_task(self._show_progress(progress))
         except ExceptionGroup as failures:  # a crawl that no longer sees its opt-outs must not continue
@@ -325,8 +351,11 @@ class Session:
         state.figures, state.is_running = figures, False
         storage.ledger.put_crawl_state(state)
         storage.ledger.commit()
+        whole = None if self._agent is None else self._agent.leave()
         fold_index(storage.folder.index)
         write_report(storage.folder.path, storage.ledger, figures)
         storage.ledger.close()
         storage.folder.release()
+        if whole is not None:
+            figures = replace(figures, totals=whole, node_pages=totals.pages)
         return summary_of(figures)

@@ -28,6 +28,7 @@ from gossamer.core.url import redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
+from gossamer.fetch.transfer import OnSent
 from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.ports import FetchedPage, PageSink
@@ -40,6 +41,7 @@ from gossamer.records import (
     Result,
 )
 from gossamer.runtime import vitals
+from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.crash import Crash, crash_of, describe
 from gossamer.runtime.marks import Marks, new_marks
 from gossamer.runtime.worker_page import read_page, read_sitemap, read_validators
@@ -146,9 +148,25 @@ class Worker:
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
         try:
+            if order.send_until:
+                self._start_leased(order, request, on_sent)
+                return
             self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), on_sent)
         except Exception as error:
             asyncio.get_running_loop().call_soon(self._crash, order, Exchange(order.url, Outcome.OK), error)
+
+    def _start_leased(self, order: Order, request: FetchRequest, on_sent: OnSent | None) -> None:
+        """Start an order that is returned if its lease has ended when the request is about to be written."""
+
+        def check(at: float) -> None:
+            if lease_clock() >= order.send_until:
+                ticket.cancel()
+                result = Result(order.id, Outcome.WORKER_LOST, error="the lease has ended")
+                asyncio.get_running_loop().call_soon(self._listener.on_result, result)
+            elif on_sent is not None:
+                on_sent(at)
+
+        ticket = self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), check)
 
     def mark_links_final(self, order_id: int) -> None:
         """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""

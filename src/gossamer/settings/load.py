@@ -243,9 +243,20 @@ def settings_for_new(sources: Sequence[Source], *, has_domain_list: bool) -> Set
 
 def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     """Return the settings of a crawl that continues: the folder's, and what may be changed."""
-    base = from_file(stored)
-    before = merged((str(stored), base))
-    after = merged((str(stored), base), *sources)
+    return _continued((str(stored), from_file(stored)), str(stored.parent), sources)
+
+
+def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> Settings:
+    """Return the settings of a node: those of the crawl in a ledger, and what may differ between nodes."""
+    import tomllib
+
+    values = {by_key()[key].name: value for key, value in tomllib.loads(stored.decode()).items()}
+    return _continued((ledger, values), ledger, sources)
+
+
+def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Settings:
+    before = merged(stored)
+    after = merged(stored, *sources)
     asked: dict[str, Any] = {}
     for _, values in sources:
         asked.update(values)
@@ -253,18 +264,18 @@ def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     if option is not None and option.is_raised_only:
         raise UsageError(
             f"--{option.key} can only be raised once a crawl has started with one; "
-            f"{stored.parent} has {getattr(before, option.name) or 'none'}"
+            f"{where} has {getattr(before, option.name) or 'none'}"
         )
     if option is not None:
         raise UsageError(
             f"--{option.key} cannot change once a crawl has started; "
-            f"{stored.parent} has {option.key} = {getattr(before, option.name)!s}"
+            f"{where} has {option.key} = {getattr(before, option.name)!s}"
         )
     token, token_before = robots_token_of(after), robots_token_of(before)
     if token != token_before:
         raise UsageError(
             f"--user-agent and --robots-token cannot rename a crawl that has started: robots.txt addresses "
-            f"{stored.parent} as '{token_before}', not '{token}'"
+            f"{where} as '{token_before}', not '{token}'"
         )
     return completed(after, has_domain_list=False)
 

@@ -57,6 +57,7 @@ class Group(StrEnum):
     PACE = "pace and politeness"
     FETCHING = "fetching"
     STORING = "storing"
+    CLUSTER = "many machines"
     OUTPUT = "output"
 
 

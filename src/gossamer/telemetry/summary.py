@@ -50,6 +50,7 @@ class Summary(Struct, kw_only=True):
     evicted: int = 0  # URLs that left the queue because of --max-queued
     crowded_hosts: int = 0  # hosts that had to wait because of --max-hosts-per-address
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
+    node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -81,6 +82,8 @@ class Summary(Struct, kw_only=True):
         if self.evicted:
             text = f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
             rows.insert(5, ("evicted", text))
+        if self.node_pages is not None:
+            rows.insert(1, ("this node", f"{count(self.node_pages)} of these pages"))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
 
     def _crowded(self) -> str:
@@ -141,6 +144,7 @@ def summary_of(figures: Figures) -> Summary:
         evicted=totals.evicted,
         crowded_hosts=totals.crowded_hosts,
         robots_cut=totals.robots_cut,
+        node_pages=figures.node_pages,
     )
 
 

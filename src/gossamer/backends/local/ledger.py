@@ -9,12 +9,13 @@ Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from gossamer.backends.local import digest_log
+from gossamer.backends.local.all_rows import all_rows, committed_of
 from gossamer.backends.local.bloom import SeenFilter
 from gossamer.backends.local.digest_log import DigestLog
 from gossamer.backends.local.near_dup import SignatureTable
@@ -23,10 +24,11 @@ from gossamer.backends.local.store import SealedStore, Store
 from gossamer.backends.local.swapped_out import SwappedOut
 from gossamer.core import rows
 from gossamer.core.catalog import queued_from, record_of
-from gossamer.core.identity import domain_id, host_id, shard_of, shard_range
+from gossamer.core.identity import domain_id, host_id, shard_range
 from gossamer.core.rows import encode
 from gossamer.core.tables import RECORD_TABLES, Record, RecordTable
 from gossamer.errors import CorruptFolderError, UsageError
+from gossamer.ports import Row
 from gossamer.records import (
     Change,
     ChangeKind,
@@ -65,11 +67,13 @@ class LedgerLimits(msgspec.Struct, frozen=True):
 class LocalLedger:
     """See `gossamer.ports.Ledger` for the contract."""
 
-    def __init__(self, folder: Path, *, is_readonly: bool = False, limits: LedgerLimits | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, is_readonly: bool = False, is_copy: bool = False, limits: LedgerLimits | None = None
+    ) -> None:
         limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
-        self._store = Store(folder, _TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly)
+        self._store = Store(folder, _TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly, is_copy=is_copy)
         self._shards = ShardStates(self._store)
         self._swapped_out = SwappedOut(self._store)
         self._signatures = SignatureTable(self._store, limits.near_pages)
@@ -337,10 +341,23 @@ class LocalLedger:
     def take_shard(self, shard: int) -> None:
         """Become the owner of a shard."""
         self._swapped_out.take_shard(shard)
+        self._shards.load(shard)
+        for key, _ in committed_of(self._store, "urls", shard):
+            if key not in self._maybe_seen:
+                self._seen.add(key)
 
     def release_shard(self, shard: int) -> None:
         """Give up a shard."""
         self._swapped_out.release_shard(shard)
+
+    def load_rows(self, loaded: Sequence[Row]) -> None:
+        """Add rows of a shard, unless there are rows with their keys. Thread-safe; `take_shard` makes them count."""
+        self._store.load(loaded)
+
+    def drop_rows(self, shards: Collection[int]) -> None:
+        """Remove all rows of shards."""
+        self._shards.drop(shards)
+        self._store.drop(rows.SHARDED, [shard_range(shard) for shard in shards])
 
     def put_content(self, content_hash: bytes, page: ContentRecord) -> ContentRecord | None:
         """Store the first page with this content; return the one that is already known, if any."""
@@ -410,39 +427,18 @@ class LocalLedger:
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
         """Return all hosts."""
-        fresh = {key: self._host_by_id(key) for key in [*self._store.changed_keys("hosts"), *self._live_hosts]}
-        yield from (host for key, host in fresh.items() if host is not None and shard in (None, shard_of(key)))
-        for key, value in self._committed("hosts", shard):
-            if key not in fresh:
-                yield rows.decode_host(value)
+        return all_rows(self._store, "hosts", self._live_hosts, rows.decode_host, shard)
 
     def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
         """Return all registrable domains."""
-        fresh = {domain_id(name): domain for name, domain in self._live_domains.items()}
-        for key in self._store.changed_keys("domains"):
-            if key not in fresh and (value := self._store.get("domains", key)) is not None:
-                fresh[key] = rows.decode_domain(value)
-        yield from (domain for key, domain in fresh.items() if shard in (None, shard_of(key)))
-        for key, value in self._committed("domains", shard):
-            if key not in fresh:
-                yield rows.decode_domain(value)
+        live = {domain_id(name): domain for name, domain in self._live_domains.items()}
+        return all_rows(self._store, "domains", live, rows.decode_domain, shard)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
         """Return all records of a table, including uncommitted ones."""
-        changed = set(self._store.changed_keys(table.name))
-        for key in changed:
-            value = self._store.get(table.name, key)
-            if value is not None and shard in (None, shard_of(key)):
-                yield table.decode(value)
-        for key, value in self._committed(table.name, shard):
-            if key not in changed:
-                yield table.decode(value)
+        return all_rows(self._store, table.name, {}, table.decode, shard)
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the committed catalog, or a host's part of it, in order of id, after an id."""
         for key, value in self._store.committed("urls", host_id or b"", after + b"\0" if after else b""):
             yield key, rows.decode_url(value)
-
-    def _committed(self, table: str, shard: int | None) -> Iterator[tuple[bytes, bytes]]:
-        start, end = (b"", None) if shard is None else shard_range(shard)
-        return self._store.committed(table, b"", start, end)

@@ -7,7 +7,7 @@ which they happened, by merging the shards: one seek for each that has entries a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -36,6 +36,20 @@ class ShardStates:
             state = self._states[shard_of(key)] = decode_shard(value)
             self.next_seq = max(self.next_seq, state.next_seq)
             self.last_change = max(self.last_change, state.last_change)
+
+    def load(self, shard: int) -> None:
+        """Read the state of a shard that was taken, unless it is known."""
+        value = None if shard in self._states else self._store.get("shards", shard_prefix(shard))
+        if value is not None:
+            state = self._states[shard] = decode_shard(value)
+            self.next_seq = max(self.next_seq, state.next_seq)
+            self.last_change = max(self.last_change, state.last_change)
+
+    def drop(self, shards: Collection[int]) -> None:
+        """Forget the states of shards."""
+        for shard in shards:
+            self._states.pop(shard, None)
+        self._changed.difference_update(shards)
 
     def of(self, shard: int) -> ShardState:
         """Return the live state of a shard."""

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -60,12 +60,14 @@ class Store:
         *,
         appended: frozenset[str] = frozenset(),
         is_readonly: bool,
+        is_copy: bool = False,
     ) -> None:
         self._folder = folder
         self._names = tables
         self._group_bytes = groups  # by table: how many bytes of a key are its group
         self._appended = appended  # each new key is the greatest: pages of the tree are filled completely
         self._is_readonly = is_readonly
+        self._is_copy = is_copy  # of what is durable elsewhere: nothing waits for the disk
         self._env: lmdb.Environment | None = None
         self._tables: dict[str, Any] = {}
         self._pending = self._no_changes()
@@ -88,6 +90,7 @@ class Store:
                 create=not self._is_readonly,
                 max_readers=512,
                 readahead=False,
+                sync=not self._is_copy,
             )
             self._check_length()
             self._open_tables(create=False)
@@ -287,6 +290,29 @@ class Store:
             raise GossamerError(f"{self._folder}: the ledger cannot be written: {error}") from error
         self._writing = None
         failpoints.reach("after_commit")
+
+    def load(self, rows: Sequence[Row]) -> None:
+        """Add committed entries, unless there are entries with their keys. Not while a commit is written."""
+        assert self._env is not None
+        items: dict[str, list[Item]] = {}
+        for table, key, value in rows:
+            if value is not None:
+                items.setdefault(table, []).append((key, value))
+        with self._env.begin(write=True) as txn:
+            for table, found in items.items():
+                with txn.cursor(self._tables[table]) as cursor:
+                    cursor.putmulti(sorted(found), overwrite=False)
+
+    def drop(self, tables: Sequence[str], ranges: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Remove committed entries from a key up to another, in several ranges."""
+        assert self._env is not None
+        with self._env.begin(write=True) as txn:
+            for table in tables:
+                with txn.cursor(self._tables[table]) as cursor:
+                    for start, end in ranges:
+                        found = cursor.set_range(start)
+                        while found and (end is None or cursor.key() < end):
+                            found = cursor.delete()
 
     def _write_table(self, txn: lmdb.Transaction, name: str, groups: dict[bytes, Group]) -> None:
         items = [(key, value) for changed in groups.values() for key, value in changed.items() if value is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,6 +38,8 @@ from gossamer.records import (
 )
 from gossamer.state import CrawlState, ShardState
 
+_SHARDED = frozenset(rows.SHARDED)
+
 
 class MemoryLedger:
     """See `gossamer.ports.Ledger` for the contract. Writing a commit does nothing."""
@@ -52,8 +54,11 @@ class MemoryLedger:
         self._signatures: list[tuple[UrlId, bytes]] = []
         self._next_seq = 1
         self._last_change = 0
+        self._shards: set[int] = set()  # that have rows
 
     def _put(self, table: str, key: bytes, value: object) -> None:
+        if table in _SHARDED:
+            self._shards.add(shard_of(key))
         self._tables[table][key] = value
         self._changed[table].add(key)
 
@@ -62,6 +67,8 @@ class MemoryLedger:
         self._changed[table].add(key)
 
     def _of_shard(self, table: str, shard: int | None) -> list[Any]:
+        if shard is not None and shard not in self._shards:
+            return []
         return [value for key, value in self._tables[table].items() if shard in (None, shard_of(key))]
 
     # -- queues -----------------------------------------------------------------------------------
@@ -204,6 +211,30 @@ class MemoryLedger:
     def release_shard(self, shard: int) -> None:
         """Give up a shard."""
         self._due = [due for due in self._due if shard_of(due[1]) != shard]
+
+    def load_rows(self, loaded: Sequence[Row]) -> None:
+        """Add rows of a shard, unless there are rows with their keys."""
+        for table, key, value in loaded:
+            if value is None or key in self._tables[table]:
+                continue
+            self._shards.add(shard_of(key))
+            self._tables[table][key] = _DECODERS.get(table, bytes)(value)
+            if table == "queue":
+                record_position = rows.position_of(key)
+                insort(self._queues[key[:8]], record_position)
+            elif table == "shards":
+                state = self._tables[table][key]
+                self._next_seq = max(self._next_seq, state.next_seq)
+                self._last_change = max(self._last_change, state.last_change)
+
+    def drop_rows(self, shards: Collection[int]) -> None:
+        """Remove all rows of shards."""
+        self._shards.difference_update(shards)
+        for table in rows.SHARDED:
+            for key in [key for key in self._tables[table] if shard_of(key) in shards]:
+                del self._tables[table][key]
+        for host in [host for host in self._queues if shard_of(host) in shards]:
+            del self._queues[host]
 
     def swapped_out(self) -> tuple[int, float]:
         """Return how many hosts are swapped out, and when the first is due."""
@@ -367,6 +398,16 @@ class SealedMemory:
 
     def write(self) -> None:
         """Do nothing: there is no durable storage."""
+
+
+_DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "urls": rows.decode_url,
+    "hosts": rows.decode_host,
+    "domains": rows.decode_domain,
+    "robots": rows.decode_robots,
+    "shards": rows.decode_shard,
+    "swapped_out": bytes.decode,
+}
 
 
 def _sealed(value: object) -> object:

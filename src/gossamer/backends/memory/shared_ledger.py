@@ -1,0 +1,305 @@
+"""The shared ledger in memory: the simplest implementation of the contract, for the simulator and for tests.
+
+`snapshot` and `roll_back` make it lose what happened in between, as an engine does that is restarted from a file that
+was written a second ago. Only epochs survive that: they contain the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.rows import SHARDED
+from gossamer.errors import LeaseLostError, NodeNameTakenError
+from gossamer.figures import Totals
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.state import CrawlRecord, NodeStatus
+
+_SLICE = 1000  # rows
+
+
+@dataclass(slots=True)
+class _Node:
+    """One incarnation of a node."""
+
+    label: str = ""
+    lease_s: float = 0.0
+    lease_until: float = 0.0
+    is_over: bool = False
+    commit: int = 0
+    totals: Totals = field(default_factory=Totals)
+    status: NodeStatus = field(default_factory=NodeStatus)
+    claims: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _State:
+    record: CrawlRecord | None = None
+    nodes: dict[NodeId, _Node] = field(default_factory=dict)
+    owners: dict[int, tuple[NodeId, int]] = field(default_factory=dict)  # shard -> node, epoch
+    rows: dict[int, dict[str, dict[bytes, bytes]]] = field(default_factory=dict)  # shard -> table
+    inboxes: dict[int, list[Message]] = field(default_factory=dict)
+    contents: dict[bytes, bytes] = field(default_factory=dict)
+    archives: dict[str, dict[bytes, bytes]] = field(default_factory=dict)  # by node name
+
+
+class MemorySharedLedger:
+    """See `gossamer.ports.shared_ledger` for the contract."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._state = _State()
+        self._last_epoch = 0
+
+    def snapshot(self) -> object:
+        """Return the state as it is now, for `roll_back`."""
+        return deepcopy(self._state)
+
+    def roll_back(self, snapshot: object) -> None:
+        """Go back in time."""
+        assert isinstance(snapshot, _State)
+        self._state = deepcopy(snapshot)
+
+    # -- the record -------------------------------------------------------------------------------
+
+    def start(self, record: CrawlRecord) -> CrawlRecord:
+        """Store the record of a new crawl; if there is one, return that instead."""
+        if self._state.record is None:
+            self._state.record = deepcopy(record)
+        return deepcopy(self._state.record)
+
+    def record(self) -> CrawlRecord | None:
+        """Return the crawl's record."""
+        return deepcopy(self._state.record)
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        """Replace the record by one with the next version."""
+        stored = self._state.record
+        if stored is None or record.version != stored.version + 1 or stored.ended:
+            return False
+        self._state.record = deepcopy(record)
+        return True
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def _is_live(self, node: NodeId) -> bool:
+        known = self._state.nodes.get(node)
+        return known is not None and not known.is_over and known.lease_until > self._clock()
+
+    def _live(self, node: NodeId) -> _Node:
+        if not self._is_live(node):
+            raise LeaseLostError(f"node {node.name}: its lease has ended")
+        return self._state.nodes[node]
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease."""
+        for other in self._state.nodes:
+            if other == node and self._is_live(node):
+                return self._membership(node)  # the answer to the first call was lost
+            if other.name == node.name and self._is_live(other):
+                raise NodeNameTakenError(f"node {node.name}: the name is in use by a live node")
+        until = self._clock() + lease_s
+        self._state.nodes[node] = _Node(label, lease_s, until)
+        return self._membership(node)
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease."""
+        known = self._live(node)
+        known.lease_until = self._clock() + known.lease_s
+        known.status = status
+        return self._membership(node)
+
+    def _membership(self, node: NodeId) -> Membership:
+        state = self._state
+        live = [Member(each.name, known.label) for each, known in state.nodes.items() if self._is_live(each)]
+        return Membership(
+            now=self._clock(),
+            lease_s=state.nodes[node].lease_s,
+            members=tuple(sorted(live, key=lambda member: member.name)),
+            shards={shard: epoch for shard, (owner, epoch) in state.owners.items() if owner == node},
+            commit=state.nodes[node].commit,
+            claimed=state.nodes[node].claims.get("pages", 0) if self._has_budget() else None,
+            record_version=state.record.version if state.record else 0,
+            ended=state.record.ended if state.record else "",
+        )
+
+    def leave(self, node: NodeId) -> None:
+        """End the lease."""
+        known = self._state.nodes.get(node)
+        if known is not None:
+            known.is_over = True
+
+    def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
+        """Become the owner of those of the shards that no live node owns."""
+        known = self._live(node)
+        taken: dict[int, int] = {}
+        for shard in shards:
+            owner = self._state.owners.get(shard)
+            if owner is not None and self._is_live(owner[0]):
+                continue
+            if owner is not None:
+                self._state.nodes[owner[0]].is_over = True
+            taken[shard] = self._next_epoch()
+            self._state.owners[shard] = node, taken[shard]
+        if taken:
+            known.status = replace(known.status, idle="")
+        return taken
+
+    def _next_epoch(self) -> int:
+        self._last_epoch = max(self._last_epoch + 1, int(self._clock() * 1e6))
+        return self._last_epoch
+
+    def release(self, node: NodeId, shards: Collection[int]) -> None:
+        """Give up shards."""
+        self._live(node)
+        for shard in shards:
+            if self._owner(shard) == node:
+                del self._state.owners[shard]
+
+    def _owner(self, shard: int) -> NodeId | None:
+        owner = self._state.owners.get(shard)
+        return None if owner is None else owner[0]
+
+    # -- rows and links ---------------------------------------------------------------------------
+
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
+        """Make a commit durable."""
+        known = self._live(node)
+        if commit.number <= known.commit:
+            return {}
+        self._check_basis(node, known, commit)
+        state = self._state
+        for shard, changes in commit.rows.items():
+            tables = state.rows.setdefault(shard, {table: {} for table in SHARDED})
+            for row in changes:
+                if row.value is None:
+                    tables[row.table].pop(row.key, None)
+                else:
+                    tables[row.table][row.key] = row.value
+        for shard, links in commit.links.items():
+            message = Message(f"{node.name}/{node.incarnation}/{commit.number}".encode(), links)
+            state.inboxes.setdefault(shard, []).append(message)
+        for shard, ids in commit.read.items():
+            del state.inboxes[shard][: len(ids)]
+            if not state.inboxes[shard]:
+                del state.inboxes[shard]
+        repeated = {row.key: state.contents[row.key] for row in commit.contents if row.key in state.contents}
+        for row in commit.contents:
+            if row.value is not None:
+                state.contents.setdefault(row.key, row.value)
+        files = state.archives.setdefault(node.name, {})
+        files.update({row.key: row.value for row in commit.archives if row.value is not None})
+        known.commit, known.totals = commit.number, commit.totals.copy()
+        return repeated
+
+    def _has_budget(self) -> bool:
+        return self._state.record is not None and "pages" in self._state.record.budgets
+
+    def _check_basis(self, node: NodeId, known: _Node, commit: Commit) -> None:
+        """Raise if a commit is based on what is no longer there."""
+        if commit.number != known.commit + 1:
+            raise LeaseLostError(f"node {node.name}: the engine has lost its commit {commit.number - 1}")
+        if self._has_budget() and commit.totals.pages > known.claims.get("pages", 0):
+            raise LeaseLostError(f"node {node.name}: the engine has lost its claim to {commit.totals.pages} pages")
+        for shard in {*commit.rows, *commit.read}:
+            if self._state.owners.get(shard) != (node, commit.epochs[shard]):
+                raise LeaseLostError(f"node {node.name}: shard {shard} is not its own any more")
+        for shard, ids in commit.read.items():
+            if [message.id for message in self._state.inboxes.get(shard, [])[: len(ids)]] != list(ids):
+                raise LeaseLostError(f"node {node.name}: the engine has lost messages to shard {shard}")
+
+    def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
+        """Return messages for the node's shards."""
+        self._live(node)
+        received: dict[int, list[Message]] = {}
+        size = 0
+        for shard, inbox in self._state.inboxes.items():
+            has = list(read.get(shard, ()))
+            if self._owner(shard) != node or [message.id for message in inbox[: len(has)]] != has:
+                continue
+            for message in inbox[len(has) :]:
+                if size >= max_bytes:
+                    return received
+                received.setdefault(shard, []).append(message)
+                size += len(message.links)
+        return received
+
+    def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards that the node owns."""
+        for table in tables:
+            self._live(node)
+            for shard in self._state.rows.keys() & set(shards):
+                stored = self._state.rows[shard][table]
+                found = [Row(table, key, value) for key, value in sorted(stored.items())]
+                for start in range(0, len(found), _SLICE):
+                    yield found[start : start + _SLICE]
+
+    # -- the whole crawl --------------------------------------------------------------------------
+
+    def claim(self, node: NodeId, budget: str, amount: int) -> int:
+        """Claim this much of a budget in all."""
+        known = self._live(node)
+        record = self._state.record
+        assert record is not None
+        free = record.budgets[budget] - self._spoken_for(budget) + known.claims.get(budget, 0)
+        known.claims[budget] = max(min(amount, free), _used(known, budget))
+        return known.claims[budget]
+
+    def _spoken_for(self, budget: str) -> int:
+        """Return how much of a budget is used up by commits or claimed by live nodes."""
+        spoken_for = 0
+        for node, known in self._state.nodes.items():
+            claimed = known.claims.get(budget, 0) if self._is_live(node) else 0
+            spoken_for += max(claimed, _used(known, budget))
+        return spoken_for
+
+    def try_end(self, node: NodeId) -> str:
+        """End the crawl if nothing is left to do anywhere."""
+        self._live(node)
+        state, record = self._state, self._state.record
+        assert record is not None
+        if record.ended:
+            return record.ended
+        live = [known for each, known in state.nodes.items() if self._is_live(each)]
+        owned = sum(self._is_live(owner) for owner, _ in state.owners.values())
+        if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version) for known in live):
+            return ""
+        reasons = {known.status.idle for known in live}
+        if (
+            "max_pages" in reasons
+            and sum(known.totals.pages for known in state.nodes.values()) < record.budgets["pages"]
+        ):
+            return ""  # others will return what they claimed and cannot use
+        why = next((each for each in ("max_pages", "parked", "budgets") if each in reasons), "exhausted")
+        state.record = replace(record, ended=why, version=record.version + 1)
+        return why
+
+    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+        """Return all incarnations."""
+        return {node: (known.status, known.totals.copy()) for node, known in self._state.nodes.items()}
+
+    def table(self, name: str) -> dict[bytes, bytes]:
+        """Return all rows of a table, of all shards."""
+        return {key: value for tables in self._state.rows.values() for key, value in tables[name].items()}
+
+    def archive_ends(self, name: str) -> dict[str, int]:
+        """Return the committed lengths of the archive files of a node."""
+        files = self._state.archives.get(name, {})
+        return {file.decode(): int.from_bytes(end, "big") for file, end in files.items()}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _used(known: _Node, budget: str) -> int:
+    return known.totals.pages if budget == "pages" else known.totals.unique_domains
+
+
+def _is_idle(known: _Node, version: int) -> bool:
+    status = known.status
+    return bool(status.idle) and status.commit == known.commit and status.record_version == version

@@ -1,0 +1,1 @@
+"""The shared ledger on Redis or Valkey."""

@@ -1,0 +1,69 @@
+"""The rows of a shard in Redis: one hash per table and shard, `gossamer:CRAWL:TABLE:SHARD`.
+
+    hosts      host name -> JSON of HostRecord               for people, with `redis-cli hgetall`
+    domains    domain -> JSON of DomainRecord                likewise
+    robots     origin -> JSON of RobotsRecord without body   likewise
+    robotstxt  origin -> the body, as it was received        likewise
+    others     the row's key without its shard's prefix where that is a prefix of its own -> the row, as in every store
+
+URL rows are read with `gossamer why`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer.core import rows
+from gossamer.core.identity import domain_id, host_id
+from gossamer.ports import Row
+from gossamer.records import DomainRecord, HostRecord, RobotsRecord
+
+Change = tuple[str, bytes, bytes | None]  # hash, field, value; None removes the field
+_to_json = msgspec.json.Encoder().encode
+_host = msgspec.json.Decoder(HostRecord).decode
+_domain = msgspec.json.Decoder(DomainRecord).decode
+_robots = msgspec.json.Decoder(RobotsRecord).decode
+
+
+def changes_of(shard: int, changed: Sequence[Row]) -> Iterator[Change]:
+    """Return the changes in Redis for changed rows of a shard."""
+    for table, key, value in changed:
+        hash_key = f"{table}:{shard}"
+        if value is None or table not in _READABLE:
+            yield hash_key, key, value
+        elif table == "robots":
+            record = rows.decode_robots(value)
+            field = record.origin.encode()
+            yield hash_key, field, _to_json(replace(record, body=b""))
+            yield f"robotstxt:{shard}", field, record.body
+        else:
+            named: HostRecord | DomainRecord = _READABLE[table](value)
+            yield hash_key, named.name.encode(), _to_json(named)
+
+
+_READABLE: dict[str, Callable[[bytes], Any]] = {
+    "hosts": rows.decode_host,
+    "domains": rows.decode_domain,
+    "robots": rows.decode_robots,
+}
+
+
+def rows_of(table: str, found: dict[bytes, bytes], bodies: dict[bytes, bytes]) -> list[Row]:
+    """Return rows as in every store from a hash; `bodies` are those of robots.txt."""
+    match table:
+        case "hosts":
+            return [Row(table, host_id(name.decode()), rows.encode(_host(value))) for name, value in found.items()]
+        case "domains":
+            return [Row(table, domain_id(name.decode()), rows.encode(_domain(value))) for name, value in found.items()]
+        case "robots":
+            return [_robots_row(origin, value, bodies.get(origin, b"")) for origin, value in found.items()]
+        case _:
+            return [Row(table, key, value) for key, value in found.items()]
+
+
+def _robots_row(origin: bytes, value: bytes, body: bytes) -> Row:
+    return Row("robots", rows.robots_key(origin.decode()), rows.encode(replace(_robots(value), body=body)))

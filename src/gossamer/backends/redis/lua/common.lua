@@ -1,0 +1,58 @@
+-- What every script begins with. Keys, all with the prefix `gossamer:CRAWL:`
+--
+--   record                 hash    version, body (MessagePack of CrawlRecord), ended, pages (the budget, if there is one)
+--   members                set     NAME/INCARNATION of every node that ever joined
+--   node:NAME/INCARNATION  hash    lease_s, lease_until (µs), over, label, commit, pages, domains, totals (JSON),
+--                                  claim:BUDGET, idle, idle_commit, idle_version, status (JSON)
+--   shards:NAME/INCARNATION hash   shard -> epoch: what the node owns
+--   owners                 hash    shard -> NAME/INCARNATION
+--   epoch                  string  the last one
+--   inboxes                hash    shard -> messages that wait
+--   inbox:SHARD            list    messages: length of the id (2 bytes), id, links
+--   archives:NAME          hash    file -> committed length
+--   contents:XX            hash    content hash -> ContentRecord; XX: its first byte
+--   TABLE:SHARD            hash    the rows of a shard: see `keys.py`
+--
+-- A script checks everything before it changes anything: an error does not undo what was done before it.
+local P, ME = ARGV[1], ARGV[2]
+local SHARDS = 4096
+
+local function now_us()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local NOW = now_us()
+
+local function number(value)
+  return string.format('%.0f', value)
+end
+
+local live_nodes = {}
+
+local function is_live(id)
+  if live_nodes[id] == nil then
+    local node = redis.call('HMGET', P .. 'node:' .. id, 'over', 'lease_until')
+    live_nodes[id] = node[2] and not node[1] and tonumber(node[2]) > NOW
+  end
+  return live_nodes[id]
+end
+
+local function lease_lost(why)
+  return redis.error_reply('LEASELOST ' .. why)
+end
+
+local function membership()
+  local members = {}
+  for _, id in ipairs(redis.call('SMEMBERS', P .. 'members')) do
+    if is_live(id) then
+      members[#members + 1] = id
+      members[#members + 1] = redis.call('HGET', P .. 'node:' .. id, 'label') or ''
+    end
+  end
+  local record = redis.call('HMGET', P .. 'record', 'version', 'ended', 'pages')
+  local me = redis.call('HMGET', P .. 'node:' .. ME, 'lease_s', 'commit', 'claim:pages')
+  local shards = redis.call('HGETALL', P .. 'shards:' .. ME)
+  local claimed = record[3] and (me[3] or '0') or ''
+  return {number(NOW), me[1], members, shards, me[2], claimed, record[1] or '0', record[2] or ''}
+end

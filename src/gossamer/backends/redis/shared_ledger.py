@@ -1,0 +1,327 @@
+"""The shared ledger on Redis 7 or Valkey: one script per call, one call per commit.
+
+The scripts are in `lua/`; `lua/common.lua` lists the keys. A server runs a script without interruption, so a
+commit is made wholly or not at all; what happens if the server loses its last second is in `ports/shared_ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+import redis
+from msgspec.structs import replace
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    RedisError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
+    TimeoutError as RedisTimeoutError,
+)
+
+from gossamer.backends.redis.keys import changes_of, rows_of
+from gossamer.errors import (
+    EngineUnavailableError,
+    GossamerError,
+    LeaseLostError,
+    NodeNameTakenError,
+    UsageError,
+)
+from gossamer.figures import Totals
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.state import CrawlRecord, NodeStatus
+
+_SCRIPTS = (
+    "start", "change_record", "join", "renew", "leave", "take", "release", "commit", "receive", "claim", "try_end",
+)  # fmt: skip
+_SHARDS_AT_ONCE = 32
+_ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
+_RETRIED = (RedisConnectionError, RedisTimeoutError)
+_encode = msgspec.msgpack.Encoder().encode
+_to_json = msgspec.json.Encoder().encode
+_record = msgspec.msgpack.Decoder(CrawlRecord).decode
+_status = msgspec.json.Decoder(NodeStatus).decode
+_totals = msgspec.json.Decoder(Totals).decode
+T = TypeVar("T")
+
+
+class RedisSharedLedger:
+    """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
+
+    def __init__(self, client: redis.Redis, name: str) -> None:
+        self._client: Any = client  # its stubs say that every answer may be text
+        self._name = name
+        self._prefix = f"gossamer:{name}:"
+        common = _script("common")
+        self._scripts = {each: client.register_script("#!lua\n" + common + _script(each)) for each in _SCRIPTS}
+
+    def _call(self, script: str, node: NodeId | None, *args: str | bytes | float) -> Any:  # noqa: ANN401
+        me = "" if node is None else _id_of(node)
+        return self._guarded(lambda: self._scripts[script](args=[self._prefix, me, *args]))
+
+    def _guarded(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except RedisError as error:
+            raise _as_ours(error, self._name) from error
+
+    def check_server(self) -> None:
+        """Raise if the server cannot hold a crawl: it is away, refuses us, or may remove keys when it is full."""
+        memory = self._guarded(lambda: self._client.info("memory"))
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if memory.get("maxmemory") and policy != "noeviction":
+            raise UsageError(
+                f"ledger {self._name}: Redis may remove keys when it is full (maxmemory-policy {policy}), "
+                "which would lose pages; set it to noeviction"
+            )
+
+    def is_durable(self) -> bool:
+        """Return whether the server writes an append-only file: without one a restart loses the crawl."""
+        return bool(self._guarded(lambda: self._client.info("persistence")).get("aof_enabled"))
+
+    # -- the record -------------------------------------------------------------------------------
+
+    def start(self, record: CrawlRecord) -> CrawlRecord:
+        """Store the record of a new crawl; if there is one, return that instead."""
+        return _record_of(self._call("start", None, _encode(record), _budget(record)))
+
+    def record(self) -> CrawlRecord | None:
+        """Return the crawl's record."""
+        found = self._guarded(lambda: self._client.hmget(self._prefix + "record", ["version", "body", "ended"]))
+        return None if found[0] is None else _record_of(found)
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        """Replace the record by one with the next version."""
+        changed = self._call("change_record", None, record.version - 1, _encode(record), _budget(record))
+        return bool(changed)
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease."""
+        return _membership_of(self._call("join", node, node.name, label, lease_s))
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease."""
+        state = (status.idle, status.commit, status.record_version, _to_json(status))
+        return _membership_of(self._call("renew", node, *state))
+
+    def leave(self, node: NodeId) -> None:
+        """End the lease."""
+        self._call("leave", node)
+
+    def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
+        """Become the owner of those of the shards that no live node owns."""
+        taken: list[bytes] = self._call("take", node, *shards) if shards else []
+        return _pairs(taken)
+
+    def release(self, node: NodeId, shards: Collection[int]) -> None:
+        """Give up shards."""
+        self._call("release", node, *shards)
+
+    # -- rows and links ---------------------------------------------------------------------------
+
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
+        """Make a commit durable."""
+        totals = commit.totals
+        args: list[str | bytes | float] = [commit.number, _to_json(totals), totals.pages, totals.unique_domains]
+        _append(args, [(shard, epoch) for shard, epoch in commit.epochs.items()])
+        _append(args, [(shard, len(ids), ids[-1]) for shard, ids in commit.read.items() if ids])
+        _append_rows(args, commit.rows)
+        message_id = f"{_id_of(node)}/{commit.number}".encode()
+        _append(args, [(shard, _message(message_id, links)) for shard, links in commit.links.items()])
+        contents = [(row.key, row.value) for row in commit.contents if row.value is not None]
+        _append(args, [(f"contents:{key[:1].hex()}", key, value) for key, value in contents])
+        ends = [(row.key, int.from_bytes(row.value or b"", "big")) for row in commit.archives]
+        _append(args, ends)
+        repeated: list[bytes] = self._call("commit", node, *args)
+        return dict(zip(repeated[::2], repeated[1::2], strict=True))
+
+    def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
+        """Return messages for the node's shards."""
+        has = [each for shard, ids in read.items() if ids for each in (shard, len(ids), ids[-1])]
+        received: list[bytes] = self._call("receive", node, max_bytes, *has)
+        messages: dict[int, list[Message]] = {}
+        for shard, message in zip(received[::2], received[1::2], strict=True):
+            messages.setdefault(int(shard), []).append(_message_of(message))
+        return messages
+
+    def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards that the node owns."""
+        waiting = iter(sorted(shards))
+        while some := list(islice(waiting, _SHARDS_AT_ONCE)):
+            self._require_owner(node, some)
+            for table in tables:
+                yield from self._restore_table(table, some)
+
+    def _require_owner(self, node: NodeId, shards: Sequence[int]) -> None:
+        key, names = self._prefix + "owners", [str(shard) for shard in shards]
+        owners = self._guarded(lambda: self._client.hmget(key, names))
+        if any(owner != _id_of(node).encode() for owner in owners):
+            raise LeaseLostError(f"node {node.name}: shards that it reads are not its own any more")
+
+    def _restore_table(self, table: str, shards: Sequence[int]) -> Iterator[list[Row]]:
+        keys = [f"{self._prefix}{table}:{shard}" for shard in shards]
+        sizes = self._pipelined([("HLEN", key) for key in keys])
+        small = [key for key, size in zip(keys, sizes, strict=True) if 0 < size <= _ROWS_AT_ONCE]
+        for key, found in zip(small, self._pipelined([("HGETALL", key) for key in small]), strict=True):
+            yield self._rows(table, key, found)
+        for key, size in zip(keys, sizes, strict=True):
+            if size > _ROWS_AT_ONCE:
+                yield from self._restore_large(table, key)
+
+    def _restore_large(self, table: str, key: str) -> Iterator[list[Row]]:
+        cursor = 0
+        while True:
+            start = cursor
+            cursor, found = self._guarded(lambda: self._client.hscan(key, start, count=_ROWS_AT_ONCE))  # noqa: B023
+            yield self._rows(table, key, found)
+            if not cursor:
+                return
+
+    def _rows(self, table: str, key: str, found: dict[bytes, bytes]) -> list[Row]:
+        bodies: dict[bytes, bytes] = {}
+        if table == "robots":
+            origins = list(found)
+            texts = self._guarded(lambda: self._client.hmget(key.replace(":robots:", ":robotstxt:"), origins))
+            bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
+        return rows_of(table, found, bodies)
+
+    def _pipelined(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+        if not commands:
+            return []
+        with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            return self._guarded(pipeline.execute)
+
+    # -- the whole crawl --------------------------------------------------------------------------
+
+    def claim(self, node: NodeId, budget: str, amount: int) -> int:
+        """Claim this much of a budget in all."""
+        return int(self._call("claim", node, budget, amount))
+
+    def try_end(self, node: NodeId) -> str:
+        """End the crawl if nothing is left to do anywhere."""
+        why: bytes = self._call("try_end", node)
+        return why.decode()
+
+    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+        """Return all incarnations."""
+        members = self._guarded(lambda: self._client.smembers(self._prefix + "members"))
+        ids = sorted(member.decode() for member in members)
+        found = self._pipelined([("HMGET", f"{self._prefix}node:{each}", "status", "totals") for each in ids])
+        known: dict[NodeId, tuple[NodeStatus, Totals]] = {}
+        for each, (status, totals) in zip(ids, found, strict=True):
+            name, _, incarnation = each.rpartition("/")
+            known[NodeId(name, incarnation)] = (
+                _status(status) if status else NodeStatus(),
+                _totals(totals) if totals else Totals(),
+            )
+        return known
+
+    def archive_ends(self, name: str) -> dict[str, int]:
+        """Return the committed lengths of the archive files of a node."""
+        found = self._guarded(lambda: self._client.hgetall(f"{self._prefix}archives:{name}"))
+        return {file.decode(): int(end) for file, end in found.items()}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _script(name: str) -> str:
+    return files("gossamer.backends.redis").joinpath("lua", f"{name}.lua").read_text()
+
+
+def _id_of(node: NodeId) -> str:
+    return f"{node.name}/{node.incarnation}"
+
+
+def _budget(record: CrawlRecord) -> str | int:
+    return record.budgets.get("pages", "")
+
+
+def _record_of(found: Sequence[bytes]) -> CrawlRecord:
+    version, body, ended = found
+    return replace(_record(body), version=int(version), ended=ended.decode())
+
+
+def _membership_of(found: Sequence[Any]) -> Membership:
+    now_us, lease_s, members, shards, commit, claimed, version, ended = found
+    live = [
+        Member(each.decode().rpartition("/")[0], label.decode())
+        for each, label in zip(members[::2], members[1::2], strict=True)
+    ]
+    return Membership(
+        now=int(now_us) / 1e6,
+        lease_s=float(lease_s),
+        members=tuple(sorted(live, key=lambda member: member.name)),
+        shards=_pairs(shards),
+        commit=int(commit),
+        claimed=int(claimed) if claimed else None,
+        record_version=int(version),
+        ended=ended.decode(),
+    )
+
+
+def _pairs(found: Sequence[bytes]) -> dict[int, int]:
+    return dict(zip(map(int, found[::2]), map(int, found[1::2]), strict=True))
+
+
+def _append(args: list[str | bytes | float], entries: Sequence[Sequence[Any]]) -> None:
+    args.append(len(entries))
+    for entry in entries:
+        args += entry
+
+
+def _append_rows(args: list[str | bytes | float], changed: Mapping[int, Sequence[Row]]) -> None:
+    hashes: dict[str, tuple[list[bytes], list[bytes]]] = {}
+    for shard, its_rows in changed.items():
+        for key, field, value in changes_of(shard, its_rows):
+            added, removed = hashes.setdefault(key, ([], []))
+            if value is None:
+                removed.append(field)
+            else:
+                added += (field, value)
+    args.append(len(hashes))
+    for key, (added, removed) in hashes.items():
+        args += (key, len(added) // 2, *added, len(removed), *removed)
+
+
+def _message(message_id: bytes, links: bytes) -> bytes:
+    return len(message_id).to_bytes(2, "big") + message_id + links
+
+
+def _message_of(data: bytes) -> Message:
+    end = 2 + int.from_bytes(data[:2], "big")
+    return Message(data[2:end], data[end:])
+
+
+def _as_ours(error: RedisError, name: str) -> GossamerError:
+    """Return an error of Redis as one of ours, in one line."""
+    text = str(error)
+    if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
+        return UsageError(f"ledger {name}: {text}: give a user and password that may use its keys and scripts")
+    if isinstance(error, _RETRIED):
+        return EngineUnavailableError(f"ledger {name}: Redis cannot be reached: {text}")
+    if text.startswith("LEASELOST "):
+        return LeaseLostError(f"ledger {name}: {text.removeprefix('LEASELOST ')}")
+    if text.startswith("NAMETAKEN "):
+        return NodeNameTakenError(f"ledger {name}: a live node has the name {text.removeprefix('NAMETAKEN ')}")
+    if text.startswith("OOM ") or "OOM command not allowed" in text:
+        return EngineUnavailableError(f"ledger {name}: Redis is full (maxmemory): give it more memory")
+    return (
+        EngineUnavailableError(f"ledger {name}: {text}")
+        if "LOADING" in text
+        else GossamerError(f"ledger {name}: {text}")
+    )

@@ -1,0 +1,129 @@
+"""What `crawl --ledger` and `join` have in common: a node that joins, crawls, and joins again if its lease was lost."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.options import group_of
+from gossamer.core.domains import list_digest
+from gossamer.core.rows import FORMAT
+from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
+from gossamer.ports.shared_ledger import NodeId, SharedLedger
+from gossamer.runtime.seat import Seat, join
+from gossamer.settings.model import Group
+from gossamer.state import CrawlRecord, Terms
+from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.text import printable
+
+NAME_FILE = "node"
+RETRY_S = 1.0
+PROTOCOL = 1
+
+
+def add_node_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a node."""
+    group = group_of(parser, Group.CLUSTER)
+    group.add_argument("--node", metavar="NAME", help="name of this node, unique in the crawl (host name and a suffix)")
+    group.add_argument("--lease", type=float, default=10.0, metavar="S", help="a silent node counts as dead (10)")
+
+
+class NodeFolder:
+    """The folder of a node, and which node it is."""
+
+    def __init__(self, arguments: argparse.Namespace, crawl: str) -> None:
+        self.name = _checked(arguments.node) if arguments.node else ""
+        self._incarnation = ""
+        if arguments.out is not None:
+            self.folder = CrawlFolder(arguments.out)
+            self._read_name()
+        self.name = self.name or _new_name()
+        if arguments.out is None:
+            self.folder = CrawlFolder(Path("crawls") / f"{crawl}-{self.name}")
+            self._read_name()
+        self.folder.check_usable()
+
+    def _read_name(self) -> None:
+        stored = self.folder.state / NAME_FILE
+        if stored.is_file():
+            name, _, incarnation = stored.read_text("utf-8").strip().partition(" ")
+            if self.name and name != self.name:
+                raise UsageError(f"{self.folder.path}: the folder of node {name}, not of {self.name}; choose another")
+            self.name, self._incarnation = name, incarnation
+
+    def former(self) -> NodeId | None:
+        """Return the last incarnation that used the folder, if its process has ended."""
+        owner = self.folder.owner()
+        if owner is not None:
+            raise FolderBusyError(f"{self.folder.path}: in use by process {owner}; stop that one first")
+        return NodeId(self.name, self._incarnation) if self._incarnation else None
+
+    def record(self, node: NodeId) -> None:
+        """Record which incarnation uses the folder."""
+        self._incarnation = node.incarnation
+        self.folder.state.mkdir(parents=True, exist_ok=True)
+        (self.folder.state / NAME_FILE).write_text(f"{node.name} {node.incarnation}\n", "utf-8")
+
+
+def _checked(name: str) -> str:
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise UsageError(f"--node {printable(name)}: expected letters, digits and ._-")
+    return name
+
+
+def _new_name() -> str:
+    host = "".join(each if each.isalnum() else "-" for each in socket.gethostname().partition(".")[0]) or "node"
+    return f"{host}-{secrets.token_hex(2)}"
+
+
+def own_terms() -> Terms:
+    """Return what this program's nodes must agree on."""
+    return Terms(PROTOCOL, FORMAT.decode(), list_digest())
+
+
+def take_part(
+    shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float, run_once: Callable[[Seat], int]
+) -> int:
+    """Join, crawl, and join again whenever the lease was lost; return the exit status."""
+    while True:
+        seat = _join(shared, record, place, lease_s)
+        if seat.membership.ended:
+            shared.leave(seat.node)
+            print(
+                f"gossamer: the crawl is over: {REASONS.get(seat.membership.ended, seat.membership.ended)}",
+                file=sys.stderr,
+            )
+            return 0
+        try:
+            return run_once(seat)
+        except LeaseLostError as error:
+            print(f"gossamer: {printable(str(error), 500)}; joining again", file=sys.stderr)
+            record = shared.record() or record
+
+
+def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float) -> Seat:
+    """Join; wait for the server, and for one lease if a node of this name seems to be alive."""
+    given_up_at = time.monotonic() + 2 * lease_s
+    is_told = False
+    while True:
+        try:
+            former = place.former()
+            if former is not None:
+                shared.leave(former)  # its process has ended: nobody else has its folder
+            seat = join(shared, record, place.name, lease_s=lease_s)
+        except (EngineUnavailableError, NodeNameTakenError) as error:
+            if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
+                raise
+            if not is_told:
+                print(f"gossamer: {printable(str(error), 500)}; trying again", file=sys.stderr)
+            is_told = True
+            time.sleep(RETRY_S)
+            continue
+        place.record(seat.node)
+        return seat

@@ -1,0 +1,58 @@
+"""What arrives from other nodes: links to shards of this one, and robots.txt files that are at another node's hosts."""
+
+from __future__ import annotations
+
+from gossamer.core.frontier import Frontier
+from gossamer.core.url import host_of
+from gossamer.core.workbench import RobotsRequest
+from gossamer.engine.admission import Admission
+from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.link_messages import Letter, RobotsAnswer, link_of
+from gossamer.engine.robots_results import RobotsResults, result_of
+from gossamer.engine.scope_record import ScopeRecord
+from gossamer.ports import HostStore
+from gossamer.records import OrderKind, Source
+
+_OF_SEEDS = (Source.SEED, Source.REDIRECT)
+
+
+class Letters:
+    """Applies letters to the crawl."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        ledger: HostStore,
+        *,
+        hosts: HostDirectory,
+        admission: Admission,
+        scope: ScopeRecord,
+        robots: RobotsResults,
+    ) -> None:
+        self._frontier = frontier
+        self._ledger = ledger
+        self._hosts = hosts
+        self._admission = admission
+        self._scope = scope
+        self._robots = robots
+
+    def receive(self, letter: Letter, now: float) -> None:
+        """Offer the links of a letter, and exchange robots.txt files."""
+        for message in letter.links:
+            if message.depth == 0 and message.kind is OrderKind.PAGE and message.source in _OF_SEEDS:
+                self._scope.join(link_of(message), message.seed)
+        self._admission.receive(letter.links, now)
+        for question in letter.questions:
+            self._frontier.ask_robots(RobotsRequest(question.origin, question.url, question.hops), now)
+        for answer in letter.answers:
+            self._learn_robots(answer, now)
+
+    def _learn_robots(self, answer: RobotsAnswer, now: float) -> None:
+        host = host_of(answer.origin + "/")
+        if not self._frontier.has_host(host):
+            self._hosts.bring_in(host, now)
+        request = RobotsRequest(answer.origin, answer.url, answer.hops)
+        effects = self._frontier.learn_robots(request, result_of(answer), now)
+        if effects is not None:
+            self._ledger.put_host(effects.hosts[0])
+            self._robots.record_answer(answer, effects, now)

@@ -1,0 +1,109 @@
+"""Links on their way to the node that owns their shard, as bytes.
+
+A message contains all that the owner needs to admit the link as if it had found it itself. Admitting a link twice
+does nothing, so messages may arrive more than once, and in any order.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+
+from gossamer.core.intake import LinkContext
+from gossamer.core.url import link_to
+from gossamer.records import Link, OrderKind, Outcome, Source, UrlId
+
+
+class RobotsQuestion(Struct, array_like=True, frozen=True):
+    """robots.txt of an origin redirects to a host of the receiver, who is to request it at its own pace."""
+
+    origin: str
+    url: str
+    hops: int
+
+
+class RobotsAnswer(Struct, array_like=True, frozen=True):
+    """What came of such a request: for the owner of the origin."""
+
+    origin: str
+    url: str
+    hops: int
+    outcome: Outcome
+    status: int = 0
+    error: str = ""
+    body: bytes = b""
+    retry_after_s: float = -1.0
+
+
+class LinkMessage(Struct, array_like=True, frozen=True):
+    """A link and where it was found."""
+
+    url: str
+    depth: int
+    source: Source
+    kind: OrderKind
+    parent: UrlId = b""
+    hops: int = 0
+    seed: int = 0
+    https_first: bool = False
+    found_on: str = ""
+    lastmod: str = ""
+    submitter: str = ""  # of a sitemap: the domain whose robots.txt lists it
+
+
+class Letter(Struct, array_like=True):
+    """All that one commit sends to one shard."""
+
+    links: list[LinkMessage] = []
+    questions: list[RobotsQuestion] = []
+    answers: list[RobotsAnswer] = []
+
+
+_encode = Encoder().encode
+_decode = Decoder(Letter).decode
+
+
+def message_of(link: Link, context: LinkContext, lastmod: str = "") -> LinkMessage:
+    """Return the message about a link."""
+    return LinkMessage(
+        url=link.url,
+        depth=context.depth,
+        source=context.source,
+        kind=context.kind,
+        parent=context.parent,
+        hops=context.hops,
+        seed=context.seed,
+        https_first=context.https_first,
+        found_on=context.found_on,
+        lastmod=lastmod,
+        submitter=context.submitter,
+    )
+
+
+def context_of(message: LinkMessage) -> LinkContext:
+    """Return where the link of a message was found."""
+    return LinkContext(
+        depth=message.depth,
+        source=message.source,
+        parent=message.parent,
+        hops=message.hops,
+        kind=message.kind,
+        https_first=message.https_first,
+        found_on=message.found_on,
+        seed=message.seed,
+    )
+
+
+def link_of(message: LinkMessage) -> Link:
+    """Return the link of a message."""
+    return link_to(message.url)
+
+
+def encode_letter(letter: Letter) -> bytes:
+    """Return a letter as bytes."""
+    return _encode(letter)
+
+
+def decode_letter(data: bytes) -> Letter:
+    """Return a letter from bytes."""
+    return _decode(data)

@@ -1,0 +1,257 @@
+"""One node of a cluster: which shards it owns, what it has read and sent, and whether it has anything left to do.
+
+Pure, like the rest of the engine: the driver (`runtime/node_agent` in real time, `sim/cluster` in virtual time) calls
+the shared ledger and reports what came of it. The order of calls for a shard:
+
+    wanted but not owned    take at the engine -> `grant` -> restore its rows -> `begin_shards`: it is crawled
+    owned but not wanted    `end_drained` -> commit -> release at the engine -> `forget_shards`
+
+A shard is in one of three states here: granted (its rows are being read), owned, leaving (its rows wait for a commit).
+Links to shards that are not owned go to their inboxes with the commit; so do those to a shard that is only granted.
+
+**Read positions.** Messages stay in an inbox until the commit that contains what followed from them. `_read_ids` lists,
+per shard, the messages that were offered and are still in the inbox; `seal` hands them to the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from gossamer.core.assignment import shards_of
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.link_messages import decode_letter, encode_letter
+from gossamer.errors import LeaseLostError
+from gossamer.ports import Row, SealedChanges
+from gossamer.ports.shared_ledger import Commit, Membership, Message, NodeId
+from gossamer.state import NodeStatus
+
+LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
+_CONTENTS, _ARCHIVES = "contents", "archives"
+
+
+class Asked(NamedTuple):
+    """What a node knew when it asked the engine: an answer is compared with that."""
+
+    at: float  # on the driver's clock
+    moves: int
+    committed: int
+    claims: int
+
+
+class ClusterNode:
+    """The state of one incarnation of a node."""
+
+    def __init__(self, node: NodeId, crawl: Crawl) -> None:
+        self.id = node
+        self._crawl = crawl
+        self._members: tuple[str, ...] = ()
+        self._wanted: frozenset[int] = frozenset()
+        self._granted: dict[int, int] = {}  # shard -> epoch
+        self._owned: dict[int, int] = {}
+        self._draining: set[int] = set()  # owned, but only until their requests have ended
+        self._leaving: dict[int, int] = {}
+        self._leaves_with: dict[int, int] = {}  # shard -> the commit with its last rows
+        self._moves = 0  # how often the above changed at the engine: a membership from before is outdated
+        self._read_ids: dict[int, list[bytes]] = {}  # offered, and not in a commit that the engine has
+        self._sealed_read: dict[int, int] = {}  # of these, how many are in the commit in progress
+        self._claims = 0  # how often the claim to the budget changed
+        self._commits = 0  # sealed
+        self._committed = 0
+        self._received = 0
+        self._activity_at_seal: tuple[int, ...] = ()
+        self.lease_until = 0.0  # on the driver's own clock
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def ask(self, at: float) -> Asked:
+        """Return what to pass to `learn` with the answer to `join` or `renew` that is about to be requested."""
+        return Asked(at, self._moves, self._committed, self._claims)
+
+    def learn(self, membership: Membership, asked: Asked) -> None:
+        """Record an answer to `join` or `renew`.
+
+        Raises if the engine has gone back in time and lost shards or commits of this node: one that has nothing to do
+        would not notice otherwise, since it makes no commits.
+        """
+        if membership.commit < asked.committed:
+            raise LeaseLostError(f"node {self.id.name}: the engine has lost commits of it")
+        if asked.moves == self._moves:
+            self._compare_shards(membership.shards)
+        if asked.claims == self._claims:
+            self._crawl.frontier.change_limits(asked.at, max_pages=membership.claimed)
+        self.lease_until = asked.at + LEASE_MARGIN * membership.lease_s
+        names = tuple(member.name for member in membership.members)
+        if names != self._members:
+            self._members = names
+            self._wanted = shards_of(self.id.name, names)
+
+    def _compare_shards(self, at_engine: Mapping[int, int]) -> None:
+        mine = self._granted | self._owned | self._leaving
+        if any(at_engine.get(shard) != epoch for shard, epoch in mine.items()):
+            raise LeaseLostError(f"node {self.id.name}: the engine has lost shards that it owns")
+        # The answer to `take` was lost, or the engine has lost a release: read their rows, whatever was known of them.
+        self._granted |= {shard: epoch for shard, epoch in at_engine.items() if shard not in mine}
+
+    def to_take(self) -> list[int]:
+        """Return the shards to take; another node may still own some of them."""
+        return sorted(self._wanted - self._granted.keys() - self._owned.keys() - self._leaving.keys())
+
+    def end_drained(self, now: float) -> bool:
+        """Make no more orders for shards that others are to own, and end those that have no order out.
+
+        Return whether any was ended. The commit that follows has their last rows.
+        """
+        frontier = self._crawl.frontier
+        unwanted = self._owned.keys() - self._wanted - self._draining
+        frontier.drain(unwanted)
+        self._draining |= unwanted  # for good: a shard that is wanted again meanwhile is taken again
+        ended = self._draining - frontier.busy_shards() if self._draining else set()
+        self._draining -= ended
+        if ended:
+            self._crawl.release(ended, now)
+        for shard in ended:
+            self._leaving[shard] = self._owned.pop(shard)
+            self._leaves_with[shard] = self._commits + 1
+        return bool(ended)
+
+    def note_move(self) -> None:
+        """Record that a call that takes or releases shards is about to be made."""
+        self._moves += 1
+
+    def grant(self, epochs: Mapping[int, int]) -> None:
+        """Record which shards were taken."""
+        self._moves += 1
+        self._granted.update(epochs)
+
+    def begin_shards(self, shards: Collection[int], with_rows: Collection[int], now: float) -> None:
+        """Crawl shards that were granted: their rows, if there are any, are in the node's ledger now."""
+        for shard in shards:
+            self._owned[shard] = self._granted.pop(shard)
+        for shard in with_rows:
+            self._crawl.take(shard, now)
+        self._crawl.take_empty([shard for shard in shards if shard not in with_rows], now)
+
+    def ended_shards(self) -> list[int]:
+        """Return the shards to release at the engine: it has the commit with their last rows."""
+        return sorted(shard for shard, commit in self._leaves_with.items() if commit <= self._committed)
+
+    def forget_shards(self, shards: Collection[int]) -> None:
+        """Record that shards were released at the engine."""
+        self._moves += 1
+        for shard in shards:
+            del self._leaving[shard], self._leaves_with[shard]
+            self._read_ids.pop(shard, None)
+
+    @property
+    def granted(self) -> list[int]:
+        """Shards whose rows are to be restored."""
+        return sorted(self._granted)
+
+    @property
+    def owned_count(self) -> int:
+        """How many shards are crawled."""
+        return len(self._owned)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def read_ids(self) -> dict[int, tuple[bytes, ...]]:
+        """Return the messages of each inbox that are offered and not removed from it yet."""
+        return {shard: tuple(ids) for shard, ids in self._read_ids.items()}
+
+    def receive(self, inboxes: Mapping[int, Sequence[Message]], now: float) -> None:
+        """Offer links that other nodes sent. Those of a shard that is not owned stay in its inbox."""
+        for shard, messages in inboxes.items():
+            if shard not in self._owned:
+                continue
+            for message in messages:
+                self._read_ids.setdefault(shard, []).append(message.id)
+                self._received += 1
+                self._crawl.receive(decode_letter(message.links), now)
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    def _activity(self) -> tuple[int, ...]:
+        """Return numbers of which one grows with everything that a commit must contain."""
+        totals = self._crawl.totals
+        return totals.fetches, totals.urls_seen, totals.excluded, totals.robots_disallowed, self._received, self._moves
+
+    def has_news(self) -> bool:
+        """Return whether something happened since the last seal."""
+        return self._activity() != self._activity_at_seal or self._commits + 1 in self._leaves_with.values()
+
+    def seal(self, sealed: SealedChanges) -> Commit:
+        """Return the next commit: the ledger's sealed changes, and the links that follow from them."""
+        self._commits += 1
+        self._activity_at_seal = self._activity()
+        unsharded = sealed.unsharded()
+        rows = sealed.by_shard()
+        self._sealed_read = {shard: len(ids) for shard, ids in self._read_ids.items()}
+        mine = self._owned | self._leaving
+        return Commit(
+            number=self._commits,
+            totals=self._crawl.totals.copy(),
+            epochs={shard: mine[shard] for shard in {*rows, *self._read_ids}},
+            rows=rows,
+            links={shard: encode_letter(letter) for shard, letter in self._crawl.take_outbox().items()},
+            read=self.read_ids(),
+            contents=_of_table(unsharded, _CONTENTS),
+            archives=_of_table(unsharded, _ARCHIVES),
+        )
+
+    def committed(self, commit: Commit) -> None:
+        """Record that the engine has a commit."""
+        self._committed = commit.number
+        for shard, count in self._sealed_read.items():
+            ids = self._read_ids.get(shard)
+            if ids is not None:
+                del ids[:count]
+                if not ids:
+                    del self._read_ids[shard]
+        self._sealed_read = {}
+
+    # -- the budget of pages ----------------------------------------------------------------------
+
+    def wanted_claim(self, lot: int) -> int | None:
+        """Return how much of the crawl's budget of pages to claim in all; None if the claim is right as it is."""
+        frontier = self._crawl.frontier
+        claimed, counts = frontier.limits.max_pages, frontier.counts
+        if claimed is None:
+            return None
+        used = counts.pages + counts.pages_in_flight
+        if counts.queued > counts.pages_in_flight and used + lot // 2 >= claimed:
+            return used + lot
+        return used if not counts.queued and claimed > used else None
+
+    def claim(self, pages: int, now: float) -> None:
+        """Record how much of the budget this node may use up."""
+        self._claims += 1
+        self._crawl.frontier.change_limits(now, max_pages=pages)
+
+    # -- status -----------------------------------------------------------------------------------
+
+    def status(self, now: float, max_wait_s: float, record_version: int, label: str = "") -> NodeStatus:
+        """Return what to report with a renewal."""
+        view = self._crawl.frontier
+        return NodeStatus(
+            commit=self._committed,
+            idle=self._idle(now, max_wait_s),
+            record_version=record_version,
+            label=label,
+            restoring=len(self._granted),
+            in_flight=view.in_flight,
+            queued=view.counts.queued,
+        )
+
+    def _idle(self, now: float, max_wait_s: float) -> str:
+        """Return why there is nothing to do and nothing to commit; empty if there is."""
+        is_moving = self._granted or self._leaving or self._wanted != self._owned.keys()
+        if is_moving or self._commits != self._committed or self.has_news():
+            return ""
+        why = self._crawl.why_over(now, max_wait_s) or ""
+        # What was claimed and is not needed has been returned, so that the claim looks used up.
+        return "exhausted" if why == "max_pages" and not self._crawl.frontier.counts.queued else why
+
+
+def _of_table(rows: Sequence[Row], table: str) -> list[Row]:
+    return [row for row in rows if row.table == table]

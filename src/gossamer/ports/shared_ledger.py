@@ -1,0 +1,163 @@
+"""The ledger that the nodes of a cluster share: who owns which shard, what is committed, links on their way.
+
+A node reads its shards' rows from its own store; it never asks here before it decides. What it has decided leaves
+with its commits, about one per second: the rows of its shards, the links to other shards, how far it has read its
+inboxes, and its totals, all together or not at all. A shard's next owner reads the rows back from here.
+
+**Leases.** A node is alive until its lease ends without having been renewed. Only then, or after a release, can
+its shards be taken by others, and the first taker ends the node's *incarnation* for good: from then on every call
+in its name raises `LeaseLostError`, however late it arrives. So one comparison fences all that an old owner sends.
+
+**If the engine goes back in time** (a restart that lost the last second, a replica that was promoted), each commit
+is checked against what it is based on: the number of the node's previous commit, the epochs of the shards it owns
+(which never repeat), and the last message that it read from each inbox. A commit that is based on what is no longer
+there raises `LeaseLostError` too: the node drops its copy, joins again, and continues from what the engine has.
+
+All calls block; a node makes them in threads. Times are readings of the engine's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from gossamer.figures import Totals
+from gossamer.ports.commit import Row
+from gossamer.state import CrawlRecord, NodeStatus
+
+
+class NodeId(Struct, frozen=True):
+    """A node, from one time it joins until its lease ends."""
+
+    name: str
+    incarnation: str  # never used twice
+
+
+class Member(Struct, frozen=True):
+    """A live node, as others see it."""
+
+    name: str
+    label: str = ""
+
+
+class Membership(Struct, frozen=True):
+    """What a node learns when it joins or renews its lease."""
+
+    now: float  # the engine's time
+    lease_s: float
+    members: tuple[Member, ...]  # live nodes, by name
+    shards: Mapping[int, int]  # that this node owns: epoch by shard
+    commit: int  # the number of its last commit
+    claimed: int | None  # how many pages of the crawl's budget it may use up; None: there is no budget
+    record_version: int
+    ended: str = ""  # why the crawl is over
+
+
+class Message(Struct, frozen=True, array_like=True):
+    """Links from one commit to one shard."""
+
+    id: bytes  # unique: names the commit that sent it
+    links: bytes  # see `engine/link_messages`
+
+
+class Commit(Struct, frozen=True):
+    """What a node has decided since its last commit."""
+
+    number: int  # of this incarnation, from 1 without a gap
+    totals: Totals  # of this incarnation, including this commit
+    epochs: Mapping[int, int] = {}  # of the shards in `rows` and `read`
+    rows: Mapping[int, Sequence[Row]] = {}  # by shard, each sorted by table and key
+    links: Mapping[int, bytes] = {}  # by the shard that they are for
+    read: Mapping[int, Sequence[bytes]] = {}  # ids of the messages read from each inbox, from its first on
+    contents: Sequence[Row] = ()
+    archives: Sequence[Row] = ()  # committed lengths of this node's archive files
+
+
+class SharedLedger(Protocol):
+    """See the module. Every method may raise `EngineUnavailableError`: call again later."""
+
+    def start(self, record: CrawlRecord) -> CrawlRecord:
+        """Store the record of a new crawl; if there is one, return that instead."""
+        ...
+
+    def record(self) -> CrawlRecord | None:
+        """Return the crawl's record, or None if there is no crawl of this name."""
+        ...
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        """Replace the record by one with the next version; False if it was changed since it was read."""
+        ...
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease. Raises `NodeNameTakenError` if a live node has this name."""
+        ...
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease, and report what the node is doing."""
+        ...
+
+    def leave(self, node: NodeId) -> None:
+        """End the lease; what the node owned is free. No effect if the lease has ended."""
+        ...
+
+    def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
+        """Become the owner of those of the shards that no live node owns; return their new epochs.
+
+        The node counts as busy until it reports that it has nothing to do, which it does when it knows their rows.
+        """
+        ...
+
+    def release(self, node: NodeId, shards: Collection[int]) -> None:
+        """Give up shards. Their rows are committed."""
+        ...
+
+    # -- rows and links ---------------------------------------------------------------------------
+
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
+        """Make a commit durable; return the contents in it that were known before, with their rows.
+
+        A commit that the engine already has is not made again: a call may be repeated if its answer was lost. One with
+        more pages than the node has claimed of a budget raises: the engine has lost the claim.
+        """
+        ...
+
+    def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
+        """Return messages for the node's shards, after those that it has; `read` are their ids, by inbox.
+
+        They stay in the inbox until a commit says that they were read. An inbox that does not begin with what the node
+        has is left out: a commit that removes it is under way.
+        """
+        ...
+
+    def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards that the node owns, in slices, table by table."""
+        ...
+
+    # -- the whole crawl --------------------------------------------------------------------------
+
+    def claim(self, node: NodeId, budget: str, amount: int) -> int:
+        """Claim this much of a budget in all, more or less than before; return how much the node has now.
+
+        Never less than it has used up by its commits.
+        """
+        ...
+
+    def try_end(self, node: NodeId) -> str:
+        """End the crawl if nothing is left to do anywhere; return why it is over, or an empty string."""
+        ...
+
+    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+        """Return all incarnations that ever committed or are alive."""
+        ...
+
+    def archive_ends(self, name: str) -> dict[str, int]:
+        """Return the committed lengths of the archive files of a node, by all its incarnations."""
+        ...
+
+    def close(self) -> None:
+        """Release connections. Leases stay."""
+        ...

@@ -1,0 +1,295 @@
+"""Keeps a node in its cluster: renews the lease, takes and releases shards, receives links, sends commits.
+
+Beside the hub in one event loop. Calls of the shared ledger block, so they run in threads; what they return is
+applied in the loop, where the engine may be changed. The decisions are in `engine/node`.
+
+**The lease is a promise about requests.** It is counted on a clock that goes on while the machine sleeps, from before
+the renewal was sent, and ends early. When it ends, the run fails with `LeaseLostError`: all connections are closed and
+nothing is committed; the node joins again with a new incarnation. If the whole process stood still, requests may be
+ready to be written before this module runs again: an order names the time until which it may be sent, and the worker
+compares it with the clock right before it writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from gossamer.core.identity import shard_of
+from gossamer.core.rows import SHARDED
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.node import ClusterNode
+from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.figures import Totals
+from gossamer.ports import Ledger, SealedChanges
+from gossamer.ports.shared_ledger import Commit
+from gossamer.runtime import control
+from gossamer.runtime.clock import lease_clock
+from gossamer.runtime.control import Submit
+from gossamer.runtime.seat import Seat
+from gossamer.state import CrawlRecord
+
+RENEWALS_PER_LEASE = 5
+RECEIVE_EVERY_S = 0.3
+RECEIVE_BYTES = 1 << 20
+MOVE_EVERY_S = 0.3
+SHARDS_AT_ONCE = 64  # restored before the loop continues with other work
+CLAIM_LOT, MAX_CLAIM_LOT = 64, 2000
+REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than was wanted
+CLAIM_EVERY_S = 0.1
+RETRY_S = 0.3
+
+
+class NodeAgent:
+    """One incarnation of a node, while it runs."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        crawl: Crawl,
+        ledger: Ledger,
+        *,
+        max_wait_s: float,
+        now: Callable[[], float],
+        on_failure: Callable[[GossamerError], None],
+        warn: Callable[[str, str], None],
+    ) -> None:
+        self._seat = seat
+        self._crawl = crawl
+        self._ledger = ledger
+        self._max_wait_s = max_wait_s
+        self._now = now
+        self._on_failure = on_failure
+        self._warn = warn
+        self.node = ClusterNode(seat.node, crawl)
+        self.record: CrawlRecord = seat.record
+        self.commits = NodeCommits(self, seat, ledger)
+        self._submit: Submit | None = None
+        self._is_unreachable = False
+        self._pages_at_claim = 0
+        self._claims_at = 0.0
+
+    @property
+    def lease_until(self) -> float:
+        """When the lease ends, on the lease clock."""
+        return self.node.lease_until
+
+    def begin(self, submit: Submit) -> None:
+        """Begin without shards, in the engine."""
+        self._submit = submit
+        self._crawl.begin_as_node(self._now())
+        self._crawl.join_scope_of(self.record.scope)
+        self.node.learn(self._seat.membership, self.node.ask(self._seat.asked_at))
+        if "pages" in self.record.budgets:
+            self.node.claim(0, self._now())
+
+    async def run(self) -> None:
+        """Keep the node in its cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch_lease())
+            group.create_task(self._every(self._seat.membership.lease_s / RENEWALS_PER_LEASE, self._renew))
+            group.create_task(self._every(RECEIVE_EVERY_S, self._receive))
+            group.create_task(self._every(MOVE_EVERY_S, self._move_shards))
+            group.create_task(self._every(CLAIM_EVERY_S, self._claim))
+
+    async def _watch_lease(self) -> None:
+        while True:
+            left_s = self.lease_until - lease_clock()
+            if left_s <= 0:
+                self._on_failure(LeaseLostError(f"node {self._seat.node.name}: its lease ended before it was renewed"))
+                return
+            await asyncio.sleep(min(left_s, 0.2))
+
+    async def _every(self, seconds: float, act: Callable[[], Awaitable[bool]]) -> None:
+        """Call a function again and again: at once if it says that there is more to do."""
+        while True:
+            try:
+                has_more = await act()
+                self._is_unreachable = False
+            except EngineUnavailableError as error:
+                has_more = False
+                if not self._is_unreachable:
+                    self._is_unreachable = True
+                    self._warn("ledger_unreachable", f"{error}; trying again until the lease ends")
+            except GossamerError as error:
+                self._on_failure(error)
+                return
+            if not has_more:
+                await asyncio.sleep(seconds)
+
+    def _wake(self) -> None:
+        assert self._submit is not None
+        self._submit(control.Wake())
+
+    # -- lease ------------------------------------------------------------------------------------
+
+    async def _renew(self) -> bool:
+        seat, node = self._seat, self.node
+        self.commits.apply()
+        asked = node.ask(lease_clock())
+        status = node.status(self._now(), self._max_wait_s, self.record.version, seat.label)
+        membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
+        node.learn(membership, asked)
+        if membership.record_version != self.record.version:
+            await self._read_record()
+        await self._extend_scope()
+        ended = membership.ended
+        if not ended and status.idle:
+            ended = await asyncio.to_thread(seat.shared.try_end, seat.node)
+        if ended or self.record.stop:
+            assert self._submit is not None
+            self._submit(control.Stop(ended or self.record.stop))
+            return False
+        return False
+
+    async def _read_record(self) -> None:
+        record = await asyncio.to_thread(self._seat.shared.record)
+        if record is not None:
+            self.record = record
+            self._crawl.join_scope_of(record.scope)
+
+    async def _extend_scope(self) -> None:
+        """Tell the other nodes which URLs extend the scope: the targets of redirects of seeds."""
+        added = [url for url in self._crawl.state.scope if url not in self.record.scope]
+        if added:
+            record = replace(self.record, scope=[*self.record.scope, *added], version=self.record.version + 1)
+            if await asyncio.to_thread(self._seat.shared.change_record, record):
+                self.record = record  # else another node changed it first: it is read with the next renewal
+
+    async def _claim(self) -> bool:
+        """Claim pages of the crawl's budget: more at a time if the last lot was used up quickly."""
+        pages = self._crawl.totals.pages
+        lot = min(MAX_CLAIM_LOT, max(CLAIM_LOT, 2 * (pages - self._pages_at_claim)))
+        wanted = self.node.wanted_claim(lot)
+        if wanted is not None and self._now() >= self._claims_at:
+            got = await asyncio.to_thread(self._seat.shared.claim, self._seat.node, "pages", wanted)
+            self._pages_at_claim = pages
+            self._claims_at = self._now() + (REFUSED_CLAIM_S if got < wanted else 0.0)
+            self.node.claim(got, self._now())
+            self._wake()
+        return False
+
+    # -- shards -----------------------------------------------------------------------------------
+
+    async def _move_shards(self) -> bool:
+        seat, node = self._seat, self.node
+        if node.end_drained(self._now()):
+            assert self._submit is not None
+            self._submit(control.CommitSoon())
+        self.commits.apply()
+        if leaving := node.ended_shards():
+            node.note_move()
+            await asyncio.to_thread(seat.shared.release, seat.node, leaving)
+            node.forget_shards(leaving)
+            await asyncio.to_thread(self._ledger.drop_rows, leaving)
+        if wanted := node.to_take():
+            node.note_move()
+            node.grant(await asyncio.to_thread(seat.shared.take, seat.node, wanted))
+        while granted := node.granted:
+            await self._restore(granted[:SHARDS_AT_ONCE])
+        return False
+
+    async def _restore(self, shards: list[int]) -> None:
+        with_rows = await asyncio.to_thread(self._load, shards)
+        self.node.begin_shards(shards, with_rows, self._now())
+        self._wake()
+
+    def _load(self, shards: list[int]) -> set[int]:
+        with_rows: set[int] = set()
+        for rows in self._seat.shared.restore(self._seat.node, shards, SHARDED):
+            self._ledger.load_rows(rows)
+            with_rows |= {shard_of(row.key) for row in rows}
+        return with_rows
+
+    # -- links ------------------------------------------------------------------------------------
+
+    async def _receive(self) -> bool:
+        seat, node = self._seat, self.node
+        self.commits.apply()
+        read = node.read_ids()
+        inboxes = await asyncio.to_thread(seat.shared.receive, seat.node, read, RECEIVE_BYTES)
+        if read != node.read_ids():
+            return True  # a commit has moved the inboxes meanwhile
+        if not inboxes:
+            return False
+        node.receive(inboxes, self._now())
+        self._wake()
+        return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
+
+    def archive_ends(self) -> dict[str, int]:
+        """Return the committed lengths of this node's archive files."""
+        return self._seat.shared.archive_ends(self._seat.node.name)
+
+    def leave(self) -> Totals | None:
+        """End the lease: everything is committed. Return the totals of all nodes, if they can be read."""
+        with suppress(EngineUnavailableError):  # it ends by itself
+            self._seat.shared.leave(self._seat.node)
+            whole = Totals()
+            for _, totals in self._seat.shared.nodes().values():
+                whole.add(totals)
+            return whole
+        return None
+
+
+class NodeCommits:
+    """The commits of a node: see `ports.CommitLog`. They are durable when the shared ledger has them."""
+
+    def __init__(self, agent: NodeAgent, seat: Seat, ledger: Ledger) -> None:
+        self._agent = agent
+        self._seat = seat
+        self._ledger = ledger
+        self._written: Commit | None = None
+
+    def apply(self) -> None:
+        """Record the commit that was written last, if it is not recorded yet. In the event loop."""
+        commit, self._written = self._written, None
+        if commit is not None:
+            self._agent.node.committed(commit)
+
+    def seal(self) -> SealedChanges:
+        """Close the changes so far. If nothing of them concerns the cluster, they are only written here."""
+        self.apply()
+        sealed = self._ledger.seal()
+        if not self._agent.node.has_news() and not sealed.by_shard():
+            return sealed
+        return SealedNode(self, sealed, self._agent.node.seal(sealed))
+
+    def commit(self) -> None:
+        """Close the changes so far and write them."""
+        self.seal().write()
+
+    def pending_count(self) -> int:
+        """Return how many rows wait for the next commit."""
+        return self._ledger.pending_count()
+
+    def send(self, commit: Commit) -> None:
+        """Send a commit until the shared ledger has it, or the lease ends. In a thread."""
+        while True:
+            if lease_clock() >= self._agent.lease_until:
+                raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
+            try:
+                self._seat.shared.commit(self._seat.node, commit)
+            except EngineUnavailableError:
+                time.sleep(RETRY_S)
+                continue
+            self._written = commit
+            return
+
+
+class SealedNode:
+    """See `gossamer.ports.SealedChanges`."""
+
+    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit) -> None:
+        self._commits = commits
+        self._sealed = sealed
+        self._commit = commit
+        self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
+
+    def write(self) -> None:
+        """Make the changes durable: at the shared ledger first."""
+        self._commits.send(self._commit)
+        self._sealed.write()

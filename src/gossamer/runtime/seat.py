@@ -1,0 +1,44 @@
+"""How a node gets its seat in a cluster: the crawl's record, a lease, and a time line on the engine's clock."""
+
+from __future__ import annotations
+
+import time
+from secrets import token_hex
+
+from msgspec import Struct
+
+from gossamer.errors import UsageError
+from gossamer.ports.shared_ledger import Membership, NodeId, SharedLedger
+from gossamer.runtime.clock import TimeLine, lease_clock
+from gossamer.state import CrawlRecord, Terms
+
+LEASE_S = 10.0
+
+
+class Seat(Struct, frozen=True):
+    """One incarnation of a node, as it joined."""
+
+    shared: SharedLedger
+    node: NodeId
+    record: CrawlRecord
+    membership: Membership
+    asked_at: float  # on the lease clock
+    time_line: TimeLine
+    label: str = ""
+
+
+def check_terms(record: CrawlRecord, own: Terms) -> None:
+    """Raise if this program would put hosts into other shards than the nodes of the crawl do."""
+    for name in Terms.__struct_fields__:
+        theirs, ours = getattr(record.terms, name), getattr(own, name)
+        if theirs != ours:
+            what = name.replace("_", " ")
+            raise UsageError(f"the crawl has {what} {theirs}, this program {ours}: use one version on all nodes")
+
+
+def join(shared: SharedLedger, record: CrawlRecord, name: str, label: str = "", lease_s: float = LEASE_S) -> Seat:
+    """Join a crawl under a name; the incarnation is new."""
+    node = NodeId(name, token_hex(6))
+    asked_at, monotonic = lease_clock(), time.monotonic()
+    membership = shared.join(node, label, lease_s)
+    return Seat(shared, node, record, membership, asked_at, TimeLine(membership.now, monotonic), label)

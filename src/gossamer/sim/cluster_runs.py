@@ -1,0 +1,94 @@
+"""Many clusters in virtual time, one per seed, over different webs; and bugs to plant, to see that they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.core.limits import FrontierLimits
+from gossamer.engine import node
+from gossamer.engine.crawl import Crawl
+from gossamer.engine.link_messages import Letter
+from gossamer.engine.node import ClusterNode
+from gossamer.sim.cluster import ClusterPlan, ClusterSim, Faults
+from gossamer.sim.cluster_judge import judge
+from gossamer.sim.scenarios import Scenario, many_hosts
+
+HOSTS, PAGES, DELAY_S = 12, 15, 1.0
+BUDGET = 100
+_URLS = frozenset(
+    f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(PAGES)
+)  # fmt: skip
+
+
+def _scenario() -> Scenario:
+    seeds = ["http://h0.test/", f"http://h{HOSTS // 2}.test/"]
+    return Scenario(many_hosts(HOSTS, PAGES), seeds, FrontierLimits(max_depth=40), delay_s=DELAY_S)
+
+
+def plan_of(seed: int) -> ClusterPlan:
+    """Return the plan of a seed: with or without a budget, few or many nodes, quiet or stormy."""
+    faults = (Faults(), Faults(deaths=0.03, pauses=0.03, lost_answers=0.1), Faults(roll_backs=0.04, until_s=60.0))
+    budgets = (None, BUDGET, None, 10 * BUDGET)
+    return ClusterPlan(
+        _scenario, nodes=2 + seed % 5, faults=faults[seed % 3], max_pages=budgets[seed % 4], max_s=5000.0
+    )
+
+
+def run_seed(seed: int) -> list[str]:
+    """Run one cluster; return what is wrong."""
+    sim = ClusterSim(plan_of(seed), seed)
+    return judge(sim, sim.run(), _URLS, DELAY_S)
+
+
+# -- planted bugs ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Break the cluster in one place."""
+    owner, attribute, broken = PLANTED[name]
+    sound = getattr(owner, attribute)
+    setattr(owner, attribute, broken)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, sound)
+
+
+def _forget_outbox(self: Crawl) -> dict[int, Letter]:
+    """Send only what goes to the first of the shards."""
+    return dict(list(self._admission.take_outbox().items())[:1])
+
+
+def _trust_basis(*_: object) -> None:
+    """Accept commits whatever they are based on."""
+
+
+def _is_always_idle(_known: object, _version: int) -> bool:
+    """Trust every report of idleness, however old it is."""
+    return True
+
+
+def _take_at_once(self: Crawl, shard: int, now: float) -> None:
+    """Continue with the hosts of a shard as if their former owner had not just contacted them."""
+    self.seeds.load(shard)
+    self._shards.take(shard, self.state, now)
+
+
+def _never_release_early(self: ClusterNode) -> list[int]:
+    """Release shards before the commit with their last rows."""
+    return sorted(self._leaving)
+
+
+PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
+    "links to other shards are lost": (Crawl, "take_outbox", _forget_outbox),
+    "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
+    "the end is declared from old reports": (
+        __import__("gossamer.backends.memory.shared_ledger", fromlist=["_is_idle"]), "_is_idle", _is_always_idle,
+    ),
+    "a new owner does not wait": (Crawl, "take", _take_at_once),
+    "shards are released before their last commit": (ClusterNode, "ended_shards", _never_release_early),
+    "a lease is counted longer than it is": (node, "LEASE_MARGIN", 1.5),
+}  # fmt: skip

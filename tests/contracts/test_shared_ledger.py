@@ -1,0 +1,430 @@
+"""One contract for every ledger that nodes share: in memory, on Redis and on Valkey."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.backends.redis.shared_ledger import RedisSharedLedger
+from gossamer.core import rows
+from gossamer.core.catalog import record_of
+from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
+from gossamer.core.rows import SHARDED
+from gossamer.core.url import link_to
+from gossamer.errors import LeaseLostError, NodeNameTakenError
+from gossamer.figures import Totals
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import Commit, NodeId, SharedLedger
+from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
+from gossamer.state import CrawlRecord, NodeStatus, Terms
+from tests.servers.redis import RedisServer, redis_program, running, valkey_program
+
+LEASE_S = 60.0
+A, B = NodeId("a", "1"), NodeId("b", "1")
+TERMS = Terms(1, "2", "rules")
+LINK = link_to("http://h.example/page")
+SHARD = shard_of(LINK.id)
+OTHER = (SHARD + 1) % SHARD_COUNT
+_names = count()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RedisServer]]:
+    started: dict[str, RedisServer] = {}
+    with ExitStack() as stack:
+
+        def start(name: str) -> RedisServer:
+            program = redis_program() if name == "redis" else valkey_program()
+            if program is None:
+                pytest.skip(f"no {name}-server: make engines")
+            if name not in started:
+                started[name] = stack.enter_context(running(program, tmp_path_factory.mktemp(name)))
+            return started[name]
+
+        yield start
+
+
+@pytest.fixture(params=["memory", "redis", "valkey"])
+def ledger(request: pytest.FixtureRequest, servers: Callable[[str], RedisServer]) -> Iterator[SharedLedger]:
+    if request.param == "memory":
+        yield MemorySharedLedger(lambda: 1_700_000_000.0)
+        return
+    made = RedisSharedLedger(servers(request.param).client(), f"crawl{next(_names)}")
+    yield made
+    made.close()
+
+
+def started(ledger: SharedLedger, **budgets: int) -> SharedLedger:
+    ledger.start(CrawlRecord(TERMS, b"", budgets=budgets))
+    return ledger
+
+
+def url_row(url: str, state: UrlState = UrlState.QUEUED) -> Row:
+    link = link_to(url)
+    queued = QueuedUrl(url, link.id, link.host, 0, 1, 0)
+    return Row("urls", link.id, rows.encode(replace(record_of(queued), state=state)))
+
+
+def restored(ledger: SharedLedger, node: NodeId, *shards: int) -> list[Row]:
+    return sorted(row for some in ledger.restore(node, shards, SHARDED) for row in some)
+
+
+# -- the record -----------------------------------------------------------------------------------
+
+
+def test_the_first_record_stays(ledger: SharedLedger) -> None:
+    assert ledger.record() is None
+    first = ledger.start(CrawlRecord(TERMS, b"first", scope=["http://a.example/"]))
+    second = ledger.start(CrawlRecord(TERMS, b"second"))
+    assert first.settings == second.settings == b"first"
+    assert ledger.record() == first
+    assert first.version == 1
+
+
+def test_a_record_is_changed_only_by_who_has_read_the_last_version(ledger: SharedLedger) -> None:
+    record = ledger.start(CrawlRecord(TERMS, b""))
+    record.version, record.blocked = 2, ["a.example"]
+    assert ledger.change_record(record)
+    record.blocked = ["b.example"]
+    assert not ledger.change_record(record)
+    stored = ledger.record()
+    assert stored is not None
+    assert (stored.version, stored.blocked) == (2, ["a.example"])
+
+
+# -- leases ---------------------------------------------------------------------------------------
+
+
+def test_a_node_that_joins_sees_who_is_there(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "eu", LEASE_S)
+    membership = ledger.join(B, "", LEASE_S)
+    assert [(member.name, member.label) for member in membership.members] == [("a", "eu"), ("b", "")]
+    assert membership.shards == {}
+    assert (membership.lease_s, membership.commit, membership.record_version) == (LEASE_S, 0, 1)
+    ledger.commit(B, Commit(1, Totals()))
+    assert ledger.renew(B, NodeStatus()).commit == 1
+
+
+def test_joining_twice_is_joining_once(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    assert ledger.join(A, "", LEASE_S).shards == epochs
+
+
+def test_a_name_is_used_by_one_live_node(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    with pytest.raises(NodeNameTakenError):
+        ledger.join(NodeId("a", "2"), "", LEASE_S)
+    ledger.leave(A)
+    assert [member.name for member in ledger.join(NodeId("a", "2"), "", LEASE_S).members] == ["a"]
+
+
+def test_a_shard_has_one_owner(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    taken = ledger.take(A, [SHARD, OTHER])
+    assert taken.keys() == {SHARD, OTHER}
+    assert ledger.take(B, [SHARD]) == {}
+    assert ledger.renew(A, NodeStatus()).shards == taken
+    ledger.release(A, [SHARD])
+    again = ledger.take(B, [SHARD])
+    assert again[SHARD] > taken[SHARD], "epochs grow"
+    assert ledger.renew(A, NodeStatus()).shards == {OTHER: taken[OTHER]}
+
+
+def test_all_shards_can_be_taken_at_once(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    assert len(set(ledger.take(A, range(SHARD_COUNT)).values())) == SHARD_COUNT
+
+
+def test_the_shards_of_a_node_that_left_are_free_and_it_can_do_nothing_more(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    ledger.leave(A)
+    ledger.leave(A)
+    assert ledger.take(B, [SHARD]).keys() == {SHARD}
+    for call in (
+        lambda: ledger.renew(A, NodeStatus()),
+        lambda: ledger.take(A, [OTHER]),
+        lambda: ledger.release(A, [SHARD]),
+        lambda: ledger.receive(A, {}, 1000),
+        lambda: ledger.commit(A, Commit(1, Totals(), epochs)),
+        lambda: ledger.try_end(A),
+        lambda: list(ledger.restore(A, [SHARD], SHARDED)),
+    ):
+        with pytest.raises(LeaseLostError):
+            call()
+
+
+# -- commits --------------------------------------------------------------------------------------
+
+
+def test_the_next_owner_restores_what_was_committed(ledger: SharedLedger) -> None:
+    host, domain = HostRecord("h.example", "h.example", queued=3), DomainRecord("h.example", hosts=1)
+    robots = RobotsRecord("http://h.example", 200, "ok", b"User-agent: *\n\xff", 5.0, 9.0)
+    written = [
+        url_row(LINK.url),
+        Row("hosts", host_id("h.example"), rows.encode(host)),
+        Row("domains", domain_id("h.example"), rows.encode(domain)),
+        Row("robots", rows.robots_key("http://h.example"), rows.encode(robots)),
+        Row("queue", LINK.id[:8] + bytes(12) + LINK.id[8:], b""),
+    ]
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    ledger.commit(A, Commit(1, Totals(), epochs, {SHARD: written}))
+    done = url_row(LINK.url, UrlState.DONE)
+    ledger.commit(A, Commit(2, Totals(), epochs, {SHARD: [done, written[4]._replace(value=None)]}))
+    ledger.release(A, [SHARD])
+    ledger.take(B, [SHARD, OTHER])
+    assert restored(ledger, B, SHARD, OTHER) == sorted([done, *written[1:4]])
+
+
+def test_a_large_shard_is_restored_whole(ledger: SharedLedger) -> None:
+    urls = [f"http://h.example/{number}" for number in range(25_000)]
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    ledger.commit(A, Commit(1, Totals(), epochs, {SHARD: [url_row(url) for url in urls]}))
+    assert {rows.decode_url(row.value or b"").url for row in restored(ledger, A, SHARD)} == set(urls)
+
+
+def test_a_commit_that_is_repeated_has_no_effect(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    commit = Commit(1, Totals(pages=1), epochs, {SHARD: [url_row(LINK.url)]}, {SHARD: b"links"})
+    ledger.commit(A, commit)
+    ledger.commit(A, commit)
+    assert len(ledger.receive(A, {}, 1000)[SHARD]) == 1
+
+
+@pytest.mark.parametrize("number", [0, 2, 3])
+def test_a_commit_needs_its_predecessor(ledger: SharedLedger, number: int) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    commit = Commit(number, Totals(), epochs, {SHARD: [url_row(LINK.url)]})
+    if number:
+        with pytest.raises(LeaseLostError, match="commit"):
+            ledger.commit(A, commit)
+    else:
+        ledger.commit(A, commit)
+    assert restored(ledger, A, SHARD) == []
+
+
+def test_a_commit_to_a_shard_of_another_epoch_changes_nothing(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    old = ledger.take(A, [SHARD])
+    ledger.release(A, [SHARD])
+    ledger.take(A, [SHARD])
+    with pytest.raises(LeaseLostError, match=str(SHARD)):
+        ledger.commit(A, Commit(1, Totals(), old, {SHARD: [url_row(LINK.url)]}, {OTHER: b"x"}))
+    assert restored(ledger, A, SHARD) == []
+    ledger.take(A, [OTHER])
+    assert ledger.receive(A, {}, 1000) == {}
+
+
+def test_the_first_page_with_a_content_is_known_to_all(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    first, second = Row("contents", b"h" * 16, b"first"), Row("contents", b"h" * 16, b"second")
+    assert ledger.commit(A, Commit(1, Totals(), contents=[first])) == {}
+    other = Row("contents", b"i" * 16, b"other")
+    assert ledger.commit(B, Commit(1, Totals(), contents=[second, other])) == {b"h" * 16: b"first"}
+
+
+def test_totals_and_archives_are_as_committed(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.renew(A, NodeStatus(in_flight=3))
+    ends = [Row("archives", b"one.warc.gz", (500).to_bytes(8, "big"))]
+    ledger.commit(A, Commit(1, Totals(pages=7, outcomes={"ok": 7}), archives=ends))
+    ledger.leave(A)
+    status, totals = ledger.nodes()[A]
+    assert (status.in_flight, totals.pages, totals.outcomes) == (3, 7, {"ok": 7})
+    assert ledger.archive_ends("a") == {"one.warc.gz": 500}
+    assert ledger.archive_ends("b") == {}
+
+
+# -- messages -------------------------------------------------------------------------------------
+
+
+def test_links_wait_for_the_owner_until_it_has_committed_what_follows(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    ledger.commit(A, Commit(1, Totals(), links={SHARD: b"one"}))
+    ledger.commit(A, Commit(2, Totals(), links={SHARD: b"two", OTHER: b"other"}))
+    assert ledger.receive(B, {}, 1000) == {}
+    epochs = ledger.take(B, [SHARD])
+    messages = ledger.receive(B, {}, 1000)[SHARD]
+    assert [message.links for message in messages] == [b"one", b"two"]
+    assert [message.links for message in ledger.receive(B, {SHARD: [messages[0].id]}, 1000)[SHARD]] == [b"two"]
+    assert ledger.receive(B, {SHARD: [message.id for message in messages]}, 1000) == {}
+    assert ledger.receive(B, {SHARD: [b"removed"]}, 1000) == {}, "a commit has moved the inbox"
+    ledger.commit(B, Commit(1, Totals(), epochs, read={SHARD: (messages[0].id,)}))
+    assert ledger.receive(B, {}, 1000)[SHARD] == messages[1:]
+
+
+def test_a_message_that_is_not_the_one_that_was_read_stays(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    ledger.commit(A, Commit(1, Totals(), links={SHARD: b"new"}))
+    for ids in ((b"b/1/9",), (ledger.receive(A, {}, 1000)[SHARD][0].id, b"b/1/9")):
+        with pytest.raises(LeaseLostError, match="messages"):
+            ledger.commit(A, Commit(2, Totals(), epochs, read={SHARD: ids}))
+    assert [message.links for message in ledger.receive(A, {}, 1000)[SHARD]] == [b"new"]
+
+
+def test_a_node_receives_no_more_at_once_than_it_asked_for(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.take(A, [SHARD])
+    for number in range(1, 41):
+        ledger.commit(A, Commit(number, Totals(), links={SHARD: bytes(100)}))
+    read: list[bytes] = []
+    while some := ledger.receive(A, {SHARD: read}, 1000).get(SHARD):
+        assert len(some) <= 20
+        read += [message.id for message in some]
+    assert len(set(read)) == 40
+
+
+# -- budgets and the end --------------------------------------------------------------------------
+
+
+def test_a_budget_is_never_exceeded_and_returns_with_a_node_that_ends(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger, pages=100).join(node, "", LEASE_S)
+    assert ledger.claim(A, "pages", 70) == 70
+    assert ledger.claim(B, "pages", 70) == 30
+    assert ledger.claim(A, "pages", 20) == 20, "less than before"
+    assert ledger.claim(B, "pages", 90) == 80
+    ledger.commit(B, Commit(1, Totals(pages=50)))
+    assert ledger.claim(B, "pages", 10) == 50, "what is used up stays"
+    ledger.leave(B)
+    assert ledger.claim(A, "pages", 100) == 50
+
+
+def idle(number: int, why: str = "exhausted", version: int = 1) -> NodeStatus:
+    return NodeStatus(commit=number, idle=why, record_version=version)
+
+
+def test_the_crawl_ends_when_all_nodes_are_idle(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    ledger.renew(A, idle(0))
+    assert ledger.try_end(A) == "", "b has not reported"
+    ledger.renew(B, idle(0, "parked"))
+    assert ledger.try_end(A) == "parked"
+    assert ledger.renew(B, idle(0)).ended == "parked"
+    record = ledger.record()
+    assert record is not None
+    assert (record.ended, record.version) == ("parked", 2)
+    assert ledger.try_end(B) == "parked"
+
+
+def test_the_crawl_does_not_end_while_a_shard_has_no_owner(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.take(A, range(1, SHARD_COUNT))
+    ledger.renew(A, idle(0))
+    assert ledger.try_end(A) == ""
+
+
+def test_the_crawl_does_not_end_while_a_link_waits(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, range(SHARD_COUNT))
+    ledger.commit(A, Commit(1, Totals(), links={SHARD: b"link"}))
+    ledger.renew(A, idle(1))
+    assert ledger.try_end(A) == ""
+    read = {SHARD: (ledger.receive(A, {}, 1000)[SHARD][0].id,)}
+    ledger.commit(A, Commit(2, Totals(), {SHARD: epochs[SHARD]}, read=read))
+    assert ledger.try_end(A) == "", "its report is older than its last commit"
+    ledger.renew(A, idle(2))
+    assert ledger.try_end(A) == "exhausted"
+
+
+def test_the_crawl_does_not_end_while_a_node_has_not_read_what_it_took(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    ledger.take(A, range(1, SHARD_COUNT))
+    for node in (A, B):
+        ledger.renew(node, idle(0))
+    ledger.take(B, [0])
+    assert ledger.try_end(A) == ""
+    ledger.renew(B, idle(0))
+    assert ledger.try_end(A) == "exhausted"
+
+
+def test_the_crawl_does_not_end_while_a_node_knows_an_older_record(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    record = ledger.record()
+    assert record is not None
+    record.version = 2
+    assert ledger.change_record(record)
+    ledger.renew(A, idle(0, version=1))
+    assert ledger.try_end(A) == ""
+    ledger.renew(A, idle(0, version=2))
+    assert ledger.try_end(A) == "exhausted"
+
+
+def test_the_crawl_does_not_end_before_its_budget_is_used_up(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger, pages=10).join(node, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    ledger.claim(B, "pages", 4)
+    ledger.claim(A, "pages", 6)
+    ledger.commit(A, Commit(1, Totals(pages=6)))
+    ledger.renew(A, idle(1, "max_pages"))
+    ledger.renew(B, idle(0))
+    assert ledger.try_end(A) == "", "b has claimed what it does not use"
+    ledger.claim(B, "pages", 0)
+    ledger.claim(A, "pages", 10)
+    ledger.commit(A, Commit(2, Totals(pages=10)))
+    ledger.renew(A, idle(2, "max_pages"))
+    assert ledger.try_end(A) == "max_pages"
+
+
+def test_a_record_is_not_changed_after_the_end(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    ledger.renew(A, idle(0))
+    assert ledger.try_end(A) == "exhausted"
+    record = ledger.record()
+    assert record is not None
+    record.version += 1
+    assert not ledger.change_record(record)
+
+
+# -- Redis ----------------------------------------------------------------------------------------
+
+
+def test_a_lease_ends_by_itself(tmp_path: Path) -> None:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    now = 1000.0
+    memory = started(MemorySharedLedger(lambda: now))
+    memory.join(A, "", 10.0)
+    now = 1010.1
+    with pytest.raises(LeaseLostError):
+        memory.renew(A, NodeStatus())
+    with running(program, tmp_path) as server:
+        ledger = started(RedisSharedLedger(server.client(), "short"))
+        ledger.join(A, "", 0.0)
+        ledger.join(B, "", LEASE_S)
+        with pytest.raises(LeaseLostError):
+            ledger.renew(A, NodeStatus())
+        ledger.close()
+
+
+def test_a_commit_has_no_more_pages_than_were_claimed(ledger: SharedLedger) -> None:
+    assert started(ledger, pages=100).join(A, "", LEASE_S).claimed == 0
+    ledger.claim(A, "pages", 5)
+    assert ledger.renew(A, NodeStatus()).claimed == 5
+    with pytest.raises(LeaseLostError, match="claim"):
+        ledger.commit(A, Commit(1, Totals(pages=6)))
+    ledger.commit(A, Commit(1, Totals(pages=5)))

@@ -1,0 +1,193 @@
+"""Several nodes on one real server: they share the work, and lose nothing when one of them or the server dies."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.archive.reader import ArchiveReader
+from gossamer.backends.redis.shared_ledger import RedisSharedLedger
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.server_judge import JudgeRules
+from gossamer.sim.web import preset
+from tests.servers.redis import RedisServer, redis_program, running
+
+LEASE_S = 3
+LONGEST_S = 120.0
+POLITENESS_MS = 40
+WINDOW_PAGES = 200  # of a commit: what is fetched again after a kill
+PLAN = preset("small", seed=11, pages=300)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running(program, tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(PLAN) as web:
+        yield web
+
+
+class Nodes:
+    """The nodes of one crawl."""
+
+    def __init__(self, web: RunningWeb, server: RedisServer, folder: Path) -> None:
+        self._web = web
+        self._folder = folder
+        self._server = server
+        self.url = f"{server.url}/crawl"
+        self.running: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, *names: str) -> None:
+        """Start nodes; the very first one starts the crawl."""
+        for name in names:
+            verb = ["join", self.url] if self.running else self._crawl()
+            command = [
+                sys.executable,
+                "-m",
+                "gossamer",
+                *verb,
+                "--node",
+                name,
+                "-o",
+                str(self._folder / name),
+                "--json",
+            ]
+            command += ["--lease", str(LEASE_S), "--no-progress"]
+            self.running[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _crawl(self) -> list[str]:
+        pace = ["--politeness-ms", str(POLITENESS_MS), "--connections", "16", "--max-wait", "5"]
+        where = ["--dns", self._web.dns_address, "--allow-network", "127.0.0.0/8"]
+        return ["crawl", *self._web.seeds(), "--ledger", self.url, "--contact", "t@example.org", *where, *pace]
+
+    def end(self, name: str, status: int = 0) -> dict[str, object]:
+        """Wait for the end of a node; return its summary."""
+        out, err = self.running[name].communicate(timeout=LONGEST_S)
+        assert self.running[name].returncode == status, err
+        summary: dict[str, object] = json.loads(out.splitlines()[-1]) if out else {}
+        return summary
+
+    def kill(self, name: str) -> None:
+        self.running[name].kill()
+        self.running[name].communicate()
+
+    def wait_for(self, is_so: Callable[[], object]) -> None:
+        until = time.monotonic() + LONGEST_S
+        while not is_so():
+            assert time.monotonic() < until, "it did not happen"
+            time.sleep(0.05)
+
+    def wait_for_requests(self, count: int) -> None:
+        self.wait_for(lambda: len(self._web.log()) >= count)
+
+    def check(self, *, max_twice: int = 0) -> None:
+        """Compare what the servers saw with what all nodes have stored."""
+        rules = JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002)
+        verdict = self._web.judge(rules, self._web.truth())
+        assert verdict.is_polite, verdict.render()
+        assert verdict.missing == 0, verdict.missing_samples
+        assert verdict.fetched_twice.count <= max_twice
+        stored = self._stored()
+        assert {url: count for url, count in stored.items() if count > 1} == {}
+        assert len(stored) == verdict.pages_fetched
+
+    def _stored(self) -> Counter[str]:
+        ledger = RedisSharedLedger(self._server.client(), "crawl")
+        pages: Counter[str] = Counter()
+        for name in self.running:
+            for file, end in ledger.archive_ends(name).items():
+                folder = self._folder / name / "archive"
+                path = folder / file if (folder / file).exists() else folder / f"{file}.open"
+                for record in ArchiveReader(path):
+                    is_page = record.type in ("response", "revisit") and record.block[9:12] == b"200"
+                    is_robots = record.target.endswith(("/robots.txt", ".xml", ".xml.gz", "/sitemap.txt"))
+                    if is_page and record.offset < end and not is_robots:
+                        pages[record.target] += 1
+        ledger.close()
+        return pages
+
+
+def test_three_nodes_share_a_crawl(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b", "c")
+    summaries = [nodes.end(name) for name in ("a", "b", "c")]
+    nodes.check()
+    assert {summary["finished"] for summary in summaries} == {"exhausted"}
+    pages = {summary["pages"] for summary in summaries}
+    assert pages == {sum(int(str(summary["node_pages"])) for summary in summaries)}
+    nodes.start("d")
+    assert nodes.end("d") == {}, "the crawl is over"
+
+
+def test_a_node_that_is_killed_is_replaced_by_the_others(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b", "c")
+    nodes.wait_for_requests(100)
+    nodes.kill("b")
+    assert nodes.end("a")["finished"] == nodes.end("c")["finished"] == "exhausted"
+    nodes.check(max_twice=WINDOW_PAGES)
+
+
+def test_a_node_that_is_killed_joins_again_with_its_folder(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b")
+    nodes.wait_for_requests(100)
+    nodes.kill("a")
+    nodes.start("a")
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check(max_twice=WINDOW_PAGES)
+
+
+def test_a_node_that_stands_still_longer_than_its_lease_does_no_harm(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b")
+    nodes.wait_for_requests(100)
+    nodes.running["b"].send_signal(signal.SIGSTOP)
+    owners = server.client()
+    nodes.wait_for(lambda: set(owners.hvals("gossamer:crawl:owners")) == {owners.hget("gossamer:crawl:owners", "0")})
+    nodes.running["b"].send_signal(signal.SIGCONT)
+    assert nodes.end("a")["finished"] == "exhausted"
+    assert nodes.end("b").get("finished", "exhausted") == "exhausted"
+    nodes.check(max_twice=WINDOW_PAGES)
+    owners.close()
+
+
+def test_a_node_that_is_told_to_stop_hands_its_shards_over(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b")
+    nodes.wait_for_requests(60)
+    nodes.running["a"].send_signal(signal.SIGTERM)
+    assert nodes.end("a", status=11)["finished"] == "signal"
+    assert nodes.end("b")["finished"] == "exhausted"
+    nodes.check()
+
+
+def test_the_server_is_killed_and_comes_back(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b")
+    nodes.wait_for_requests(100)
+    server.stop()
+    server.start()
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check(max_twice=2 * WINDOW_PAGES)

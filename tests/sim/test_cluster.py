@@ -1,0 +1,45 @@
+"""Clusters in virtual time: whatever goes wrong, nothing is lost, stored twice, or requested too soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.sim.cluster import ClusterSim
+from gossamer.sim.cluster_runs import PLANTED, plan_of, planted, run_seed
+
+SEEDS, PER_TEST = 240, 20
+SEEDS_TO_FIND = 200
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
+def test_a_cluster_with_faults_is_whole_and_polite(first: int) -> None:
+    wrong = {seed: found for seed in range(first, first + PER_TEST) if (found := run_seed(seed))}
+    assert wrong == {}
+
+
+def test_the_seeds_contain_every_kind_of_fault() -> None:
+    losses = faults = 0
+    for seed in range(12):
+        sim = ClusterSim(plan_of(seed), seed)
+        sim.run()
+        losses, faults = losses + sim.losses, faults + sim.faults_made
+    assert losses > 10
+    assert faults > 100
+
+
+def test_a_seed_is_the_same_every_time() -> None:
+    first, second = ClusterSim(plan_of(7), 7), ClusterSim(plan_of(7), 7)
+    assert (first.run(), first.requests) == (second.run(), second.requests)
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str) -> None:
+    with planted(bug):
+        assert any(_fails(seed) for seed in range(SEEDS_TO_FIND)), f"not found within {SEEDS_TO_FIND} seeds"
+
+
+def _fails(seed: int) -> bool:
+    try:
+        return bool(run_seed(seed))
+    except (KeyError, AssertionError):
+        return True
