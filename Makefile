@@ -6,7 +6,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos fuzz manners lock clean
+.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster fuzz manners lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -76,6 +76,9 @@ fuzz: .venv/dev  ## search for inputs that break a parser, longer than the tests
 attacks: .venv/dev  ## attack crawls with single answers, one by one and all together; a table of what each costs (ARGS="--only NAMES --program PATH")
 	@$(BIN)/python -m benchmarks.attacks $(ARGS)
 	@$(BIN)/python -m benchmarks.attacks --all-together $(ARGS)
+
+simcluster: .venv/dev  ## run clusters in virtual time with faults (ARGS="--seeds N --first N --plant BUG")
+	@$(BIN)/python -m benchmarks.simcluster $(ARGS)
 
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)

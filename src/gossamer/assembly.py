@@ -235,11 +235,9 @@ def build_session(
     now = basis.time_line.now
     warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
     recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now)
-    policy, ledger = (
-        AddressPolicy(settings.allow_network),
-        WorkerLedger(storage.ledger.first_with_content, folder.state),
-    )
-    local_workers = LocalWorkers(settings.workers or 1, config, policy, ledger, recovery)
+    policy = AddressPolicy(settings.allow_network)
+    first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
+    local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
     observed = HubObserver(
@@ -263,8 +261,7 @@ def build_session(
     )
     watching = (heartbeat, opt_outs, rereader, conditions)
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
-    order = Repeatability.of(settings, budget)
-    promises, stored = promises_of(settings), to_toml(settings).encode()
+    promises, stored, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
     plan = RunPlan(stored, promises, seeds, settings.max_time, retries, order, basis.few_files)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 

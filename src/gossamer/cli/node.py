@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
@@ -17,7 +17,8 @@ from gossamer.core.rows import FORMAT
 from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
-from gossamer.settings.model import Group
+from gossamer.settings.model import Group, Settings
+from gossamer.settings.seeds import Seed
 from gossamer.state import CrawlRecord, Terms
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import printable
@@ -80,6 +81,22 @@ def _checked(name: str) -> str:
 def _new_name() -> str:
     host = "".join(each if each.isalnum() else "-" for each in socket.gethostname().partition(".")[0]) or "node"
     return f"{host}-{secrets.token_hex(2)}"
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise if the settings need what only one machine can decide."""
+    if settings.target_unique_domains is not None:
+        raise UsageError("--target-unique-domains counts the domains of one machine; with --ledger use --max-pages")
+
+
+def check_seeds(seeds: Sequence[Seed]) -> None:
+    """Raise if seeds have rules that only one machine knows."""
+    for seed in seeds:
+        if seed.rules is not None:
+            raise UsageError(
+                f"seed {printable(seed.link.url)}: scope=, depth= and metadata of a seed do not work with --ledger; "
+                "give them for the whole crawl, or crawl on one machine"
+            )
 
 
 def own_terms() -> Terms:

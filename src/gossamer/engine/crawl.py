@@ -129,7 +129,8 @@ class Crawl:
         self._shards.take(shard, self.state, now)
 
     def take_empty(self, shards: Iterable[int], now: float) -> None:
-        """Become the owner of shards of which the ledger has no rows."""
+        """Become the owner of shards of which the ledger has no rows; their hosts may have been contacted, too."""
+        self.frontier.continue_crawl(now, was_clean=False)
         for shard in shards:
             self._admission.own(shard, now)
 

@@ -1,8 +1,9 @@
 """A cluster in virtual time: real engines over a shared ledger in memory, and a scheduler that means harm.
 
 Nodes die between any two steps, stand still beyond their lease, and start again under their name or never; answers of
-the shared ledger are lost, it is away for seconds, and it goes back in time. Everything follows from one seed. After a
-while the faults end, and the crawl must come to its end: `cluster_judge` says what is wrong then.
+the shared ledger are lost, it is away for seconds, for all or for one node, and it goes back in time. Everything
+follows from one seed. After a while the faults end, and the crawl must come to its end: `cluster_judge` says what is
+wrong then.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
-from msgspec import Struct
-
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.core.identity import shard_of
+from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import LinkContext
 from gossamer.core.rows import SHARDED, decode_url
 from gossamer.core.url import link_to
@@ -29,8 +28,9 @@ from gossamer.figures import Totals
 from gossamer.ports import SealedChanges
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Result, Source, UrlId, UrlRecord
+from gossamer.sim.cluster_plan import ClusterPlan, StoredPage
 from gossamer.sim.driver import Request
-from gossamer.sim.scenarios import START, Scenario
+from gossamer.sim.scenarios import START
 from gossamer.state import CrawlRecord, Terms
 
 T = TypeVar("T")
@@ -39,37 +39,6 @@ COMMIT_EVERY_S = 1.0
 RECEIVE_EVERY_S = 0.7
 CLAIM_LOT = 16
 STEP_S = (0.001, 0.3)  # how long a call of the engine, or a sync, takes
-
-
-class Faults(Struct, frozen=True):
-    """What goes wrong, and until when. Probabilities are per second and node, or per call."""
-
-    until_s: float = 120.0
-    deaths: float = 0.01
-    pauses: float = 0.01
-    max_pause_s: float = 30.0
-    lost_answers: float = 0.02
-    outages: float = 0.01  # per second, of the whole engine
-    max_outage_s: float = 15.0
-    roll_backs: float = 0.005
-    max_roll_back_s: float = 4.0
-
-
-class ClusterPlan(Struct, frozen=True):
-    """A crawl by several nodes."""
-
-    scenario: Callable[[], Scenario]
-    nodes: int = 4
-    faults: Faults = Faults()
-    max_pages: int | None = None
-    max_s: float = 100_000.0
-
-
-class StoredPage(Struct, frozen=True):
-    """A page in the archive of a node."""
-
-    url_id: UrlId
-    at: float
 
 
 class VirtualNode:
@@ -82,6 +51,7 @@ class VirtualNode:
         self.is_alive = False
         self.has_ended = False
         self.paused_until = 0.0
+        self.cut_off_until = 0.0
         self.archive: list[StoredPage] = []
 
     # -- life -------------------------------------------------------------------------------------
@@ -144,10 +114,15 @@ class VirtualNode:
         except LeaseLostError:
             self._lose()
 
+    def _call(self, what: Callable[[MemorySharedLedger], T]) -> T:
+        if self._sim.now < self.cut_off_until:
+            raise EngineUnavailableError("cut off")
+        return self._sim.call(what)
+
     def _join(self) -> None:
         asked = self._node.ask(self._sim.now)
         try:
-            membership = self._sim.call(lambda engine: engine.join(self._id, "", LEASE_S))
+            membership = self._call(lambda engine: engine.join(self._id, "", LEASE_S))
         except (EngineUnavailableError, NodeNameTakenError):
             self._later(1.0, self._join)
             return
@@ -170,9 +145,9 @@ class VirtualNode:
         try:
             asked = node.ask(sim.now)
             status = node.status(sim.now, 300.0, sim.engine_version())
-            membership = sim.call(lambda engine: engine.renew(self._id, status))
+            membership = self._call(lambda engine: engine.renew(self._id, status))
             node.learn(membership, asked)
-            if membership.ended or (status.idle and sim.call(lambda engine: engine.try_end(self._id))):
+            if membership.ended or (status.idle and self._call(lambda engine: engine.try_end(self._id))):
                 self.has_ended = True
                 return
             self._claim()
@@ -187,7 +162,7 @@ class VirtualNode:
     def _claim(self) -> None:
         wanted = self._node.wanted_claim(CLAIM_LOT)
         if wanted is not None:
-            got = self._sim.call(lambda engine: engine.claim(self._id, "pages", wanted))
+            got = self._call(lambda engine: engine.claim(self._id, "pages", wanted))
             self._node.claim(got, self._sim.now)
 
     def _is_lease_over(self) -> bool:
@@ -208,12 +183,12 @@ class VirtualNode:
         if node.ended_shards():
             leaving = node.ended_shards()
             node.note_move()
-            self._sim.call(lambda engine: engine.release(self._id, leaving))
+            self._call(lambda engine: engine.release(self._id, leaving))
             node.forget_shards(leaving)
             self._ledger.drop_rows(leaving)
         if wanted := node.to_take():
             node.note_move()
-            node.grant(self._sim.call(lambda engine: engine.take(self._id, wanted)))
+            node.grant(self._call(lambda engine: engine.take(self._id, wanted)))
         if node.granted:
             self._later(self._sim.step(), lambda: self._guarded(self._restore, 0.5))
         else:
@@ -223,7 +198,7 @@ class VirtualNode:
         shards = self._node.granted
         with_rows: set[int] = set()
         self._ledger.drop_rows(frozenset(shards))  # of an earlier try
-        for rows in self._sim.call(lambda engine: list(engine.restore(self._id, shards, SHARDED))):
+        for rows in self._call(lambda engine: list(engine.restore(self._id, shards, SHARDED))):
             self._ledger.load_rows(rows)
             with_rows |= {shard_of(row.key) for row in rows}
         if self._is_lease_over():
@@ -247,7 +222,7 @@ class VirtualNode:
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():
             return
-        self._sim.call(lambda engine: engine.commit(self._id, commit))
+        self._call(lambda engine: engine.commit(self._id, commit))
         self._later(self._sim.step(), lambda: self._committed(commit))
 
     def _committed(self, commit: Commit) -> None:
@@ -258,7 +233,7 @@ class VirtualNode:
         self._later(RECEIVE_EVERY_S, self._receive)
         try:
             read = self._node.read_ids()
-            inboxes = self._sim.call(lambda engine: engine.receive(self._id, read, 1 << 20))
+            inboxes = self._call(lambda engine: engine.receive(self._id, read, 1 << 20))
         except EngineUnavailableError:
             return
         except LeaseLostError:
@@ -301,7 +276,7 @@ class VirtualNode:
         result: Result = answer.result  # type: ignore[attr-defined]
         rest_s = answer.done_after_s - answer.sent_after_s  # type: ignore[attr-defined]
         result.sent_at, result.finished_at, result.requests_sent = sim.now, sim.now + rest_s, 1
-        sim.requests.append(Request(sim.now, order.host, order.url, sim.now + rest_s))
+        sim.record_request(self._id, Request(sim.now, order.host, order.url, sim.now + rest_s))
         if order.report_sent:
             self._crawl.mark_sent(order.id, sim.now, sim.now)
         self._later(rest_s, lambda: self._finish(order, result))
@@ -337,6 +312,7 @@ class ClusterSim:
         self.web = plan.scenario().web
         self.engine = MemorySharedLedger(lambda: self.now)
         self.requests: list[Request] = []
+        self.strays: list[Request] = []
         self.losses = 0
         self.faults_made = 0
         self._numbers = count()
@@ -412,6 +388,9 @@ class ClusterSim:
             elif self.random.random() < faults.pauses:
                 node.paused_until = self.now + self.random.uniform(0.0, faults.max_pause_s)
                 self.faults_made += 1
+            if self.random.random() < faults.cuts:
+                node.cut_off_until = self.now + self.random.uniform(0.0, faults.max_cut_s)
+                self.faults_made += 1
         if self.random.random() < faults.outages:
             self._away_until = self.now + self.random.uniform(0.0, faults.max_outage_s)
             self.faults_made += 1
@@ -431,6 +410,16 @@ class ClusterSim:
         self.faults_made += 1
 
     # -- the judge --------------------------------------------------------------------------------
+
+    def record_request(self, node: NodeId, request: Request) -> None:
+        """Record a request; one by a node that is not the owner any more is a stray.
+
+        Not if the engine goes back in time: then it forgets who owns what, and the owners learn that later.
+        """
+        self.requests.append(request)
+        owner = self.engine.owner(shard_of(host_id(request.host)))
+        if owner != node and not self.plan.faults.roll_backs:
+            self.strays.append(request)
 
     def rows(self) -> Mapping[UrlId, UrlRecord]:
         """Return the rows of all URLs."""

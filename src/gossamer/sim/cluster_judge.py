@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from gossamer.core.politeness import Pace
 from gossamer.core.url import link_to
 from gossamer.records import UrlState
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.scenarios import START
 
+SLACK_S = 1e-6
 
-def judge(sim: ClusterSim, why: str, expected: frozenset[str], delay_s: float) -> list[str]:
+
+def judge(sim: ClusterSim, why: str, expected: frozenset[str], pace: Pace) -> list[str]:
     """Return what is wrong with a cluster's crawl."""
+    return [*_wrong_with_pages(sim, why, expected), *_wrong_with_requests(sim, pace)]
+
+
+def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> list[str]:
     wrong: list[str] = []
     rows = sim.rows()
     done = {record.url for record in rows.values() if record.state is UrlState.DONE}
@@ -25,11 +32,15 @@ def judge(sim: ClusterSim, why: str, expected: frozenset[str], delay_s: float) -
     pages = sum(totals.pages for _, totals in sim.engine.nodes().values())
     if pages != len(done):
         wrong.append(f"{pages} pages by the totals of the nodes, {len(done)} by their rows")
+    return wrong
+
+
+def _wrong_with_requests(sim: ClusterSim, pace: Pace) -> list[str]:
+    wrong = [f"sent by a node that does not own its shard: {request.url}" for request in sim.strays]
     last: dict[str, float] = {}
     for request in sorted(sim.requests, key=lambda each: each.at):
-        if request.at - last.get(request.host, -1e9) < delay_s - 1e-6:
-            wrong.append(
-                f"too soon at {request.host}: {request.at - last[request.host]:.3f} s, at {request.at - START:.2f}"
-            )
+        gap_s = request.at - last.get(request.host, float("-inf"))
+        if gap_s < pace.floor_s(request.host, 0.0) - SLACK_S:
+            wrong.append(f"too soon at {request.host}: {gap_s:.3f} s, at {request.at - START:.2f}")
         last[request.host] = request.at
     return wrong

@@ -7,15 +7,19 @@ from contextlib import contextmanager
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.politeness import Pace, PaceRule
 from gossamer.engine import node
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
-from gossamer.sim.cluster import ClusterPlan, ClusterSim, Faults
+from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
+from gossamer.sim.cluster_plan import ClusterPlan, Faults
 from gossamer.sim.scenarios import Scenario, many_hosts
 
 HOSTS, PAGES, DELAY_S = 12, 15, 1.0
+SLOW_S = 13.0  # of two hosts: longer than a lease, so that a new owner can come too soon
+SLOW = (PaceRule("h1.test", SLOW_S), PaceRule("h7.test", SLOW_S))
 BUDGET = 100
 _URLS = frozenset(
     f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(PAGES)
@@ -24,12 +28,16 @@ _URLS = frozenset(
 
 def _scenario() -> Scenario:
     seeds = ["http://h0.test/", f"http://h{HOSTS // 2}.test/"]
-    return Scenario(many_hosts(HOSTS, PAGES), seeds, FrontierLimits(max_depth=40), delay_s=DELAY_S)
+    return Scenario(many_hosts(HOSTS, PAGES), seeds, FrontierLimits(max_depth=40), DELAY_S, pace_rules=SLOW)
 
 
 def plan_of(seed: int) -> ClusterPlan:
     """Return the plan of a seed: with or without a budget, few or many nodes, quiet or stormy."""
-    faults = (Faults(), Faults(deaths=0.03, pauses=0.03, lost_answers=0.1), Faults(roll_backs=0.04, until_s=60.0))
+    faults = (
+        Faults(roll_backs=0.0),
+        Faults(deaths=0.03, pauses=0.04, max_pause_s=20.0, lost_answers=0.1, roll_backs=0.0),
+        Faults(roll_backs=0.04, until_s=60.0),
+    )
     budgets = (None, BUDGET, None, 10 * BUDGET)
     return ClusterPlan(
         _scenario, nodes=2 + seed % 5, faults=faults[seed % 3], max_pages=budgets[seed % 4], max_s=5000.0
@@ -39,7 +47,7 @@ def plan_of(seed: int) -> ClusterPlan:
 def run_seed(seed: int) -> list[str]:
     """Run one cluster; return what is wrong."""
     sim = ClusterSim(plan_of(seed), seed)
-    return judge(sim, sim.run(), _URLS, DELAY_S)
+    return judge(sim, sim.run(), _URLS, Pace(DELAY_S, 1, SLOW))
 
 
 # -- planted bugs ---------------------------------------------------------------------------------

@@ -158,10 +158,11 @@ class MemorySharedLedger:
         """Give up shards."""
         self._live(node)
         for shard in shards:
-            if self._owner(shard) == node:
+            if self.owner(shard) == node:
                 del self._state.owners[shard]
 
-    def _owner(self, shard: int) -> NodeId | None:
+    def owner(self, shard: int) -> NodeId | None:
+        """Return who owns a shard; its lease may have ended."""
         owner = self._state.owners.get(shard)
         return None if owner is None else owner[0]
 
@@ -220,7 +221,7 @@ class MemorySharedLedger:
         size = 0
         for shard, inbox in self._state.inboxes.items():
             has = list(read.get(shard, ()))
-            if self._owner(shard) != node or [message.id for message in inbox[: len(has)]] != has:
+            if self.owner(shard) != node or [message.id for message in inbox[: len(has)]] != has:
                 continue
             for message in inbox[len(has) :]:
                 if size >= max_bytes:
