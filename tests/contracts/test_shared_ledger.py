@@ -232,10 +232,9 @@ def test_a_commit_to_a_shard_of_another_epoch_changes_nothing(ledger: SharedLedg
 def test_the_first_page_with_a_content_is_known_to_all(ledger: SharedLedger) -> None:
     for node in (A, B):
         started(ledger).join(node, "", LEASE_S)
-    first, second = Row("contents", b"h" * 16, b"first"), Row("contents", b"h" * 16, b"second")
-    assert ledger.commit(A, Commit(1, Totals(), contents=[first])) == {}
-    other = Row("contents", b"i" * 16, b"other")
-    assert ledger.commit(B, Commit(1, Totals(), contents=[second, other])) == {b"h" * 16: b"first"}
+    content, other = b"h" * 16, b"i" * 16
+    assert ledger.commit(A, Commit(1, Totals(), contents={content: b"first"})) == {}
+    assert ledger.commit(B, Commit(1, Totals(), contents={content: b"second", other: b"x"})) == {content: b"first"}
 
 
 def test_totals_and_archives_are_as_committed(ledger: SharedLedger) -> None:

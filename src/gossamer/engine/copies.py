@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.near_duplicates import NearDuplicates
+from gossamer.events import EventName
 from gossamer.ports import Ledger
-from gossamer.records import ContentRecord, QueuedUrl, Result
+from gossamer.records import ContentRecord, QueuedUrl, Result, UrlId
 from gossamer.state import CrawlState
 
 
@@ -36,6 +37,15 @@ class Copies:
             return False
         result.duplicate_of = first.url_id
         return True
+
+    def mark(self, page: UrlId, first: UrlId, now: float) -> None:
+        """Mark a page as a copy of one that another node stored before; both are stored."""
+        row = self._ledger.look_up(page)
+        if row is not None and not row.duplicate_of:
+            row.duplicate_of = first
+            self._ledger.amend(page, row)
+            self._state.totals.duplicates += 1
+            self._events.emit(EventName.DUPLICATE, now, url=row.url, depth=row.depth, reason="first stored elsewhere")
 
     def emit(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Emit the event of a page that repeats another."""

@@ -184,6 +184,10 @@ class Crawl:
         self._run_commands(now)
         self._evict(now)
 
+    def mark_copy(self, page: UrlId, first: UrlId, now: float) -> None:
+        """Record that another node was the first to store the content of a page."""
+        self._pages.mark_copy(page, first, now)
+
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned, with the next commit."""
         return self._admission.take_outbox()

@@ -19,11 +19,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer.core.assignment import shards_of
+from gossamer.core.identity import shard_of
+from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import decode_letter, encode_letter
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.shared_ledger import Commit, Membership, Message, NodeId
+from gossamer.records import UrlId
 from gossamer.state import NodeStatus
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
@@ -174,7 +177,15 @@ class ClusterNode:
     def _activity(self) -> tuple[int, ...]:
         """Return numbers of which one grows with everything that a commit must contain."""
         totals = self._crawl.totals
-        return totals.fetches, totals.urls_seen, totals.excluded, totals.robots_disallowed, self._received, self._moves
+        return (
+            totals.fetches,
+            totals.urls_seen,
+            totals.excluded,
+            totals.robots_disallowed,
+            totals.duplicates,
+            self._received,
+            self._moves,
+        )
 
     def has_news(self) -> bool:
         """Return whether something happened since the last seal."""
@@ -195,12 +206,12 @@ class ClusterNode:
             rows=rows,
             links={shard: encode_letter(letter) for shard, letter in self._crawl.take_outbox().items()},
             read=self.read_ids(),
-            contents=_of_table(unsharded, _CONTENTS),
-            archives=_of_table(unsharded, _ARCHIVES),
+            contents={row.key: decode_content(row.value or b"").url_id for row in unsharded if _is_new(row, _CONTENTS)},
+            archives=[row for row in unsharded if _is_new(row, _ARCHIVES)],
         )
 
-    def committed(self, commit: Commit) -> None:
-        """Record that the engine has a commit."""
+    def committed(self, commit: Commit, repeated: Mapping[bytes, UrlId], now: float) -> None:
+        """Record that the engine has a commit; pages whose contents it knew before are copies of others."""
         self._committed = commit.number
         for shard, count in self._sealed_read.items():
             ids = self._read_ids.get(shard)
@@ -209,6 +220,10 @@ class ClusterNode:
                 if not ids:
                     del self._read_ids[shard]
         self._sealed_read = {}
+        for content_hash, first in repeated.items():
+            page = commit.contents[content_hash]
+            if first != page and shard_of(page) in self._owned:
+                self._crawl.mark_copy(page, first, now)
 
     # -- the budget of pages ----------------------------------------------------------------------
 
@@ -253,5 +268,5 @@ class ClusterNode:
         return "exhausted" if why == "max_pages" and not self._crawl.frontier.counts.queued else why
 
 
-def _of_table(rows: Sequence[Row], table: str) -> list[Row]:
-    return [row for row in rows if row.table == table]
+def _is_new(row: Row, table: str) -> bool:
+    return row.table == table and row.value is not None

@@ -47,6 +47,10 @@ class QueueStore(Protocol):
         """Remove a URL from its queue; `record` is its row in the catalog from now on."""
         ...
 
+    def amend(self, url_id: UrlId, record: UrlRecord) -> None:
+        """Replace the row of a URL that is not queued."""
+        ...
+
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
         """Return up to `count` queued URLs of a host after a position, in order. None: from the first."""
         ...

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from gossamer.figures import Totals
 from gossamer.ports.commit import Row
+from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 
@@ -71,7 +72,7 @@ class Commit(Struct, frozen=True):
     rows: Mapping[int, Sequence[Row]] = {}  # by shard, each sorted by table and key
     links: Mapping[int, bytes] = {}  # by the shard that they are for
     read: Mapping[int, Sequence[bytes]] = {}  # ids of the messages read from each inbox, from its first on
-    contents: Sequence[Row] = ()
+    contents: Mapping[bytes, UrlId] = {}  # content hashes, and the first page with each that this node knows
     archives: Sequence[Row] = ()  # committed lengths of this node's archive files
 
 
@@ -117,8 +118,8 @@ class SharedLedger(Protocol):
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
-        """Make a commit durable; return the contents in it that were known before, with their rows.
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
+        """Make a commit durable; return the contents in it that were known before, and the first page with each.
 
         A commit that the engine already has is not made again: a call may be repeated if its answer was lost. One with
         more pages than the node has claimed of a budget raises: the engine has lost the claim.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostErro
 from gossamer.figures import Totals
 from gossamer.ports import Ledger, SealedChanges
 from gossamer.ports.shared_ledger import Commit
+from gossamer.records import UrlId
 from gossamer.runtime import control
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
@@ -62,7 +63,7 @@ class NodeAgent:
         self._crawl = crawl
         self._ledger = ledger
         self._max_wait_s = max_wait_s
-        self._now = now
+        self.now = now
         self._on_failure = on_failure
         self._warn = warn
         self.node = ClusterNode(seat.node, crawl)
@@ -81,11 +82,11 @@ class NodeAgent:
     def begin(self, submit: Submit) -> None:
         """Begin without shards, in the engine."""
         self._submit = submit
-        self._crawl.begin_as_node(self._now())
+        self._crawl.begin_as_node(self.now())
         self._crawl.join_scope_of(self.record.scope)
         self.node.learn(self._seat.membership, self.node.ask(self._seat.asked_at))
         if "pages" in self.record.budgets:
-            self.node.claim(0, self._now())
+            self.node.claim(0, self.now())
 
     async def run(self) -> None:
         """Keep the node in its cluster until cancelled."""
@@ -131,7 +132,7 @@ class NodeAgent:
         seat, node = self._seat, self.node
         self.commits.apply()
         asked = node.ask(lease_clock())
-        status = node.status(self._now(), self._max_wait_s, self.record.version, seat.label)
+        status = node.status(self.now(), self._max_wait_s, self.record.version, seat.label)
         membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
         node.learn(membership, asked)
         if membership.record_version != self.record.version:
@@ -165,11 +166,11 @@ class NodeAgent:
         pages = self._crawl.totals.pages
         lot = min(MAX_CLAIM_LOT, max(CLAIM_LOT, 2 * (pages - self._pages_at_claim)))
         wanted = self.node.wanted_claim(lot)
-        if wanted is not None and self._now() >= self._claims_at:
+        if wanted is not None and self.now() >= self._claims_at:
             got = await asyncio.to_thread(self._seat.shared.claim, self._seat.node, "pages", wanted)
             self._pages_at_claim = pages
-            self._claims_at = self._now() + (REFUSED_CLAIM_S if got < wanted else 0.0)
-            self.node.claim(got, self._now())
+            self._claims_at = self.now() + (REFUSED_CLAIM_S if got < wanted else 0.0)
+            self.node.claim(got, self.now())
             self._wake()
         return False
 
@@ -177,7 +178,7 @@ class NodeAgent:
 
     async def _move_shards(self) -> bool:
         seat, node = self._seat, self.node
-        if node.end_drained(self._now()):
+        if node.end_drained(self.now()):
             assert self._submit is not None
             self._submit(control.CommitSoon())
         self.commits.apply()
@@ -195,7 +196,7 @@ class NodeAgent:
 
     async def _restore(self, shards: list[int]) -> None:
         with_rows = await asyncio.to_thread(self._load, shards)
-        self.node.begin_shards(shards, with_rows, self._now())
+        self.node.begin_shards(shards, with_rows, self.now())
         self._wake()
 
     def _load(self, shards: list[int]) -> set[int]:
@@ -216,7 +217,7 @@ class NodeAgent:
             return True  # a commit has moved the inboxes meanwhile
         if not inboxes:
             return False
-        node.receive(inboxes, self._now())
+        node.receive(inboxes, self.now())
         self._wake()
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
 
@@ -242,13 +243,13 @@ class NodeCommits:
         self._agent = agent
         self._seat = seat
         self._ledger = ledger
-        self._written: Commit | None = None
+        self._written: tuple[Commit, Mapping[bytes, UrlId]] | None = None
 
     def apply(self) -> None:
         """Record the commit that was written last, if it is not recorded yet. In the event loop."""
-        commit, self._written = self._written, None
-        if commit is not None:
-            self._agent.node.committed(commit)
+        written, self._written = self._written, None
+        if written is not None:
+            self._agent.node.committed(*written, self._agent.now())
 
     def seal(self) -> SealedChanges:
         """Close the changes so far. If nothing of them concerns the cluster, they are only written here."""
@@ -272,11 +273,11 @@ class NodeCommits:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
-                self._seat.shared.commit(self._seat.node, commit)
+                repeated = self._seat.shared.commit(self._seat.node, commit)
             except EngineUnavailableError:
                 time.sleep(RETRY_S)
                 continue
-            self._written = commit
+            self._written = commit, repeated
             return
 
 

@@ -222,12 +222,12 @@ class VirtualNode:
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():
             return
-        self._call(lambda engine: engine.commit(self._id, commit))
-        self._later(self._sim.step(), lambda: self._committed(commit))
+        repeated = self._call(lambda engine: engine.commit(self._id, commit))
+        self._later(self._sim.step(), lambda: self._committed(commit, repeated))
 
-    def _committed(self, commit: Commit) -> None:
+    def _committed(self, commit: Commit, repeated: Mapping[bytes, UrlId]) -> None:
         self._is_committing = False
-        self._node.committed(commit)
+        self._node.committed(commit, repeated, self._sim.now)
 
     def _receive(self) -> None:
         self._later(RECEIVE_EVERY_S, self._receive)

@@ -293,6 +293,10 @@ class LocalLedger:
         self._store.put("urls", url.id, encode(record))
         self._store.put("queue", rows.queue_key(url), None)
 
+    def amend(self, url_id: UrlId, record: UrlRecord) -> None:
+        """Replace the row of a URL that is not queued."""
+        self._store.put("urls", url_id, encode(record))
+
     def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
         """Move all that is queued at a host to the dead letters; return how many."""
         killed = 0

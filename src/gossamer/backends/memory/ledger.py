@@ -126,6 +126,10 @@ class MemoryLedger:
         if url.position in queue:
             queue.remove(url.position)
 
+    def amend(self, url_id: UrlId, record: UrlRecord) -> None:
+        """Replace the row of a URL that is not queued."""
+        self._put("urls", url_id, record)
+
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
         """Return up to `count` queued URLs of a host after a position, in order."""
         queue = self._queues.get(host_id, [])

@@ -18,6 +18,7 @@ from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 _SLICE = 1000  # rows
@@ -44,7 +45,7 @@ class _State:
     owners: dict[int, tuple[NodeId, int]] = field(default_factory=dict)  # shard -> node, epoch
     rows: dict[int, dict[str, dict[bytes, bytes]]] = field(default_factory=dict)  # shard -> table
     inboxes: dict[int, list[Message]] = field(default_factory=dict)
-    contents: dict[bytes, bytes] = field(default_factory=dict)
+    contents: dict[bytes, UrlId] = field(default_factory=dict)
     archives: dict[str, dict[bytes, bytes]] = field(default_factory=dict)  # by node name
 
 
@@ -168,7 +169,7 @@ class MemorySharedLedger:
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
         """Make a commit durable."""
         known = self._live(node)
         if commit.number <= known.commit:
@@ -189,10 +190,8 @@ class MemorySharedLedger:
             del state.inboxes[shard][: len(ids)]
             if not state.inboxes[shard]:
                 del state.inboxes[shard]
-        repeated = {row.key: state.contents[row.key] for row in commit.contents if row.key in state.contents}
-        for row in commit.contents:
-            if row.value is not None:
-                state.contents.setdefault(row.key, row.value)
+        repeated = {each: state.contents[each] for each in commit.contents if each in state.contents}
+        state.contents = {**commit.contents, **state.contents}
         files = state.archives.setdefault(node.name, {})
         files.update({row.key: row.value for row in commit.archives if row.value is not None})
         known.commit, known.totals = commit.number, commit.totals.copy()

@@ -1,12 +1,11 @@
 """The rows of a shard in Redis: one hash per table and shard, `gossamer:CRAWL:TABLE:SHARD`.
 
-    hosts      host name -> JSON of HostRecord               for people, with `redis-cli hgetall`
-    domains    domain -> JSON of DomainRecord                likewise
-    robots     origin -> JSON of RobotsRecord without body   likewise
-    robotstxt  origin -> the body, as it was received        likewise
-    others     the row's key without its shard's prefix where that is a prefix of its own -> the row, as in every store
-
-URL rows are read with `gossamer why`.
+hosts      host name -> JSON of HostRecord               for people, with `redis-cli hgetall`
+domains    domain -> JSON of DomainRecord                likewise
+robots     origin -> JSON of RobotsRecord without body   likewise
+robotstxt  origin -> the body, as it was received        likewise
+urls       URL id -> the row, compressed (`packing`)
+others     the row's key -> the row, as in every store
 """
 
 from __future__ import annotations
@@ -29,11 +28,13 @@ _domain = msgspec.json.Decoder(DomainRecord).decode
 _robots = msgspec.json.Decoder(RobotsRecord).decode
 
 
-def changes_of(shard: int, changed: Sequence[Row]) -> Iterator[Change]:
+def changes_of(shard: int, changed: Sequence[Row], pack: Callable[[bytes], bytes]) -> Iterator[Change]:
     """Return the changes in Redis for changed rows of a shard."""
     for table, key, value in changed:
         hash_key = f"{table}:{shard}"
-        if value is None or table not in _READABLE:
+        if table == "urls" and value is not None:
+            yield hash_key, key, pack(value)
+        elif value is None or table not in _READABLE:
             yield hash_key, key, value
         elif table == "robots":
             record = rows.decode_robots(value)
@@ -52,7 +53,9 @@ _READABLE: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def rows_of(table: str, found: dict[bytes, bytes], bodies: dict[bytes, bytes]) -> list[Row]:
+def rows_of(
+    table: str, found: dict[bytes, bytes], bodies: dict[bytes, bytes], unpack: Callable[[bytes], bytes]
+) -> list[Row]:
     """Return rows as in every store from a hash; `bodies` are those of robots.txt."""
     match table:
         case "hosts":
@@ -61,6 +64,8 @@ def rows_of(table: str, found: dict[bytes, bytes], bodies: dict[bytes, bytes]) -
             return [Row(table, domain_id(name.decode()), rows.encode(_domain(value))) for name, value in found.items()]
         case "robots":
             return [_robots_row(origin, value, bodies.get(origin, b"")) for origin, value in found.items()]
+        case "urls":
+            return [Row(table, key, unpack(value)) for key, value in found.items()]
         case _:
             return [Row(table, key, value) for key, value in found.items()]
 

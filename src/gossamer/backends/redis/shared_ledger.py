@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import islice
+from threading import local
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from redis.exceptions import (
 )
 
 from gossamer.backends.redis.keys import changes_of, rows_of
+from gossamer.backends.redis.packing import RowPacking
 from gossamer.errors import (
     EngineUnavailableError,
     GossamerError,
@@ -38,12 +40,14 @@ from gossamer.errors import (
 from gossamer.figures import Totals
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 _SCRIPTS = (
     "start", "change_record", "join", "renew", "leave", "take", "release", "commit", "receive", "claim", "try_end",
+    "sizes",
 )  # fmt: skip
-_SHARDS_AT_ONCE = 32
+_SHARDS_AT_ONCE = 64
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
 _RETRIED = (RedisConnectionError, RedisTimeoutError)
 _encode = msgspec.msgpack.Encoder().encode
@@ -61,12 +65,21 @@ class RedisSharedLedger:
         self._client: Any = client  # its stubs say that every answer may be text
         self._name = name
         self._prefix = f"gossamer:{name}:"
+        self._own = local()
         common = _script("common")
         self._scripts = {each: client.register_script("#!lua\n" + common + _script(each)) for each in _SCRIPTS}
 
     def _call(self, script: str, node: NodeId | None, *args: str | bytes | float) -> Any:  # noqa: ANN401
         me = "" if node is None else _id_of(node)
         return self._guarded(lambda: self._scripts[script](args=[self._prefix, me, *args]))
+
+    @property
+    def _packing(self) -> RowPacking:
+        """Of this thread."""
+        if not hasattr(self._own, "packing"):
+            self._own.packing = RowPacking()
+        packing: RowPacking = self._own.packing
+        return packing
 
     def _guarded(self, act: Callable[[], T]) -> T:
         try:
@@ -130,17 +143,16 @@ class RedisSharedLedger:
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, bytes]:
+    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
         """Make a commit durable."""
         totals = commit.totals
         args: list[str | bytes | float] = [commit.number, _to_json(totals), totals.pages, totals.unique_domains]
         _append(args, [(shard, epoch) for shard, epoch in commit.epochs.items()])
         _append(args, [(shard, len(ids), ids[-1]) for shard, ids in commit.read.items() if ids])
-        _append_rows(args, commit.rows)
+        _append_rows(args, commit.rows, self._packing.pack)
         message_id = f"{_id_of(node)}/{commit.number}".encode()
         _append(args, [(shard, _message(message_id, links)) for shard, links in commit.links.items()])
-        contents = [(row.key, row.value) for row in commit.contents if row.value is not None]
-        _append(args, [(f"contents:{key[:1].hex()}", key, value) for key, value in contents])
+        _append(args, [(f"contents:{key[:1].hex()}", key, page) for key, page in commit.contents.items()])
         ends = [(row.key, int.from_bytes(row.value or b"", "big")) for row in commit.archives]
         _append(args, ends)
         repeated: list[bytes] = self._call("commit", node, *args)
@@ -160,8 +172,7 @@ class RedisSharedLedger:
         waiting = iter(sorted(shards))
         while some := list(islice(waiting, _SHARDS_AT_ONCE)):
             self._require_owner(node, some)
-            for table in tables:
-                yield from self._restore_table(table, some)
+            yield from self._restore_some(some, tables)
 
     def _require_owner(self, node: NodeId, shards: Sequence[int]) -> None:
         key, names = self._prefix + "owners", [str(shard) for shard in shards]
@@ -169,14 +180,17 @@ class RedisSharedLedger:
         if any(owner != _id_of(node).encode() for owner in owners):
             raise LeaseLostError(f"node {node.name}: shards that it reads are not its own any more")
 
-    def _restore_table(self, table: str, shards: Sequence[int]) -> Iterator[list[Row]]:
-        keys = [f"{self._prefix}{table}:{shard}" for shard in shards]
-        sizes = self._pipelined([("HLEN", key) for key in keys])
-        small = [key for key, size in zip(keys, sizes, strict=True) if 0 < size <= _ROWS_AT_ONCE]
-        for key, found in zip(small, self._pipelined([("HGETALL", key) for key in small]), strict=True):
-            yield self._rows(table, key, found)
-        for key, size in zip(keys, sizes, strict=True):
-            if size > _ROWS_AT_ONCE:
+    def _restore_some(self, shards: Sequence[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards, small hashes in one round trip."""
+        found: list[bytes] = self._call("sizes", None, len(tables), *tables, *shards)
+        sizes = [(table.decode(), int(shard), int(rows)) for table, shard, rows in zip(*[iter(found)] * 3, strict=True)]
+        sizes.sort(key=lambda each: tables.index(each[0]))
+        keys = [(table, f"{self._prefix}{table}:{shard}", rows) for table, shard, rows in sizes]
+        small = [(table, key) for table, key, rows in keys if rows <= _ROWS_AT_ONCE]
+        for (table, key), values in zip(small, self._pipelined([("HGETALL", key) for _, key in small]), strict=True):
+            yield self._rows(table, key, values)
+        for table, key, rows in keys:
+            if rows > _ROWS_AT_ONCE:
                 yield from self._restore_large(table, key)
 
     def _restore_large(self, table: str, key: str) -> Iterator[list[Row]]:
@@ -194,7 +208,7 @@ class RedisSharedLedger:
             origins = list(found)
             texts = self._guarded(lambda: self._client.hmget(key.replace(":robots:", ":robotstxt:"), origins))
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
-        return rows_of(table, found, bodies)
+        return rows_of(table, found, bodies, self._packing.unpack)
 
     def _pipelined(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
         if not commands:
@@ -284,10 +298,12 @@ def _append(args: list[str | bytes | float], entries: Sequence[Sequence[Any]]) -
         args += entry
 
 
-def _append_rows(args: list[str | bytes | float], changed: Mapping[int, Sequence[Row]]) -> None:
+def _append_rows(
+    args: list[str | bytes | float], changed: Mapping[int, Sequence[Row]], pack: Callable[[bytes], bytes]
+) -> None:
     hashes: dict[str, tuple[list[bytes], list[bytes]]] = {}
     for shard, its_rows in changed.items():
-        for key, field, value in changes_of(shard, its_rows):
+        for key, field, value in changes_of(shard, its_rows, pack):
             added, removed = hashes.setdefault(key, ([], []))
             if value is None:
                 removed.append(field)

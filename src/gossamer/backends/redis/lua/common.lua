@@ -10,7 +10,7 @@
 --   inboxes                hash    shard -> messages that wait
 --   inbox:SHARD            list    messages: length of the id (2 bytes), id, links
 --   archives:NAME          hash    file -> committed length
---   contents:XX            hash    content hash -> ContentRecord; XX: its first byte
+--   contents:XX            hash    content hash -> URL id of the first page with it; XX: its first byte
 --   TABLE:SHARD            hash    the rows of a shard: see `keys.py`
 --
 -- A script checks everything before it changes anything: an error does not undo what was done before it.
