@@ -6,7 +6,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster fuzz manners lock clean
+.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -79,6 +79,9 @@ attacks: .venv/dev  ## attack crawls with single answers, one by one and all tog
 
 simcluster: .venv/dev  ## run clusters in virtual time with faults (ARGS="--seeds N --first N --plant BUG")
 	@$(BIN)/python -m benchmarks.simcluster $(ARGS)
+
+clusterchaos: .venv/dev  ## kill nodes and the server of a cluster on a real Redis (ARGS="--rounds N")
+	@$(BIN)/python -m benchmarks.cluster_chaos $(ARGS)
 
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)

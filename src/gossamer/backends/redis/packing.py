@@ -1,7 +1,8 @@
 """Rows of URLs are compressed in Redis, one by one, with a dictionary that all nodes have.
 
 Memory is what a shared ledger costs: a row of a fetched page shrinks from 260 bytes to 170 or less, for 2.6 µs of CPU,
-and 1.5 when it is read back. The dictionary is part of the protocol: `rows.zdict`, made by `benchmarks/row_dictionary.py`.
+and 1.5 when it is read back. The dictionary is part of the protocol: `rows.zdict`, made by
+`benchmarks/row_dictionary.py`.
 """
 
 from __future__ import annotations
