@@ -161,7 +161,8 @@ class CrawlRecord(Struct):
     blocked: list[str] = []  # hosts and domains that opted out
     budgets: dict[str, int] = {}  # `pages`: how many pages may be fetched
     is_paused: bool = False
-    stop: str = ""  # why all nodes are to stop; empty: they are not
+    stop_version: int = 0  # with this version all nodes that had joined before were to stop
+    leaving: dict[str, int] = {}  # node -> with this version it was to leave
     ended: str = ""  # why the crawl is over
 
 

@@ -242,9 +242,11 @@ def test_totals_and_archives_are_as_committed(ledger: SharedLedger) -> None:
     ledger.renew(A, NodeStatus(in_flight=3))
     ends = [Row("archives", b"one.warc.gz", (500).to_bytes(8, "big"))]
     ledger.commit(A, Commit(1, Totals(pages=7, outcomes={"ok": 7}), archives=ends))
+    assert ledger.nodes()[A].is_live
     ledger.leave(A)
-    status, totals = ledger.nodes()[A]
-    assert (status.in_flight, totals.pages, totals.outcomes) == (3, 7, {"ok": 7})
+    view = ledger.nodes()[A]
+    assert (view.status.in_flight, view.totals.pages, view.totals.outcomes) == (3, 7, {"ok": 7})
+    assert not view.is_live
     assert ledger.archive_ends("a") == {"one.warc.gz": 500}
     assert ledger.archive_ends("b") == {}
 

@@ -191,3 +191,27 @@ def test_the_server_is_killed_and_comes_back(web: RunningWeb, server: RedisServe
     server.start()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check(max_twice=2 * WINDOW_PAGES)
+
+
+def verb(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "gossamer", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_operator_sees_the_nodes_sends_one_away_and_stops_the_rest(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path)
+    nodes.start("a", "b")
+    nodes.wait_for_requests(30)
+    verb("leave", nodes.url, "--node", "b")
+    assert nodes.end("b", status=11)["finished"] == "left"
+    status = json.loads(verb("status", nodes.url, "--json"))
+    assert [(line["name"], line["is_live"]) for line in status["nodes"]] == [("a", True), ("b", False)]
+    assert "node a" in verb("status", nodes.url)
+    verb("stop", nodes.url)
+    assert nodes.end("a", status=11)["finished"] == "stopped"
+    nodes.start("a", "b")
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check()

@@ -167,7 +167,7 @@ def start(
     session.open()
     summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl
-        _print_end(summary, folder, as_json=arguments.json)
+        _print_end(summary, folder, as_json=arguments.json, is_node=seat is not None)
     if exit_status(summary) == 1:
         print(f"gossamer crawl: no page could be fetched: {_why_empty(session, summary)}", file=sys.stderr)
     return exit_status(summary)
@@ -189,19 +189,22 @@ def program() -> str:
 
 def exit_status(summary: Summary) -> int:
     """Return the exit status for a summary."""
-    if summary.finished == "signal":
+    if summary.finished in ("signal", "stopped", "left"):
         return STATUS_STOPPED
     return 0 if summary.pages else 1
 
 
-def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool) -> None:
+def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, is_node: bool) -> None:
     if as_json:
         print(msgspec.json.encode(summary).decode())
         return
     print(f"Crawl {folder.path}")
     print(summary.render())
     print(f"  report    {folder.path / 'report.html'}")
-    if summary.finished in ("signal", "parked"):
+    if is_node:
+        if summary.finished in ("signal", "stopped", "left", "max_time"):
+            print(f"  continue  {program()} join LEDGER -o {folder.path}")
+    elif summary.finished in ("signal", "parked"):
         print(f"  continue  {program()} resume {folder.path}")
     elif summary.finished in ("max_pages", "max_time") and summary.urls_queued:
         print(f"  continue  {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.ledger import is_ledger_url, ledger_status, to_json
+from gossamer.cli.ledger import render as render_ledger
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
@@ -16,13 +18,17 @@ from gossamer.telemetry.text import count, duration, percent, printable, size
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    parser.add_argument("dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share")
     parser.add_argument("--json", action="store_true", help="print the status as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    with CrawlReader(arguments.dir) as crawl:
+    if is_ledger_url(arguments.dir):
+        found = ledger_status(arguments.dir)
+        print(to_json(found) if arguments.json else render_ledger(found))
+        return 0
+    with CrawlReader(Path(arguments.dir)) as crawl:
         status = crawl_status(crawl)
     print(msgspec.json.encode(status).decode() if arguments.json else render(status))
     return 0

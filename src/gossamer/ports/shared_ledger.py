@@ -56,6 +56,14 @@ class Membership(Struct, frozen=True):
     ended: str = ""  # why the crawl is over
 
 
+class NodeView(Struct, frozen=True):
+    """One incarnation of a node, as readers see it."""
+
+    status: NodeStatus  # its last report
+    totals: Totals  # as committed
+    is_live: bool
+
+
 class Message(Struct, frozen=True, array_like=True):
     """Links from one commit to one shard."""
 
@@ -151,7 +159,7 @@ class SharedLedger(Protocol):
         """End the crawl if nothing is left to do anywhere; return why it is over, or an empty string."""
         ...
 
-    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+    def nodes(self) -> dict[NodeId, NodeView]:
         """Return all incarnations that ever committed or are alive."""
         ...
 

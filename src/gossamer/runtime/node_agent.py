@@ -141,11 +141,19 @@ class NodeAgent:
         ended = membership.ended
         if not ended and status.idle:
             ended = await asyncio.to_thread(seat.shared.try_end, seat.node)
-        if ended or self.record.stop:
+        reason = ended or self._stop_reason()
+        if reason:
             assert self._submit is not None
-            self._submit(control.Stop(ended or self.record.stop))
+            self._submit(control.Stop(reason))
             return False
         return False
+
+    def _stop_reason(self) -> str:
+        """Return why the operator wants this node to stop, if that was said after it joined."""
+        joined = self._seat.record.version
+        if self.record.stop_version > joined:
+            return "stopped"
+        return "left" if self.record.leaving.get(self._seat.node.name, 0) > joined else ""
 
     async def _read_record(self) -> None:
         record = await asyncio.to_thread(self._seat.shared.record)
@@ -230,8 +238,8 @@ class NodeAgent:
         with suppress(EngineUnavailableError):  # it ends by itself
             self._seat.shared.leave(self._seat.node)
             whole = Totals()
-            for _, totals in self._seat.shared.nodes().values():
-                whole.add(totals)
+            for each in self._seat.shared.nodes().values():
+                whole.add(each.totals)
             return whole
         return None
 

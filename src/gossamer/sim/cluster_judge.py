@@ -29,7 +29,7 @@ def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> li
     stored = [page.url_id for page in sim.stored()]
     wrong += [f"stored {stored.count(each)} times: {rows[each].url}" for each in set(stored) if stored.count(each) > 1]
     wrong += [f"not stored: {url}" for url in done if link_to(url).id not in set(stored)]
-    pages = sum(totals.pages for _, totals in sim.engine.nodes().values())
+    pages = sum(node.totals.pages for node in sim.engine.nodes().values())
     if pages != len(done):
         wrong.append(f"{pages} pages by the totals of the nodes, {len(done)} by their rows")
     return wrong

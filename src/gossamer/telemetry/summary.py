@@ -172,6 +172,8 @@ REASONS = {
     "budgets": "what is left is over the budgets of its hosts or domains",
     "parked": "what is left is parked; resume continues with it",
     "signal": "stopped by a signal; resume continues",
+    "stopped": "stopped by the operator; join continues",
+    "left": "the node was told to leave; the others continue",
     "failed": "stopped by an error; resume continues",
     "running": "the crawl is running",
     "interrupted": "its process was killed; resume continues",

@@ -17,7 +17,7 @@ from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
@@ -279,9 +279,10 @@ class MemorySharedLedger:
         state.record = replace(record, ended=why, version=record.version + 1)
         return why
 
-    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+    def nodes(self) -> dict[NodeId, NodeView]:
         """Return all incarnations."""
-        return {node: (known.status, known.totals.copy()) for node, known in self._state.nodes.items()}
+        known = self._state.nodes.items()
+        return {node: NodeView(each.status, each.totals.copy(), self._is_live(node)) for node, each in known}
 
     def table(self, name: str) -> dict[bytes, bytes]:
         """Return all rows of a table, of all shards."""

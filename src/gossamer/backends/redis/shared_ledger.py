@@ -39,7 +39,7 @@ from gossamer.errors import (
 )
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
@@ -229,17 +229,22 @@ class RedisSharedLedger:
         why: bytes = self._call("try_end", node)
         return why.decode()
 
-    def nodes(self) -> dict[NodeId, tuple[NodeStatus, Totals]]:
+    def nodes(self) -> dict[NodeId, NodeView]:
         """Return all incarnations."""
-        members = self._guarded(lambda: self._client.smembers(self._prefix + "members"))
-        ids = sorted(member.decode() for member in members)
-        found = self._pipelined([("HMGET", f"{self._prefix}node:{each}", "status", "totals") for each in ids])
-        known: dict[NodeId, tuple[NodeStatus, Totals]] = {}
-        for each, (status, totals) in zip(ids, found, strict=True):
+        seconds, microseconds = self._guarded(self._client.time)
+        now_us = seconds * 1_000_000 + microseconds
+        ids = sorted(
+            member.decode() for member in self._guarded(lambda: self._client.smembers(self._prefix + "members"))
+        )
+        fields = ("status", "totals", "over", "lease_until")
+        found = self._pipelined([("HMGET", f"{self._prefix}node:{each}", *fields) for each in ids])
+        known: dict[NodeId, NodeView] = {}
+        for each, (status, totals, over, lease_until) in zip(ids, found, strict=True):
             name, _, incarnation = each.rpartition("/")
-            known[NodeId(name, incarnation)] = (
+            known[NodeId(name, incarnation)] = NodeView(
                 _status(status) if status else NodeStatus(),
                 _totals(totals) if totals else Totals(),
+                not over and int(lease_until or 0) > now_us,
             )
         return known
 

@@ -1,0 +1,138 @@
+"""What verbs do with a ledger URL instead of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.errors import GossamerError, UsageError
+from gossamer.figures import Totals
+from gossamer.ports.shared_ledger import NodeView, SharedLedger
+from gossamer.state import CrawlRecord
+from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.text import count, percent, printable, size
+
+TRIES = 20  # to change the record while nodes change it too
+
+
+class NodeLine(Struct):
+    """A node, in the status of its crawl."""
+
+    name: str
+    is_live: bool
+    pages: int
+    queued: int = 0
+    in_flight: int = 0
+    restoring: int = 0
+
+
+class LedgerStatus(Struct):
+    """A crawl on many machines."""
+
+    ledger: str
+    state: str
+    pages: int
+    max_pages: int | None
+    fetches: int
+    errors: int
+    bytes: int
+    urls_seen: int
+    urls_queued: int
+    nodes: list[NodeLine]
+
+
+def is_ledger_url(text: str) -> bool:
+    """Return whether an argument names a ledger on a server, not a folder."""
+    return "://" in text
+
+
+def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
+    """Open the crawl in a ledger; raise if there is none."""
+    from gossamer.assembly import open_shared
+
+    shared = open_shared(url)
+    record = shared.record()
+    if record is None:
+        shared.close()
+        raise UsageError(f"there is no crawl {printable(url.rpartition('/')[2])} in this ledger")
+    return shared, record
+
+
+def change(url: str, how: Callable[[CrawlRecord], CrawlRecord]) -> CrawlRecord:
+    """Change the record of a crawl that is not over; return it."""
+    shared, record = open_crawl(url)
+    try:
+        for _ in range(TRIES):
+            if record.ended:
+                raise UsageError(f"the crawl is over: {REASONS.get(record.ended, record.ended)}")
+            changed = replace(how(record), version=record.version + 1)
+            if shared.change_record(changed):
+                return changed
+            record = shared.record() or record
+    finally:
+        shared.close()
+    raise GossamerError("the crawl's record is changed all the time; try again")
+
+
+def ledger_status(url: str) -> LedgerStatus:
+    """Return the status of a crawl on many machines."""
+    shared, record = open_crawl(url)
+    views = shared.nodes()
+    shared.close()
+    totals = Totals()
+    lines: dict[str, NodeLine] = {}
+    for node, view in views.items():
+        totals.add(view.totals)
+        _add(lines, node.name, view)
+    live = [line for line in lines.values() if line.is_live]
+    return LedgerStatus(
+        ledger=url.rpartition("@")[2],
+        state=record.ended or ("running" if live else "no node is alive"),
+        pages=totals.pages,
+        max_pages=record.budgets.get("pages"),
+        fetches=totals.fetches,
+        errors=totals.errors,
+        bytes=totals.bytes,
+        urls_seen=totals.urls_seen,
+        urls_queued=sum(line.queued for line in live),
+        nodes=sorted(lines.values(), key=lambda line: line.name),
+    )
+
+
+def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
+    line = lines.setdefault(name, NodeLine(name, is_live=False, pages=0))
+    line.pages += view.totals.pages
+    if view.is_live:
+        line.is_live = True
+        line.queued, line.in_flight, line.restoring = view.status.queued, view.status.in_flight, view.status.restoring
+
+
+def render(status: LedgerStatus) -> str:
+    """Return the status for people."""
+    limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
+    errors = percent(status.errors / status.fetches) if status.fetches else "none"
+    rows = [
+        ("state", REASONS.get(status.state, status.state)),
+        ("pages", f"{count(status.pages)}{limit}"),
+        ("queued", f"{count(status.urls_queued)} URLs of {count(status.urls_seen)} known"),
+        ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),
+        ("volume", f"{size(status.bytes)} received"),
+    ]
+    rows += [(f"node {line.name}"[:20], _node(line)) for line in status.nodes if line.is_live or line.pages]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([f"Crawl {printable(status.ledger)}", *(f"  {name:<{width}} {text}" for name, text in rows)])
+
+
+def _node(line: NodeLine) -> str:
+    if not line.is_live:
+        return f"{count(line.pages)} pages; not alive"
+    reading = f", reading {count(line.restoring)} shards" if line.restoring else ""
+    return f"{count(line.pages)} pages, {count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
+
+
+def to_json(status: LedgerStatus) -> str:
+    """Return the status as one JSON object."""
+    return msgspec.json.encode(status).decode()
