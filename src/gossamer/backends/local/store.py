@@ -27,6 +27,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -199,11 +200,10 @@ class Store:
         while table in self._tables:
             with self._begin(table) as txn:
                 items = _forwards(txn.cursor(), prefix, after, first)
-                batch = [item for item, _ in zip(items, range(_SLICE), strict=False)]
+                if end is not None:
+                    items = takewhile(lambda item: item[0] < end, items)
+                batch = list(islice(items, _SLICE))
             first = b""
-            if end is not None and batch and batch[-1][0] >= end:
-                yield from (item for item in batch if item[0] < end)
-                return
             yield from batch
             if len(batch) < _SLICE:
                 return
