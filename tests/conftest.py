@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 VECTORS = Path(__file__).resolve().parent.parent.parent / "shared" / "vectors"
 

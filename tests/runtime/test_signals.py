@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -34,15 +35,26 @@ uvloop.run(main())
 """
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
 def started(hold: str, *, before: str = "pass", max_time_s: float | None = None) -> subprocess.Popen[str]:
     """Start a process and return it when its loop is held."""
     program = PROGRAM.format(hold=hold, before=before, max_time_s=max_time_s)
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    STARTED.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    while STARTED:
+        STARTED.pop().kill()
 
 
 def test_the_handler_is_compiled_here() -> None:
