@@ -115,6 +115,15 @@ def test_no_file_costs_much_to_read_or_to_decide_by(line: str, path: str) -> Non
     assert rules.size_bytes < 8_000_000
 
 
+def test_a_group_that_names_agents_thousands_of_times_is_read_once() -> None:
+    agents = "User-agent: *\nUser-agent: gossamer\n" * 7000
+    rules = "".join(f"Disallow: /{number}\n" for number in range(6000))
+    before = time.process_time()
+    read = parse_robots((agents + rules).encode(), TOKEN)
+    assert time.process_time() - before < CPU_LIMIT_S
+    assert read.rule_count == 6000
+
+
 def test_equal_rules_count_once() -> None:
     assert _parse([(True, "/*ab")] * 5000 + [(False, "/*ab")]).rule_count == 1
     assert _parse([(False, "/*ab"), (True, "/*ab")]).is_allowed("/ab")

@@ -184,7 +184,7 @@ class _Reader:
             self._is_closed, self._addressed = False, []
             self.seen.clear()
         if value == "*" or (value.startswith("*") and value[1:2].isspace()):
-            self._addressed.append(self.everybody)
+            self._address(self.everybody)
             return
         if not value[: len(self._token)].lower().startswith(self._token):
             return
@@ -192,7 +192,11 @@ class _Reader:
         names = (form.match(value) for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS))
         if any(name is not None and name.group().lower() == self._token for name in names):
             self.is_named = True
-            self._addressed.append(self.own)
+            self._address(self.own)
+
+    def _address(self, section: _Section) -> None:
+        if not any(each is section for each in self._addressed):  # a group may name an agent thousands of times
+            self._addressed.append(section)
 
     def _add_usage(self, key: str, value: str) -> None:
         usage = printable(f"{key}: {value}")

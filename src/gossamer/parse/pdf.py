@@ -23,7 +23,7 @@ from gossamer.parse.hrefs import clean_hrefs
 MAX_STREAMS = 4096
 MAX_INFLATED_BYTES = 16 * 1024 * 1024  # of all streams together
 MAX_LINKS = 50_000
-MAX_PLACES = 200_000  # where a link may begin: 3 µs each
+MAX_PLACES = 100_000  # where a link may begin: up to 5 µs each
 _HEADER_BYTES = 1024  # what may be between the start of an object and its stream
 _INPUT_BYTES = 16_384  # inflated at a time
 _SALVAGE_BYTES = 64  # the same where a stream breaks: what comes before is kept
