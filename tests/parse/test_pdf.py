@@ -128,4 +128,4 @@ def test_a_bomb_of_what_looks_like_links_is_searched_in_part(piece: bytes) -> No
     begun = time.process_time()
     found = pdf_links(bomb)
     assert time.process_time() - begun < 0.8  # up to 3 s for all of it
-    assert found.problem == "pdf: more than 200000 places that look like a link; what follows was not searched"
+    assert found.problem == "pdf: more than 100000 places that look like a link; what follows was not searched"
