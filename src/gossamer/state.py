@@ -124,6 +124,22 @@ class LinkBatch(Struct, array_like=True):
     capped: int = 0  # links that were over the limit for one page before
 
 
+class IntroducedBatch(Struct, array_like=True):
+    """Some of the links of a page to new hosts, which wait because pages at its address led to very many."""
+
+    parent: UrlId  # the page
+    number: int  # of the batch: an arrival
+    urls: bytes  # one per line, compressed
+    count: int
+    depth: int
+    source: Source
+    kind: OrderKind
+    found_on: str
+    seed: int = 0
+    lastmods: dict[UrlId, str] = {}
+    submitter: str = ""  # of sitemaps: the domain whose robots.txt lists them
+
+
 class HostHeld(Struct, array_like=True):
     """How many links to a host are held back."""
 

@@ -50,6 +50,22 @@ def test_an_address_is_closed_to_all_its_hosts_and_to_no_others() -> None:
     assert gates.closed(one, 0.0) is None
 
 
+def test_an_address_whose_links_wait_gets_a_quarter_of_the_connections() -> None:
+    limits = FrontierLimits(connections=8, address_connections=20)
+    gates = Gates(limits)
+    one, two, elsewhere = lone_host("one.test"), lone_host("two.test"), lone_host("b.test", address="10.0.0.2")
+    for host, address in ((one, ADDRESS), (two, ADDRESS), (elsewhere, "10.0.0.2"), (elsewhere, "10.0.0.2")):
+        gates.occupy(host, address)
+    assert gates.closed(one, 0.0) is None
+    gates.slow.add(ADDRESS)
+    stand_in_line(gates, [one])
+    assert gates.closed(elsewhere, 0.0) is None
+    assert gates.vacate(two, ADDRESS) == [one]
+    limits.connections = 80
+    gates.occupy(two, ADDRESS)
+    assert gates.closed(one, 0.0) is None, "a quarter of 80 is as many as any address gets"
+
+
 def test_a_domain_is_closed_whatever_the_addresses_of_its_hosts() -> None:
     gates = Gates(FrontierLimits(domain_connections=1))
     domain = DomainSlot("a.test")

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.tables import BACKLOG
 from gossamer.core.url import link_to
 from gossamer.events import EventName
 from gossamer.inspect.life import Life, LifeSource, life_of
 from gossamer.records import HostRecord, OrderKind, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario
 from gossamer.state import LinkBatch
 from tests.inspect.folders import event, write_events
 
@@ -87,6 +89,19 @@ def test_a_link_in_the_backlog_of_a_long_page_is_found(ledger: MemoryLedger, tmp
     assert life.refusals == []
     assert not _life(ledger, "http://a.test/never-seen", tmp_path).has_trace
     assert not _life(ledger, "http://a.test/child", tmp_path).held_back
+
+
+def test_a_link_that_waits_because_its_page_s_address_led_to_many_hosts_is_found(tmp_path: Path) -> None:
+    hub = ImaginedHost(pages=50, cross_links=[f"http://new{n}.test/" for n in range(20)])
+    scenario = Scenario(ImaginedSites({"hub.test": hub}), ["http://hub.test/"], FrontierLimits(max_hosts_per_address=5))
+    _, driver = scenario.prepare()
+    driver.run(until=START + 2)
+    assert isinstance(scenario.ledger, MemoryLedger)
+    assert _life(scenario.ledger, "http://new19.test/", tmp_path).held_back == (
+        "by the max hosts per address rule: pages at the address of http://hub.test/ led to very many new hosts; "
+        "until more of these have answered, or nothing else is to be done"
+    )
+    assert not _life(scenario.ledger, "http://new20.test/", tmp_path).held_back
 
 
 def test_robots_is_reported_with_its_line(ledger: MemoryLedger, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class AddressCrowds:
         """Count a new host at an address; return when it may be contacted."""
         if not self._limits.max_hosts_per_address:
             return now
-        key = _network(address)
+        key = network_of(address)
         crowd = self._crowds.get(key)
         if crowd is None:
             crowd = self._crowds[key] = _Crowd()
@@ -52,5 +52,6 @@ class AddressCrowds:
         return crowd.next_at
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """Return what counts as one address: of IPv6 the first 64 bits."""
     return str(int(IPv6Address(address)) >> 64) if ":" in address else address

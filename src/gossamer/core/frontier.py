@@ -27,6 +27,7 @@ from gossamer.core.frontier_io import Command, Denied, Effects, KillQueue, SwapI
 from gossamer.core.frontier_view import FrontierView
 from gossamer.core.host_table import HostTable
 from gossamer.core.identity import shard_of
+from gossamer.core.introductions import Introductions
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.order_maker import OrderMaker
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
@@ -56,6 +57,7 @@ class Frontier:
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
         self._crowds = AddressCrowds(limits)
+        self.introductions = Introductions(limits, self._table.bench.gates.slow)
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
         self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts, self._robots.cache)
         self._page_end = PageEnd(self._table, limits, self.counts)
@@ -291,6 +293,8 @@ class Frontier:
             host.unsent = 0
         parked_before = record.parked_until
         count_fetch(record, result, now, is_robots=out.robots is not None)
+        if record.fetches == 1 and result.status and (out.url or host.head):
+            self.introductions.count_answer(out.url or host.head[0][3])
         effects = Effects(hosts=[record])
         if out.robots is not None:
             self._robots.end(host, out.robots, result, effects, now)

@@ -18,6 +18,9 @@ followed by another until the line is empty, or a host would wait forever:
   `record_arrival`, called when the request is reported as sent and again when it ends, opens it and sets the
   next time.
 
+An address whose pages led to more new hosts than they may (`slow`) gets at most a quarter of all connections: new hosts
+come before others, and would take all of them if a crawl has few.
+
 A domain's slot exists as long as a host of it is in memory; its next time must outlive the slot, so it is in
 `_domain_times` as well. After a restart it is unknown which address was contacted last: `begun_at` counts for all.
 Costs O(log gates) per request, however many hosts wait in line.
@@ -30,7 +33,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
+from gossamer.core.address_crowds import network_of
 from gossamer.core.limits import FrontierLimits
+
+SLOW_SHARE = 4  # of the connections: a quarter
 
 if TYPE_CHECKING:
     from gossamer.core.workbench import HostSlot
@@ -68,6 +74,7 @@ class Gates:
         self._domain_times: dict[str, float] = {}  # a domain may leave memory before its next time
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
+        self.slow: set[str] = set()  # addresses whose pages led to too many hosts: see `introductions`
         self.begun_at = float("-inf")  # when the crawl was resumed: it is unknown which address was contacted last
 
     def domain_next_at(self, name: str) -> float:
@@ -90,7 +97,17 @@ class Gates:
                 return None
             address = self._slot(addresses[0])
         connections, delay_s = limits.address_connections, limits.address_delay_s
+        if self.slow:
+            connections = self._connections_of(address)
         return address if self._is_closed(address, connections, delay_s, now) else None
+
+    def _connections_of(self, address: AddressSlot) -> int:
+        """Return how many requests may be at an address at once: few if its pages led to too many hosts."""
+        limits = self._limits
+        share = max(1, limits.connections // SLOW_SHARE)
+        if network_of(address.name) not in self.slow or 0 < limits.address_connections <= share:
+            return limits.address_connections
+        return share
 
     def _slot(self, address: str) -> AddressSlot:
         slot = self._addresses.get(address)
@@ -147,8 +164,8 @@ class Gates:
         domain.in_flight -= 1
         slot.in_flight -= 1
         if domain.blocked or slot.blocked:
-            limits = self._limits
-            for gate, connections in ((domain, limits.domain_connections), (slot, limits.address_connections)):
+            connections_here = self._connections_of(slot) if self.slow else self._limits.address_connections
+            for gate, connections in ((domain, self._limits.domain_connections), (slot, connections_here)):
                 if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time wakes them, one by one
                     freed += _wake_some(gate, connections)
         if not slot.in_flight and not slot.is_timed and not slot.unsent:

@@ -70,6 +70,7 @@ class LinkContext(Struct, frozen=True):
     seed: int = 0  # see `QueuedUrl`
     submitter: str = ""  # of sitemaps at another host: the domain whose robots.txt lists them
     added: int = 0  # links of the same page that were queued before
+    is_offered_again: bool = False  # they were held back, since their page's address led to too many hosts
 
 
 class FoundLink(Struct, frozen=True):
@@ -140,8 +141,8 @@ class Intake:
             max_depth = self._limits.seed_depths.get(context.seed, max_depth)
         if context.depth > max_depth:
             return screened
-        if context.source is _SEED:
-            memo = set()  # it may have been refused as a link
+        if context.source is _SEED or context.is_offered_again:
+            memo = set()  # it may have been refused as a link, or held back after it was screened
         for link in links:
             if link.id in memo:
                 continue
@@ -165,6 +166,16 @@ class Intake:
                 self.dates.admit(link.host)
                 screened.dated.append(url)
         return screened
+
+    def take_acceptable(self, links: Iterable[Link], context: LinkContext) -> list[Link]:
+        """Return the links that no rule refuses now and that were not seen recently: the caller stores them."""
+        if context.depth > self._limits.seed_depths.get(context.seed, self._limits.max_depth):
+            return []
+        memo = self._memo_of(context.seed)
+        found = [link for link in links if link.id not in memo and self._refusal(link, context) is None]
+        for link in found:
+            self._remember(link.id, context.seed)
+        return found
 
     def _sort_out(self, link: Link, rule: str, seed: int, screened: Screened) -> None:
         """Record a link that is not queued now."""
@@ -259,8 +270,13 @@ class Intake:
             return
         for url in urls:
             self.first_pass.queue(registrable_domain(url.host))
-        for url in candidates:
-            self.first_pass.forget_unqueued(registrable_domain(url.host))
+        self.forget_unqueued(url.host for url in candidates)
+
+    def forget_unqueued(self, hosts: Iterable[str]) -> None:
+        """Record that links to hosts were accepted and are not queued: the first pass does not wait for them."""
+        if self.first_pass is not None:
+            for host in hosts:
+                self.first_pass.forget_unqueued(registrable_domain(host))
 
     def withdraw_dated(self, screened: Screened, new: Iterable[QueuedUrl]) -> None:
         """Take the candidates that are not queued after all out of the calendar's budget."""

@@ -16,7 +16,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId
-from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, LinkBatch, SeedRecord, Submitters
+from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, IntroducedBatch, LinkBatch, SeedRecord, Submitters
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -46,12 +46,18 @@ HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), g
 HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
 SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
 BACKLOG = RecordTable("backlog", LinkBatch, lambda batch: batch_key(batch.parent, batch.number))
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG)
+INTRODUCED = RecordTable("introduced", IntroducedBatch, lambda batch: introduced_key(batch.parent, batch.number))
+RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG, INTRODUCED)
 
 
 def batch_key(parent: UrlId, number: int) -> bytes:
     """Return the key of a batch of links: those of a page are adjacent, in order."""
     return parent + number.to_bytes(4)
+
+
+def introduced_key(parent: UrlId, number: int) -> bytes:
+    """Return the key of a batch of links to new hosts, whose number is that of an arrival."""
+    return parent + number.to_bytes(8)
 
 
 def held_key(url_id: UrlId, rule: HoldRule) -> bytes:

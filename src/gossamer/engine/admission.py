@@ -21,6 +21,7 @@ from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.introduced_links import IntroducedLinks
 from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
@@ -52,6 +53,7 @@ class Admission:
         self._ledger = ledger
         self._hosts = hosts
         self.holding = Holding(intake, ledger, emitter, state)
+        self.introduced = IntroducedLinks(frontier, intake, ledger, state)
         self._events = emitter
         self.tails = QueueTails() if rules.max_queued is not None else None
         self._foreign = intake.foreign
@@ -104,6 +106,8 @@ class Admission:
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and pass it to the frontier; return what was new."""
+        if not self.introduced.is_empty:
+            links = self.introduced.hold_at_once(links, context, lastmods)
         screened = self._intake.screen(links, context, now)
         if self._foreign:
             screened.candidates = self._send_foreign(screened.candidates, context, lastmods)
@@ -118,7 +122,7 @@ class Admission:
         self.capped = screened.capped
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
-            screened.candidates = self._refuse_strangers(strangers, screened.candidates, context, now)
+            screened.candidates = self._sort_strangers(strangers, screened.candidates, context, now, lastmods)
         new = self._admit(screened.candidates, now) if screened.candidates else []
         if screened.dated:
             self._intake.withdraw_dated(screened, new)
@@ -132,6 +136,14 @@ class Admission:
         for held in self.holding.take_due():
             context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind, seed=held.seed)
             self.offer([Link(held.url, held.id, host_of(held.url))], context, now, {held.id: held.lastmod})
+
+    def offer_introduced(self, now: float) -> None:
+        """Offer a batch of links to new hosts that waited."""
+        due = self.introduced.take_due()
+        if due is not None:
+            links, context, lastmods = due
+            self.offer(links, context, now, lastmods)
+            self.introduced.make_due_if_earned(context.found_on)
 
     def hold(self, links: Sequence[Link], context: LinkContext, rule: HoldRule, now: float) -> None:
         """Hold links back."""
@@ -166,13 +178,23 @@ class Admission:
         priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
         return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
-    def _refuse_strangers(
-        self, strangers: list[QueuedUrl], candidates: list[QueuedUrl], context: LinkContext, now: float
+    def _sort_strangers(
+        self,
+        strangers: list[QueuedUrl],
+        candidates: list[QueuedUrl],
+        context: LinkContext,
+        now: float,
+        lastmods: Mapping[UrlId, str] | None,
     ) -> list[QueuedUrl]:
-        """Refuse URLs of new hosts that cannot be accepted; return the candidates without them."""
-        refused = self._collisions(strangers)
+        """Refuse or hold back URLs of new hosts that cannot be accepted now; return the candidates without them."""
+        refused, new_hosts = self._collisions(strangers)
         if context.source is not Source.SEED:
             refused |= self._crowds(strangers, refused)
+        if new_hosts:
+            new = [url for url in strangers if url.host in new_hosts and url.id not in refused]
+            held = self.introduced.hold_excess(new, context, lastmods)
+            if held:
+                candidates = [url for url in candidates if url.id not in held]
         if not refused:
             return candidates
         for url in strangers:
@@ -183,16 +205,20 @@ class Admission:
         self._state.totals.excluded += len(candidates) - len(left)
         return left
 
-    def _collisions(self, strangers: list[QueuedUrl]) -> dict[UrlId, str]:
-        """Return the URLs of a host whose id equals another host's, in the ledger or among these."""
+    def _collisions(self, strangers: list[QueuedUrl]) -> tuple[dict[UrlId, str], set[str]]:
+        """Return the URLs of a host whose id equals another host's, in the ledger or among these; and the new hosts."""
         names: dict[bytes, str] = {}
         refused: dict[UrlId, str] = {}
+        new_hosts: set[str] = set()
         for url in strangers:
             if url.id[:8] not in names:
-                names[url.id[:8]] = self._hosts.name_with_id_of(url.host)
+                known = self._hosts.name_with_id_of(url.host)
+                names[url.id[:8]] = known or url.host
+                if not known:
+                    new_hosts.add(url.host)
             if names[url.id[:8]] != url.host:
                 refused[url.id] = "host_id_collision"
-        return refused
+        return refused, new_hosts
 
     def _crowds(self, strangers: list[QueuedUrl], refused: Mapping[UrlId, str]) -> dict[UrlId, str]:
         """Return the URLs of new hosts of a domain that has very many: a wildcard in the DNS makes infinitely many."""

@@ -93,7 +93,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
     )
     copies = Copies(ledger, near, emitter, state)
-    memories = (evidence, first_pass, holding, backlog)
+    memories = (evidence, first_pass, holding, backlog, admission.introduced)
     return CrawlParts(
         state=state,
         seeds=way.seeds,

@@ -73,6 +73,7 @@ class Crawl:
         self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
         self._scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
+        self._introduced = parts.admission.introduced
         self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
@@ -234,18 +235,20 @@ class Crawl:
 
     @property
     def _has_slices(self) -> bool:
-        return bool(self._holding.due) or not self._backlog.is_empty
+        return bool(self._holding.due) or not self._backlog.is_empty or self._introduced.is_due
 
     @property
     def _can_offer_slice(self) -> bool:
         return self._has_slices and self.frontier.in_flight < self.frontier.limits.connections
 
     def _offer_slice(self, now: float) -> None:
-        if self._backlog.is_empty:
-            self._admission.offer_held(now)
-        else:
+        if not self._backlog.is_empty:
             self._backlog.offer_batch(now)
-            self._evict(now)
+        elif self._introduced.is_due:
+            self._admission.offer_introduced(now)
+        else:
+            self._admission.offer_held(now)
+        self._evict(now)
 
     def take_resolves(self) -> list[str]:
         """Return the host names to look up."""
@@ -265,7 +268,10 @@ class Crawl:
         is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
         if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
             return None
-        return self.frontier.why_over(now, max_wait_s)
+        over = self.frontier.why_over(now, max_wait_s)
+        if over not in (None, "max_pages") and self._introduced.make_due():
+            self._owes_slice, over = True, None
+        return over
 
     def _run_commands(self, now: float) -> bool:
         """Run the frontier's commands; return whether there were any."""

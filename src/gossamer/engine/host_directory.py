@@ -44,9 +44,9 @@ class HostDirectory:
         return record.name in self._opted_out or record.domain in self._opted_out
 
     def name_with_id_of(self, name: str) -> str:
-        """Return the host that has this one's id: itself, unless the ledger has another one with an equal hash."""
+        """Return the host in the ledger that has this id: itself, another with an equal hash, or none ("")."""
         record = self._ledger.host(name)
-        return name if record is None else record.name
+        return "" if record is None else record.name
 
     def record(self, name: str, now: float) -> HostRecord:
         """Return the ledger's record of a host, or a new one."""

@@ -160,7 +160,10 @@ class RobotsResults:
             if link.host != host and self._admission.owns(link):
                 add_submitter(self._ledger, link.id, domain)
         for seed, its_links in self._scope.by_seed(links, origin):
-            context = LinkContext(0, Source.SITEMAP, kind=OrderKind.SITEMAP, seed=seed, submitter=domain)
+            found_on = f"{origin}/robots.txt"
+            context = LinkContext(
+                0, Source.SITEMAP, kind=OrderKind.SITEMAP, found_on=found_on, seed=seed, submitter=domain
+            )
             if self._first_pass.is_running:
                 self._first_pass.hold(its_links, context, now)
             else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -18,15 +19,16 @@ from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import is_ban
 from gossamer.core.scope import Scope
-from gossamer.core.tables import BACKLOG, HELD, SEEDS, held_key
+from gossamer.core.tables import BACKLOG, HELD, INTRODUCED, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
+from gossamer.engine.introduced_links import links_of
 from gossamer.engine.seed_rules import surroundings_of
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.inspect.runs import read_runs
 from gossamer.ports import Ledger
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
-from gossamer.state import HoldRule, LinkBatch
+from gossamer.state import HoldRule, IntroducedBatch, LinkBatch
 
 MAX_PLACE = 100_000
 MAX_ANCESTORS = 100
@@ -147,7 +149,7 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
     row = ledger.look_up(identity)
     host = ledger.host(host_of(url))
     requested = row.url if row is not None else url
-    batch = _batch_with(identity, ledger) if row is None else None
+    batch = _batch_with(identity, host_of(url), ledger) if row is None else None
     life = Life(
         asked=asked,
         url=requested,
@@ -177,15 +179,21 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
     return life
 
 
-def _batch_with(identity: UrlId, ledger: Ledger) -> LinkBatch | None:
-    """Return the batch of links of a long page or sitemap in which a URL waits to be offered."""
+_Batch: TypeAlias = LinkBatch | IntroducedBatch
+
+
+def _batch_with(identity: UrlId, host: str, ledger: Ledger) -> _Batch | None:
+    """Return the batch of links in which a URL waits to be offered."""
     for batch in ledger.records(BACKLOG):
         if any(link.id == identity for link in batch.links):
             return batch
+    for introduced in ledger.records(INTRODUCED):
+        if any(link.id == identity for link in links_of(introduced, host)):
+            return introduced
     return None
 
 
-def _seed(identity: UrlId, row: UrlRecord | None, batch: LinkBatch | None, ledger: Ledger) -> SeedView | None:
+def _seed(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Ledger) -> SeedView | None:
     """Return the seed that a URL descends from, also if it is held back."""
     held = [batch, *(ledger.record(HELD, held_key(identity, rule)) for rule in HoldRule)] if row is None else []
     number = row.seed if row is not None else next((one.seed for one in held if one is not None), 0)
@@ -203,10 +211,15 @@ _HELD_UNTIL = {
 }
 
 
-def _held_back(identity: UrlId, row: UrlRecord | None, batch: LinkBatch | None, ledger: Ledger) -> str:
+def _held_back(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Ledger) -> str:
     """Return the rule that holds a URL back, and until when; empty if none does."""
     if batch is not None:
         page = batch.found_on or _url_of(batch.parent, ledger)
+        if isinstance(batch, IntroducedBatch):
+            return (
+                f"by the max hosts per address rule: pages at the address of {page} led to very many new hosts; "
+                "until more of these have answered, or nothing else is to be done"
+            )
         return f"by the link backlog rule: until those found before it on {page} are queued, some per turn"
     if row is not None:
         rules = [HoldRule.QUARANTINE] if row.outcome == Outcome.QUARANTINED and row.state is UrlState.DEAD else []

@@ -160,6 +160,7 @@ HELD_BY = {
     "first_pass": "first pass",
     "calendar": "calendar rule (dates without new content)",
     "link_backlog": "length of their page or sitemap (resume queues them)",
+    "max_hosts_per_address": "number of new hosts that pages at one address may lead to (--max-hosts-per-address)",
     "quarantine": "quarantine of traps ('gossamer traps' shows them)",
 }
 
