@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gossamer.core.identity import host_id
 from gossamer.events import Event, EventName, Promises
+from gossamer.sim.chaos import audit_problems
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.event_log import read_events
@@ -255,12 +256,27 @@ def test_robots_whose_text_is_nowhere_prove_nothing(
     for path in (folder / "archive").iterdir():
         path.unlink()
     assert _breaches(capsys, folder) == {}, "the ledger has the last texts"
+    _forget_robots(folder)
+    assert set(_breaches(capsys, folder)) == {"robots_not_shown"}
+
+
+def _forget_robots(folder: Path) -> None:
     with ledger_of(folder) as ledger:
         for host in ledger.hosts():
             for robots in ledger.robots(host_id(host.name)):
                 robots.fetched_at -= 3600
                 ledger.put_robots(robots)
-    assert set(_breaches(capsys, folder)) == {"robots_not_shown"}
+
+
+def test_chaos_excuses_robots_that_are_not_shown_after_a_power_cut_only(good: Crawled, tmp_path: Path) -> None:
+    folder = good.copied(tmp_path / "cut")
+    for path in (folder / "archive").iterdir():
+        path.unlink()
+    _forget_robots(folder)
+    requests = 1 << 30
+    assert audit_problems(folder, requests, had_power_cut=True) == []
+    (problem,) = audit_problems(folder, requests, had_power_cut=False)
+    assert "robots_not_shown" in problem
 
 
 def test_the_pace_of_a_run_is_the_one_that_it_promised(
