@@ -93,6 +93,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
     )
     copies = Copies(ledger, near, emitter, state)
+    pages = PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter)
     memories = (evidence, first_pass, holding, backlog, admission.introduced)
     return CrawlParts(
         state=state,
@@ -110,9 +111,9 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         robots=robots,
         rereading=rereading,
         seeding=Seeding(way.seeds, scope, admission, rereading),
-        pages=PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter),
+        pages=pages,
         backlog=backlog,
-        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots),
+        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots, pages=pages),
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )
 

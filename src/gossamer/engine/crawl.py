@@ -77,7 +77,7 @@ class Crawl:
         self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
-        self._letters = parts.letters
+        self.letters = parts.letters
         self._orders: dict[int, Order] = {}
         self._resolves: list[str] = []
         self._turn_work = 0  # of this turn: what it did besides orders
@@ -181,17 +181,9 @@ class Crawl:
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer links that other nodes found, and exchange robots.txt files with them."""
-        self._letters.receive(letter, now)
+        self.letters.receive(letter, now)
         self._run_commands(now)
         self._evict(now)
-
-    def mark_copy(self, page: UrlId, first: UrlId, now: float) -> None:
-        """Record that another node was the first to store the content of a page."""
-        self._pages.mark_copy(page, first, now)
-
-    def take_outbox(self) -> dict[int, Letter]:
-        """Remove and return what goes to shards that are not owned, with the next commit."""
-        return self._admission.take_outbox()
 
     # -- orders -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What arrives from other nodes: links to shards of this one, and robots.txt files that are at another node's hosts."""
+"""What other nodes send and get: links, robots.txt files at another node's hosts, and which pages are copies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from gossamer.core.workbench import RobotsRequest
 from gossamer.engine.admission import Admission
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.link_messages import Letter, RobotsAnswer, link_of
+from gossamer.engine.page_results import PageResults
 from gossamer.engine.robots_results import RobotsResults, result_of
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import HostStore
-from gossamer.records import OrderKind, Source
+from gossamer.records import OrderKind, Source, UrlId
 
 _OF_SEEDS = (Source.SEED, Source.REDIRECT)
 
@@ -28,6 +29,7 @@ class Letters:
         admission: Admission,
         scope: ScopeRecord,
         robots: RobotsResults,
+        pages: PageResults,
     ) -> None:
         self._frontier = frontier
         self._ledger = ledger
@@ -35,6 +37,7 @@ class Letters:
         self._admission = admission
         self._scope = scope
         self._robots = robots
+        self._pages = pages
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer the links of a letter, and exchange robots.txt files."""
@@ -46,6 +49,14 @@ class Letters:
             self._frontier.ask_robots(RobotsRequest(question.origin, question.url, question.hops), now)
         for answer in letter.answers:
             self._learn_robots(answer, now)
+
+    def take_outbox(self) -> dict[int, Letter]:
+        """Remove and return what goes to shards that are not owned, with the next commit."""
+        return self._admission.take_outbox()
+
+    def mark_copy(self, page: UrlId, first: UrlId, now: float) -> None:
+        """Record that another node was the first to store the content of a page."""
+        self._pages.mark_copy(page, first, now)
 
     def _learn_robots(self, answer: RobotsAnswer, now: float) -> None:
         host = host_of(answer.origin + "/")

@@ -204,7 +204,7 @@ class ClusterNode:
             totals=self._crawl.totals.copy(),
             epochs={shard: mine[shard] for shard in {*rows, *self._read_ids}},
             rows=rows,
-            links={shard: encode_letter(letter) for shard, letter in self._crawl.take_outbox().items()},
+            links={shard: encode_letter(letter) for shard, letter in self._crawl.letters.take_outbox().items()},
             read=self.read_ids(),
             contents={row.key: decode_content(row.value or b"").url_id for row in unsharded if _is_new(row, _CONTENTS)},
             archives=[row for row in unsharded if _is_new(row, _ARCHIVES)],
@@ -223,7 +223,7 @@ class ClusterNode:
         for content_hash, first in repeated.items():
             page = commit.contents[content_hash]
             if first != page and shard_of(page) in self._owned:
-                self._crawl.mark_copy(page, first, now)
+                self._crawl.letters.mark_copy(page, first, now)
 
     # -- the budget of pages ----------------------------------------------------------------------
 

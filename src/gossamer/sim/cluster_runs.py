@@ -10,6 +10,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.engine import node
 from gossamer.engine.crawl import Crawl
+from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
 from gossamer.sim.cluster import ClusterSim
@@ -65,7 +66,7 @@ def planted(name: str) -> Iterator[None]:
         setattr(owner, attribute, sound)
 
 
-def _forget_outbox(self: Crawl) -> dict[int, Letter]:
+def _forget_outbox(self: Letters) -> dict[int, Letter]:
     """Send only what goes to the first of the shards."""
     return dict(list(self._admission.take_outbox().items())[:1])
 
@@ -91,7 +92,7 @@ def _never_release_early(self: ClusterNode) -> list[int]:
 
 
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
-    "links to other shards are lost": (Crawl, "take_outbox", _forget_outbox),
+    "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
     "the end is declared from old reports": (
         __import__("gossamer.backends.memory.shared_ledger", fromlist=["_is_idle"]), "_is_idle", _is_always_idle,
