@@ -172,11 +172,7 @@ class CrawlRecord(Struct):
     version: int = 1
     started_at: float = 0.0
     scope: list[str] = []  # see `CrawlState`
-    opened_addresses: list[str] = []
-    seeds: list[SeedRecord] = []
-    blocked: list[str] = []  # hosts and domains that opted out
     budgets: dict[str, int] = {}  # `pages`: how many pages may be fetched
-    is_paused: bool = False
     stop_version: int = 0  # with this version all nodes that had joined before were to stop
     leaving: dict[str, int] = {}  # node -> with this version it was to leave
     ended: str = ""  # why the crawl is over
@@ -192,4 +188,3 @@ class NodeStatus(Struct, frozen=True):
     restoring: int = 0  # shards that it owns and has not read back completely
     in_flight: int = 0
     queued: int = 0
-    archive: str = ""  # the folder with its archive

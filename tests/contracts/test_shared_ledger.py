@@ -89,13 +89,13 @@ def test_the_first_record_stays(ledger: SharedLedger) -> None:
 
 def test_a_record_is_changed_only_by_who_has_read_the_last_version(ledger: SharedLedger) -> None:
     record = ledger.start(CrawlRecord(TERMS, b""))
-    record.version, record.blocked = 2, ["a.example"]
+    record.version, record.scope = 2, ["a.example"]
     assert ledger.change_record(record)
-    record.blocked = ["b.example"]
+    record.scope = ["b.example"]
     assert not ledger.change_record(record)
     stored = ledger.record()
     assert stored is not None
-    assert (stored.version, stored.blocked) == (2, ["a.example"])
+    assert (stored.version, stored.scope) == (2, ["a.example"])
 
 
 # -- leases ---------------------------------------------------------------------------------------

@@ -151,11 +151,6 @@ class ClusterNode:
         """Shards whose rows are to be restored."""
         return sorted(self._granted)
 
-    @property
-    def owned_count(self) -> int:
-        """How many shards are crawled."""
-        return len(self._owned)
-
     # -- links ------------------------------------------------------------------------------------
 
     def read_ids(self) -> dict[int, tuple[bytes, ...]]:

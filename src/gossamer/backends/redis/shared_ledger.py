@@ -97,10 +97,6 @@ class RedisSharedLedger:
                 "which would lose pages; set it to noeviction"
             )
 
-    def is_durable(self) -> bool:
-        """Return whether the server writes an append-only file: without one a restart loses the crawl."""
-        return bool(self._guarded(lambda: self._client.info("persistence")).get("aof_enabled"))
-
     # -- the record -------------------------------------------------------------------------------
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
