@@ -43,9 +43,8 @@ def scene(*paths: str, limits: FrontierLimits | None = None, connections: int = 
         host.push(queued_url(host, path, seq=seq))
         counts.enqueue(host.record)
     table.reschedule(host, NOW)
-    return Scene(
-        limits, table, outstanding, counts, OrderMaker(table, outstanding, limits, counts, RobotsCache(limits)), host
-    )
+    maker = OrderMaker(table, outstanding, limits, counts, RobotsCache(limits, "gossamer"))
+    return Scene(limits, table, outstanding, counts, maker, host)
 
 
 # -- what comes first ----------------------------------------------------------------------------------

@@ -231,7 +231,8 @@ def test_no_body_is_too_odd(body: bytes) -> None:
     ],
 )
 def test_what_an_answer_means(outcome: Outcome, meaning: str) -> None:
-    rules = rules_from(Result(1, outcome, robots=b"User-agent: *\nDisallow: /a"), TOKEN)
+    result = Result(1, outcome, robots=b"User-agent: *\nDisallow: /a")
+    rules = rules_from(result, lambda text: parse_robots(text, TOKEN))
     got = "unreachable" if rules is None else "allow" if rules.is_allowed("/a") else "rules"
     assert got == meaning
 

@@ -64,7 +64,7 @@ async def _ask(seed: Seed, agent: str, arguments: argparse.Namespace) -> int:
         if result.outcome is not Outcome.REDIRECT:
             break
         url = canonical(result.redirect_to) or url
-    rules = rules_from(result, agent)
+    rules = rules_from(result, lambda text: parse_robots(text, agent))
     if rules is None:
         print(f"{seed.link.url}: not allowed: robots.txt cannot be reached, so nothing of {origin} may be fetched now")
         return 1

@@ -5,7 +5,7 @@ agent are merged, unknown lines do not end a group, common typos are accepted, t
 matching pattern wins and `Allow` wins a tie. Paths and patterns are brought to one
 percent-encoding before they are compared. The text is read in one pass, in which only the groups for one
 product token and for everybody are stored; how rules are matched, and what bounds that, is in `robots_match`.
-The first `MAX_ROBOTS_BYTES` are read, whole lines only; of these the worst text takes about 100 ms.
+The first `MAX_ROBOTS_BYTES` are read, whole lines only.
 """
 
 from __future__ import annotations

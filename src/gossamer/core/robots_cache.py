@@ -20,23 +20,30 @@ _KEY_BYTES = 16
 
 
 class RobotsCache:
-    """The rules in memory, by text."""
+    """The rules in memory for one product token, by text."""
 
-    def __init__(self, limits: FrontierLimits) -> None:
+    def __init__(self, limits: FrontierLimits, token: str) -> None:
         self._limits = limits
+        self._token = token
         self._rules: WeakValueDictionary[bytes, RobotsRules] = WeakValueDictionary()
         self._large: OrderedDict[bytes, RobotsRules] = OrderedDict()  # the least recently used first
+        self._ahead: tuple[bytes, RobotsRules] | None = None
         self.large_bytes = 0
 
-    def read(self, body: bytes, token: str) -> RobotsRules:
-        """Return the rules of a text for a product token, always the same one: those in memory, if there are any."""
-        key = blake2b(body, digest_size=_KEY_BYTES).digest()
+    def read_ahead(self, body: bytes) -> None:
+        """Read a text for the next call of `read` with it. Can be called in a thread."""
+        self._ahead = (_key_of(body), parse_robots(body, self._token))
+
+    def read(self, body: bytes) -> RobotsRules:
+        """Return the rules of a text, always the same one: those in memory, if there are any."""
+        key = _key_of(body)
         rules = self._rules.get(key)
         if rules is not None and not rules.is_shed:
             if key in self._large:
                 self._large.move_to_end(key)
             return rules
-        parsed = parse_robots(body, token)
+        ahead, self._ahead = self._ahead, None
+        parsed = ahead[1] if ahead is not None and ahead[0] == key else parse_robots(body, self._token)
         if rules is None:
             rules = self._rules[key] = parsed
             rules.key = key
@@ -59,3 +66,7 @@ class RobotsCache:
             _, oldest = self._large.popitem(last=False)
             self.large_bytes -= oldest.size_bytes
             oldest.shed()
+
+
+def _key_of(body: bytes) -> bytes:
+    return blake2b(body, digest_size=_KEY_BYTES).digest()

@@ -39,12 +39,11 @@ class RobotsRequests:
     """The requests for robots.txt that are waiting, and the effects of answers."""
 
     def __init__(self, table: HostTable, limits: FrontierLimits, counts: Counts, pace: Pace, token: str) -> None:
-        self.cache = RobotsCache(limits)
+        self.cache = RobotsCache(limits, token)
         self._table = table
         self._limits = limits
         self._counts = counts
         self._pace = pace
-        self._token = token
         self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
         self.foreign: Collection[int] = ()  # shards whose hosts another node contacts
 
@@ -107,7 +106,7 @@ class RobotsRequests:
 
     def _apply(self, owner: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
         last = owner.origins.get(request.origin)
-        rules = robots_state.rules_from(result, self._token, self.cache.read)
+        rules = robots_state.rules_from(result, self.cache.read)
         effects.fallbacks = _https_fallbacks(owner, request, result)
         self._counts.enqueue(owner.record, -len(effects.fallbacks))
         if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
@@ -133,7 +132,7 @@ class RobotsRequests:
         if state is None or body is None:
             host.origins.pop(origin, None)
         elif state.rules is not None and state.rules.is_shed:
-            state.rules = self.cache.read(body, self._token)
+            state.rules = self.cache.read(body)
             host.no_rules_before = now + len(body) * REREAD_S_PER_BYTE
             self.apply_rules(host)
         self._table.reschedule(host, now)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from gossamer.core.retry import MAX_RETRY_AFTER_S
-from gossamer.core.robots import ALLOW_ALL, RobotsRules, parse_robots
+from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.workbench import OriginRules
 from gossamer.records import Outcome, Result, RobotsRecord
 
-ReadRules: TypeAlias = Callable[[bytes, str], RobotsRules]  # of a text and a product token
+ReadRules: TypeAlias = Callable[[bytes], RobotsRules]  # of a text
 ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
 LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and one more day while it cannot be renewed
@@ -41,7 +41,7 @@ def is_ban(record: RobotsRecord) -> bool:
 
 
 def stored_state(
-    record: RobotsRecord, token: str, read: ReadRules, delay_s: float, *, is_unreachable_allowed: bool
+    record: RobotsRecord, read: ReadRules, delay_s: float, *, is_unreachable_allowed: bool
 ) -> OriginRules:
     """Return the state of an origin as it was stored; rules that have expired are renewed before the next fetch.
 
@@ -51,7 +51,7 @@ def stored_state(
         return OriginRules(expires_at=record.expires_at, is_unreachable=True)
     is_file = record.outcome == Outcome.OK
     is_long = len(record.body) > MAX_READ_AHEAD_BYTES
-    rules = RobotsRules(None, crawl_delay_s=delay_s) if is_long else read(record.body, token)
+    rules = RobotsRules(None, crawl_delay_s=delay_s) if is_long else read(record.body)
     return OriginRules(
         rules=rules,
         expires_at=record.expires_at,
@@ -61,10 +61,10 @@ def stored_state(
     )
 
 
-def rules_from(result: Result, token: str, read: ReadRules = parse_robots) -> RobotsRules | None:
+def rules_from(result: Result, read: ReadRules) -> RobotsRules | None:
     """Return the rules that follow from an answer, or None if robots.txt could not be reached."""
     if result.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
-        return read(result.robots, token)
+        return read(result.robots)
     return ALLOW_ALL if is_absent(result.outcome) else None
 
 

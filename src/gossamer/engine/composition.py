@@ -71,7 +71,7 @@ def _build_entrance(
 ) -> _Entrance:
     state = CrawlState()
     seeds = SeedRules(intake, frontier.limits, ledger)
-    hosts = HostDirectory(frontier, ledger, rules.robots_token, rules.host_ranks)
+    hosts = HostDirectory(frontier, ledger, rules.host_ranks)
     admission = Admission(rules, frontier, intake, ledger, hosts=hosts, emitter=emitter, state=state)
     return _Entrance(state, seeds, ScopeRecord(intake.scope, seeds, state), hosts, admission)
 

@@ -23,10 +23,9 @@ _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
 class HostDirectory:
     """The hosts of a crawl, between ledger and frontier."""
 
-    def __init__(self, frontier: Frontier, ledger: HostStore, robots_token: str, ranks: Mapping[str, float]) -> None:
+    def __init__(self, frontier: Frontier, ledger: HostStore, ranks: Mapping[str, float]) -> None:
         self._frontier = frontier
         self._ledger = ledger
-        self._token = robots_token
         self._ranks = ranks
         self._opted_out: frozenset[str] = frozenset()
 
@@ -64,7 +63,7 @@ class HostDirectory:
         """Load a host into memory, with its domain and its robots.txt."""
         is_allowed, read = self._frontier.limits.is_unreachable_robots_allowed, self._frontier.robots_cache.read
         origins = {
-            robots.origin: stored_state(robots, self._token, read, record.delay_s, is_unreachable_allowed=is_allowed)
+            robots.origin: stored_state(robots, read, record.delay_s, is_unreachable_allowed=is_allowed)
             for robots in self._ledger.robots(host_id(record.name))
             if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }

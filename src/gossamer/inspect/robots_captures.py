@@ -133,4 +133,5 @@ class RobotsCaptures:
         if outcome is Outcome.REDIRECT:
             return None
         content = decode(body, named.get("content-encoding", ""), MAX_ROBOTS_BYTES).content
-        return rules_from(Result(0, outcome, status=status, robots=content[:MAX_ROBOTS_BYTES]), self._token)
+        result = Result(0, outcome, status=status, robots=content[:MAX_ROBOTS_BYTES])
+        return rules_from(result, lambda text: parse_robots(text, self._token))

@@ -91,7 +91,7 @@ class Hub:
         self._end_reason = ""
         self.stats = HubStats()
         self._deadly = DeadlyPages()
-        self._costly = CostlyResults(self._complete_costly)
+        self._costly = CostlyResults(self._read_costly, self._complete_costly)
 
     @property
     def state(self) -> RunState:
@@ -280,6 +280,9 @@ class Hub:
             self._limit_connections(self._now())
         else:
             self._complete(result)
+
+    async def _read_costly(self, result: Result) -> None:
+        await asyncio.to_thread(self._crawl.frontier.robots_cache.read_ahead, result.robots)
 
     def _complete_costly(self, result: Result) -> None:
         self._complete(result)
