@@ -40,9 +40,7 @@ def is_ban(record: RobotsRecord) -> bool:
     return record.outcome != Outcome.OK and not is_absent(record.outcome)
 
 
-def stored_state(
-    record: RobotsRecord, read: ReadRules, delay_s: float, *, is_unreachable_allowed: bool
-) -> OriginRules:
+def stored_state(record: RobotsRecord, read: ReadRules, delay_s: float, *, is_unreachable_allowed: bool) -> OriginRules:
     """Return the state of an origin as it was stored; rules that have expired are renewed before the next fetch.
 
     A long text is not read before its rules are needed: until then the delay that was last in force is the Crawl-delay.
