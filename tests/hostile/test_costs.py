@@ -34,7 +34,8 @@ def test_every_case_stays_within_its_bounds_of_cpu_memory_and_disk(server: Hosti
 def test_a_planted_fault_is_found_by_its_bound(server: HostileServer, tmp_path: Path, fault: str) -> None:
     bare = cost_of(server, PLAIN, tmp_path / "bare")
     program = [sys.executable, "-m", "tests.hostile.planted", fault]
-    offences = cost_of(server, PLAIN, tmp_path, program=program, limit_s=10.0 if fault == "hang" else 60.0).offences(bare)
+    limit_s = 10.0 if fault == "hang" else 60.0
+    offences = cost_of(server, PLAIN, tmp_path, program=program, limit_s=limit_s).offences(bare)
     assert any(FOUND_BY[fault] in offence for offence in offences), offences
     found = {each for each, text in FOUND_BY.items() if any(text in offence for offence in offences)}
     assert found == {fault}
