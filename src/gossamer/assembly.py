@@ -56,7 +56,7 @@ from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
-from gossamer.runtime.sinks import SinkConfig
+from gossamer.runtime.sinks import SinkConfig, check_url_stores
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.worker import WorkerRules
@@ -287,6 +287,7 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
         check_deep(parses_pdf=settings.parse_pdf_links)
+    check_url_stores(settings.store)
     files = raise_file_limit()
     possible = _within_files(settings, files)
     few_files = ""

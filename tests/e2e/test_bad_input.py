@@ -40,6 +40,7 @@ def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
         ([SEED, "--exclude-pattern", "^(?!.*keep)"], ["exclude-pattern", "linear time", "no look-around"]),
         ([SEED, "--allow-network", "home"], ["allow-network", "10.0.0.0/8"]),
         ([SEED, "--store", "floppy"], ["store", "floppy"]),
+        ([SEED, "--store", "mongodb://u:secret@localhost"], ["mongodb://u:***@localhost", "database"]),
         (
             [SEED, "--crawl-delay", "2", "--politeness-ms", "50"],
             ["--crawl-delay 2", "--politeness-ms 50", "one of them"],

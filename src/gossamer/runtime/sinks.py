@@ -1,26 +1,58 @@
-"""The sinks for pages, by their name in `--store`. A store is added by one line here."""
+"""The sinks for pages, by their name or the scheme of their URL in `--store`. A store is added by one line here.
+
+A store with a URL is a module `gossamer.backends.<scheme>.store` (see `UrlStore`), which is imported only if it is
+used: its client library is an extra of the package.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol, cast
 
 from msgspec import Struct
 
 from gossamer.archive.files import FileSink
 from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import ArchiveWriter
+from gossamer.errors import UsageError
 from gossamer.ports.page_sink import PageSink
+from gossamer.settings.stores import complete_store, scheme_of
 
 
 class SinkConfig(Struct, frozen=True):
     """The configuration of sinks. It is sent to worker processes."""
 
-    stores: tuple[str, ...]  # names, as in `--store`
+    stores: tuple[str, ...]  # as in `--store`
     out: str  # the crawl folder
     archive_prefix: str
     save_interval: int
     warcinfo: dict[str, str]
+
+
+class UrlStore(Protocol):
+    """What the module of a store with a URL provides."""
+
+    def check(self, url: str) -> None:
+        """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
+        ...
+
+    def open_sink(self, url: str, worker: int) -> PageSink:
+        """Return the sink of one worker."""
+        ...
+
+
+class _Client(Struct, frozen=True):
+    """The library that a store needs."""
+
+    module: str
+    extra: str
+
+
+CLIENTS: Mapping[str, _Client] = {"s3": _Client("boto3", "s3"), "mongodb": _Client("pymongo", "mongodb")}
 
 
 def _warc(config: SinkConfig, worker: int) -> PageSink:
@@ -48,4 +80,25 @@ SINKS: Mapping[str, Callable[[SinkConfig, int], PageSink]] = {"files": _files, "
 
 def open_sinks(config: SinkConfig, worker: int) -> list[PageSink]:
     """Return the sinks of a worker, in the order in which a page goes through them."""
-    return [build(config, worker) for name, build in SINKS.items() if name in config.stores]
+    remote = [
+        _url_store(store).open_sink(complete_store(store, os.environ), worker)
+        for store in config.stores
+        if scheme_of(store)
+    ]
+    return [*remote, *(build(config, worker) for name, build in SINKS.items() if name in config.stores)]
+
+
+def check_url_stores(stores: Sequence[str]) -> None:
+    """Raise UsageError if one of the stores with a URL cannot be used now. Before anything is started."""
+    for store in stores:
+        if scheme_of(store):
+            url = complete_store(store, os.environ)
+            _url_store(store).check(url)
+
+
+def _url_store(store: str) -> UrlStore:
+    scheme = scheme_of(store)
+    client = CLIENTS[scheme]
+    if find_spec(client.module) is None:
+        raise UsageError(f"{scheme}:// needs the package {client.module}: pip install 'gossamer[{client.extra}]'")
+    return cast(UrlStore, import_module(f"gossamer.backends.{scheme}.store"))

@@ -21,11 +21,11 @@ from gossamer.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
+from gossamer.settings.stores import PASSWORD_VARIABLES, check_stores, masked_store
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)")
-STORES = ("warc", "files")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
@@ -35,6 +35,9 @@ _OTHER_VARIABLES = frozenset(
         "GOSSAMER_FAILPOINT",
         "GOSSAMER_NO_KERNEL",
         "GOSSAMER_TLS_KEYLOG",
+        "GOSSAMER_REDIS_USER",
+        "GOSSAMER_REDIS_PASSWORD",
+        *PASSWORD_VARIABLES.values(),
     }
 )
 
@@ -133,9 +136,8 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
-    return (
-        f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {values.get(name)!r}: {what[0].lower()}{what[1:]}"
-    )
+    value = masked_store(repr(values.get(name)))
+    return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}"
 
 
 def _stray_pace_key(key: str) -> str:
@@ -180,9 +182,7 @@ def _check(settings: Settings) -> None:
             raise UsageError(f"allow-network = {network!r}: not a network; expected 10.0.0.0/8") from error
     if settings.dns and not _is_address_and_port(settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
-    for store in settings.store:
-        if store not in STORES:
-            raise UsageError(f"store = {store!r}: unknown store; expected {' or '.join(STORES)}")
+    check_stores(settings.store)
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
@@ -229,6 +229,8 @@ def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Sett
     """Return the first option that may not change after a crawl has started, but was given another value."""
     for option in options():
         was, is_now = getattr(before, option.name), getattr(after, option.name)
+        if option.name == "store":  # the folder does not have passwords
+            was, is_now = tuple(map(masked_store, was)), tuple(map(masked_store, is_now))
         if option.name not in given or was == is_now:
             continue
         if option.is_fixed or (option.is_raised_only and (was is None or is_now is None or is_now < was)):
@@ -281,8 +283,9 @@ def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Setting
 
 
 def to_toml(settings: Settings) -> str:
-    """Return settings as TOML; what is not set is omitted."""
+    """Return settings as TOML, without passwords; what is not set is omitted."""
     values = msgspec.to_builtins(settings)
+    values["store"] = [masked_store(store) for store in settings.store]
     pace = values.pop("pace")
     lines = [
         f"{name.replace('_', '-')} = {_toml_value(value)}" for name, value in values.items() if value not in (None, "")

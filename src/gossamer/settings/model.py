@@ -194,7 +194,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Natural, _field(Group.WHAT, "a URL found again after N seconds is fetched again; 0 = never")
     ] = 0
     store: Annotated[
-        tuple[str, ...], _field(Group.STORING, "where pages go: warc, files (warc)", is_fixed=True, metavar="KIND")
+        tuple[str, ...],
+        _field(
+            Group.STORING,
+            "where pages go: warc, files, s3://bucket/prefix or mongodb://host:port/database (warc)",
+            is_fixed=True,
+            metavar="KIND",
+        ),
     ] = ("warc",)
     accept: Annotated[
         tuple[str, ...],

@@ -1,0 +1,112 @@
+"""What `--store` accepts, and that passwords are written nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.errors import UsageError
+from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
+from gossamer.settings.stores import check_stores, complete_store, masked_store
+
+WITH_PASSWORD = "mongodb://crawler:se%40cret@db1.test:27017,db2.test/pages?authSource=admin"
+MASKED = "mongodb://crawler:***@db1.test:27017,db2.test/pages?authSource=admin"
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "warc",
+        "s3://my-bucket",
+        "s3://my.bucket/",
+        "s3://bucket/crawls/2024_1",
+        "mongodb://localhost/pages",
+        "mongodb://[::1]:27017/pages",
+        WITH_PASSWORD,
+        MASKED,
+    ],
+)
+def test_a_store_is_accepted(store: str) -> None:
+    check_stores(["files", store])
+
+
+@pytest.mark.parametrize(
+    ("store", "says"),
+    [
+        ("tape", "unknown store; expected warc, files, s3://bucket/prefix or mongodb://host:port/database"),
+        ("gs://bucket/x", "unknown store"),
+        ("s3://", "not the name of a bucket"),
+        ("s3://My_Bucket/x", "not the name of a bucket"),
+        ("s3://bucket/a//b", "a prefix has"),
+        ("s3://bucket/../b", "a prefix has"),
+        ("s3://bucket/a?region=x", "a prefix has"),
+        ("s3://key:se%40cret@bucket/x", "they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ("mongodb:///pages", "not a host with a port"),
+        ("mongodb://u:se%40cret@[::1/pages", "not a host with a port"),
+        ("mongodb://u:se%40cret@host:port/pages", "not a host with a port"),
+        ("mongodb://localhost", "not the name of a database"),
+        ("mongodb://localhost/a/b", "not the name of a database"),
+        ("mongodb://u:se%40cret@localhost/", "not the name of a database"),
+        ("ftp://u:se%40cret@host/x", "unknown store"),
+    ],
+)
+def test_what_is_no_store_is_refused_without_showing_its_password(store: str, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_stores([store])
+    (line,) = str(refused.value).splitlines()
+    assert says in line
+    assert "cret" not in line
+
+
+def test_two_stores_of_one_kind_are_refused() -> None:
+    with pytest.raises(UsageError, match="2 stores of the kind s3://"):
+        check_stores(["s3://bucket/a", "s3://bucket/b"])
+    check_stores(["s3://bucket/a", "s3://bucket/a", "mongodb://h/d", "warc"])
+
+
+def test_a_password_is_not_in_the_stored_settings_nor_in_a_complaint() -> None:
+    text = to_toml(merged(("flags", {"store": [WITH_PASSWORD, "warc"]})))
+    assert f'store = ["{MASKED}","warc"]' in text
+    with pytest.raises(UsageError) as refused:
+        merged(("a.toml", {"store": {WITH_PASSWORD: "x@y"}}))
+    assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["p@ss", "a/b@c:d", "p@q/r", "p/q"])
+def test_a_password_that_is_not_escaped_is_masked_up_to_its_end(password: str) -> None:
+    assert masked_store(f"mongodb://u:{password}@host/pages") == "mongodb://u:***@host/pages"
+
+
+@pytest.mark.parametrize("url", ["mongodb://u:p@q/r@host/pages", "mongodb://u:p@host/pages?appName=a@b"])
+def test_an_at_sign_outside_user_and_password_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="%40"):
+        check_stores([url])
+
+
+def test_a_crawl_continues_with_the_password_given_again_or_from_the_environment(tmp_path: Path) -> None:
+    stored = tmp_path / "crawl.toml"
+    stored.write_text(to_toml(merged(("flags", {"store": [WITH_PASSWORD]}))), "utf-8")
+    again = settings_for_known(stored, [("flags", {"store": [WITH_PASSWORD]})])
+    assert again.store == (WITH_PASSWORD,)
+    with pytest.raises(UsageError, match="--store cannot change") as refused:
+        settings_for_known(stored, [("flags", {"store": [WITH_PASSWORD.replace("db1", "db3")]})])
+    assert "cret" not in str(refused.value)
+    (store,) = settings_for_known(stored, []).store
+    assert complete_store(store, {"GOSSAMER_MONGODB_PASSWORD": "se@cret"}) == WITH_PASSWORD
+    with pytest.raises(UsageError, match="GOSSAMER_MONGODB_PASSWORD"):
+        complete_store(store, {})
+
+
+def test_the_password_of_a_user_may_come_from_the_environment_alone() -> None:
+    known = {"GOSSAMER_MONGODB_PASSWORD": "x"}
+    assert complete_store("mongodb://u@h/d", known) == "mongodb://u:x@h/d"
+    assert complete_store("mongodb://u:y@h/d", known) == "mongodb://u:y@h/d"
+    assert complete_store("mongodb://h/d", known) == "mongodb://h/d"
+    assert complete_store("mongodb://u@h/d", {}) == "mongodb://u@h/d"
+    assert complete_store("s3://b/p", known) == "s3://b/p"
+
+
+def test_the_variables_with_passwords_are_no_settings() -> None:
+    names = ("GOSSAMER_MONGODB_PASSWORD", "GOSSAMER_REDIS_PASSWORD", "GOSSAMER_REDIS_USER")
+    assert from_environment(dict.fromkeys(names, "x")) == {}
