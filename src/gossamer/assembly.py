@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer import __version__
+from gossamer.archive.names import archive_prefix
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.first_pass import FirstPass
@@ -369,7 +370,7 @@ def _sink_config(basis: _Basis, identity: Identity) -> SinkConfig:
     return SinkConfig(
         stores=settings.store,
         out=str(folder.path),
-        archive_prefix="gossamer",
+        archive_prefix=archive_prefix(basis.seat.node.name if basis.seat is not None else ""),
         save_interval=settings.save_interval,
         warcinfo={
             "software": f"Gossamer/{__version__}",

@@ -6,7 +6,7 @@
     │   └── NodeNameTakenError  a live node of the cluster has this name
     ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
     ├── CorruptFolderError    the folder cannot be what we wrote    exit 1
-    ├── EngineUnavailableError  the shared ledger cannot be reached; the call may be made again
+    ├── EngineUnavailableError  the shared ledger cannot be reached    exit 2; a node that runs tries again
     └── LeaseLostError        this node's shards may have other owners: drop the copy, join again
 
 A message states where, what, and what was expected, in one line.
@@ -50,7 +50,9 @@ class CorruptFolderError(GossamerError):
 
 
 class EngineUnavailableError(GossamerError):
-    """The shared ledger cannot be reached, or cannot accept anything now."""
+    """The shared ledger cannot be reached, or cannot accept anything now. A node that runs waits for it."""
+
+    exit_status = 2
 
 
 class LeaseLostError(GossamerError):

@@ -188,3 +188,5 @@ class NodeStatus(Struct, frozen=True):
     restoring: int = 0  # shards that it owns and has not read back completely
     in_flight: int = 0
     queued: int = 0
+    machine: str = ""  # its host name, and there
+    folder: str = ""  # the absolute path of the node's folder: archive, index and events

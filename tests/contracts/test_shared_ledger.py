@@ -20,7 +20,7 @@ from gossamer.core.url import link_to
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, NodeId, SharedLedger
+from gossamer.ports.shared_ledger import Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, Terms
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
@@ -429,3 +429,36 @@ def test_a_commit_has_no_more_pages_than_were_claimed(ledger: SharedLedger) -> N
     with pytest.raises(LeaseLostError, match="claim"):
         ledger.commit(A, Commit(1, Totals(pages=6)))
     ledger.commit(A, Commit(1, Totals(pages=5)))
+
+
+# -- readers --------------------------------------------------------------------------------------
+
+
+def test_readers_see_what_is_committed_whoever_owns_it(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    row = url_row(LINK.url)
+    host = Row("hosts", host_id("h.example"), rows.encode(HostRecord("h.example", "h.example")))
+    robots = RobotsRecord("http://h.example", 200, "ok", b"User-agent: *\n" * 20, 1.0, 2.0)
+    robots_row = Row("robots", rows.robots_key(robots.origin), rows.encode(robots))
+    ledger.commit(A, Commit(1, Totals(), epochs=epochs, rows={SHARD: [host, robots_row, row]}))
+    ledger.leave(A)
+    assert ledger.look_up([link_to("http://h.example/other").id, LINK.id]) == [None, row.value]
+    assert ledger.look_up([]) == []
+    found = [each for some in ledger.scan([OTHER, SHARD], ["hosts", "urls", "robots"]) for each in some]
+    assert sorted(found) == sorted([host, robots_row, row])
+    assert list(ledger.scan([OTHER], SHARDED)) == []
+
+
+def test_a_shard_has_an_owner_with_an_epoch_until_it_is_released(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    assert ledger.ownership(SHARD) is None
+    epochs = ledger.take(A, [SHARD])
+    assert ledger.ownership(SHARD) == Ownership(A, epochs[SHARD], is_live=True)
+    ledger.leave(A)
+    assert ledger.ownership(SHARD) == Ownership(A, epochs[SHARD], is_live=False)
+    ledger.join(B, "", LEASE_S)
+    again = ledger.take(B, [SHARD])
+    assert ledger.ownership(SHARD) == Ownership(B, again[SHARD], is_live=True)
+    ledger.release(B, [SHARD])
+    assert ledger.ownership(SHARD) is None

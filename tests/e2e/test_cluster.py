@@ -71,9 +71,13 @@ class Nodes:
             self.running[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def _crawl(self) -> list[str]:
+        return [*self.options(), "--ledger", self.url]
+
+    def options(self) -> list[str]:
+        """Return a command that crawls the web, on one machine."""
         pace = ["--politeness-ms", str(POLITENESS_MS), "--connections", "16", "--max-wait", "5"]
         where = ["--dns", self._web.dns_address, "--allow-network", "127.0.0.0/8"]
-        return ["crawl", *self._web.seeds(), "--ledger", self.url, "--contact", "t@example.org", *where, *pace]
+        return ["crawl", *self._web.seeds(), "--contact", "t@example.org", *where, *pace]
 
     def end(self, name: str, status: int = 0) -> dict[str, object]:
         """Wait for the end of a node; return its summary."""

@@ -19,7 +19,7 @@ def test_every_request_to_a_host_is_listed_with_its_purpose(tmp_path: Path) -> N
             event(EventName.FETCH_OK, host="b.test", order=4, status=200),
         ],
     )
-    assert [(one.purpose, one.outcome, one.requests) for one in host_requests(tmp_path, "a.test")] == [
+    assert [(one.purpose, one.outcome, one.requests) for one in host_requests([tmp_path], "a.test")] == [
         ("name look-up", "dns_failed", 0),
         ("robots.txt", "client_error", 1),
         ("seed", "ok", 1),

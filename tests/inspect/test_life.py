@@ -43,7 +43,7 @@ def ledger() -> MemoryLedger:
 def _life(ledger: MemoryLedger, url: str, events: Path, *, is_masked: bool = False, is_running: bool = True) -> Life:
     scope = Scope(Reach.HOST)
     scope.join("http://a.test/", "a.test")
-    return life_of(url, url, LifeSource(ledger, events, scope, "gossamer", is_masked, is_running, NOW))
+    return life_of(url, url, LifeSource(ledger, [events], scope, "gossamer", is_masked, is_running, NOW))
 
 
 def test_the_parents_lead_back_to_the_seed(ledger: MemoryLedger, tmp_path: Path) -> None:

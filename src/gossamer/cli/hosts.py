@@ -6,21 +6,21 @@ import argparse
 import heapq
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from gossamer.assembly import pace_of
+from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.identity import host_id
 from gossamer.core.politeness import server_errors_of_a_day
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.inspect.host_requests import HostRequest, host_requests
 from gossamer.inspect.host_states import host_state_of
-from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.catalog import time_left
 from gossamer.inspect.report.terminal import moment, table
+from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.telemetry.text import count, duration, printable, size
 
@@ -83,7 +83,7 @@ class HostPage(Struct, kw_only=True):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a host: show every request made to it")
     parser.add_argument("--sort", choices=sorted(SORT_KEYS), default="pages", help="highest first (pages)")
     parser.add_argument("--top", type=int, metavar="N", help=f"show N hosts, 0 = all ({SHOWN}; with --json all)")
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the host is not in this crawl."""
     if arguments.top is not None and arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: not a number of hosts; expected 0 or more")
-    with CrawlReader(arguments.dir) as crawl:
+    with open_view(arguments) as crawl:
         if arguments.name is not None:
             return _show_one(crawl, _host_named(arguments.name), as_json=arguments.json)
         _show_all(crawl, arguments)
@@ -112,7 +112,7 @@ def _host_named(text: str) -> str:
 # -- all hosts ------------------------------------------------------------------------------------
 
 
-def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
+def _show_all(crawl: CrawlView, arguments: argparse.Namespace) -> None:
     limit = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
     hosts, known = _best(crawl, SORT_KEYS[arguments.sort], limit)
     views = [_view(crawl, host) for host in hosts]
@@ -124,7 +124,7 @@ def _show_all(crawl: CrawlReader, arguments: argparse.Namespace) -> None:
         print(f"  and {count(known - len(views))} more; --top 0 shows all")
 
 
-def _best(crawl: CrawlReader, score: Callable[[HostRecord], float], limit: int) -> tuple[list[HostRecord], int]:
+def _best(crawl: CrawlView, score: Callable[[HostRecord], float], limit: int) -> tuple[list[HostRecord], int]:
     """Return the hosts with the highest score (0: all of them), ties by name, and how many there are."""
     known = 0
 
@@ -172,7 +172,7 @@ def _robots_cell(view: HostView) -> str:
     return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
 
 
-def _view(crawl: CrawlReader, host: HostRecord) -> HostView:
+def _view(crawl: CrawlView, host: HostRecord) -> HostView:
     now = crawl.now
     left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
     return HostView(
@@ -218,19 +218,20 @@ def _robots_view(record: RobotsRecord, now: float) -> RobotsView:
 # -- one host -------------------------------------------------------------------------------------
 
 
-def _show_one(crawl: CrawlReader, name: str, *, as_json: bool) -> int:
+def _show_one(crawl: CrawlView, name: str, *, as_json: bool) -> int:
     host = crawl.ledger.host(name)
     if host is None:
         print(f"gossamer hosts: {printable(name)}: not a host of this crawl", file=sys.stderr)
         return 1
     view = _view(crawl, host)
+    warn_of_elsewhere(crawl, "the requests")
     if as_json:
-        page = HostPage(host=view, requests=list(host_requests(crawl.folder.events, name)))
+        page = HostPage(host=view, requests=list(host_requests(crawl.folders.events, name)))
         print(msgspec.json.encode(page).decode())
         return 0
     print(_described(view))
     made = 0
-    for request in host_requests(crawl.folder.events, name):
+    for request in host_requests(crawl.folders.events, name):
         made += 1
         print(_request_line(request))
     print(f"  {count(made)} requests")

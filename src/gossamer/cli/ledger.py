@@ -49,15 +49,24 @@ def is_ledger_url(text: str) -> bool:
     return "://" in text
 
 
+def shown_url(url: str) -> str:
+    """Return a ledger URL for people: without user and password."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
 def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
-    """Open the crawl in a ledger; raise if there is none."""
+    """Open the crawl in a ledger; raise if there is none, or if its nodes divide it into other shards."""
     from gossamer.assembly import open_shared
+    from gossamer.cli.node import own_terms
+    from gossamer.runtime.seat import check_terms
 
     shared = open_shared(url)
     record = shared.record()
     if record is None:
         shared.close()
         raise UsageError(f"there is no crawl {printable(url.rpartition('/')[2])} in this ledger")
+    check_terms(record, own_terms())
     return shared, record
 
 
@@ -89,7 +98,7 @@ def ledger_status(url: str) -> LedgerStatus:
         _add(lines, node.name, view)
     live = [line for line in lines.values() if line.is_live]
     return LedgerStatus(
-        ledger=url.rpartition("@")[2],
+        ledger=shown_url(url),
         state=record.ended or ("running" if live else "no node is alive"),
         pages=totals.pages,
         max_pages=record.budgets.get("pages"),

@@ -10,6 +10,7 @@ import argparse
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -49,8 +50,21 @@ VERBS = {
 }
 
 
+# A URL with user and password. They may contain any character: what ends them is the last @.
+_CREDENTIALS = re.compile(r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(.+@)", re.DOTALL)
+
+
+def _printed(message: str, words: Sequence[str]) -> str:
+    """Return a message that is safe on a terminal, and has no user or password of a URL on the command line."""
+    for found in filter(None, map(_CREDENTIALS.search, words)):
+        message = message.replace(found.group(1), "")
+    return safe(message)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser with errors in one line."""
+
+    words: Sequence[str] = ()  # that it parses
 
     def error(self, message: str) -> None:  # type: ignore[override]
         """Print what is wrong and where to find help; exit 2."""
@@ -58,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: "):
             close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
             hint = f"did you mean '{close[0]}'?" if close else hint
-        self.exit(2, f"{self.prog}: {message}; {hint}\n")
+        self.exit(2, _printed(f"{self.prog}: {message}; {hint}\n", self.words))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,6 +98,7 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
     gc.disable()  # until the verb runs: nothing that is loaded is garbage
     module = importlib.import_module(VERBS[verb][0])
     parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
+    parser.words = words
     module.configure(parser)
     try:
         with safe_output():
@@ -91,14 +106,14 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
             gc.enable()
             return int(module.run(arguments))
     except GossamerError as error:
-        print(f"gossamer {verb}: {safe(str(error))}", file=sys.stderr)
+        print(f"gossamer {verb}: {_printed(str(error), words)}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         sys.stderr.close()
         return 1
     except OSError as error:
         ours = as_our_error(error)
-        print(f"gossamer {verb}: {safe(str(ours))}", file=sys.stderr)
+        print(f"gossamer {verb}: {_printed(str(ours), words)}", file=sys.stderr)
         return ours.exit_status
     except KeyboardInterrupt:
         return 11
@@ -106,7 +121,7 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
         damage = damage_of(error)
         if damage is None:
             raise
-        print(f"gossamer {verb}: {safe(str(damage))}", file=sys.stderr)
+        print(f"gossamer {verb}: {_printed(str(damage), words)}", file=sys.stderr)
         return damage.exit_status
 
 

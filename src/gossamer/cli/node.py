@@ -15,6 +15,7 @@ from gossamer.cli.options import group_of
 from gossamer.core.domains import list_digest
 from gossamer.core.rows import FORMAT
 from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
+from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
 from gossamer.settings.model import Group, Settings
@@ -23,7 +24,6 @@ from gossamer.state import CrawlRecord, Terms
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import printable
 
-NAME_FILE = "node"
 RETRY_S = 1.0
 PROTOCOL = 1
 
@@ -51,7 +51,7 @@ class NodeFolder:
         self.folder.check_usable()
 
     def _read_name(self) -> None:
-        stored = self.folder.state / NAME_FILE
+        stored = self.folder.state / NODE_FILE
         if stored.is_file():
             name, _, incarnation = stored.read_text("utf-8").strip().partition(" ")
             if self.name and name != self.name:
@@ -69,7 +69,7 @@ class NodeFolder:
         """Record which incarnation uses the folder."""
         self._incarnation = node.incarnation
         self.folder.state.mkdir(parents=True, exist_ok=True)
-        (self.folder.state / NAME_FILE).write_text(f"{node.name} {node.incarnation}\n", "utf-8")
+        (self.folder.state / NODE_FILE).write_text(f"{node.name} {node.incarnation}\n", "utf-8")
 
 
 def _checked(name: str) -> str:
@@ -133,7 +133,7 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
             former = place.former()
             if former is not None:
                 shared.leave(former)  # its process has ended: nobody else has its folder
-            seat = join(shared, record, place.name, lease_s=lease_s)
+            seat = join(shared, record, place.name, folder=str(place.folder.path.absolute()), lease_s=lease_s)
         except (EngineUnavailableError, NodeNameTakenError) as error:
             if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
                 raise

@@ -7,25 +7,28 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.opening import add_crawl, open_view
 from gossamer.errors import UsageError
-from gossamer.inspect.reader import CrawlReader
+from gossamer.telemetry.text import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a web page")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    from gossamer.inspect.report.build import build_report, write_whole
+    from gossamer.inspect.report.build import build_whole_report, write_whole
     from gossamer.inspect.report.html import render_html
     from gossamer.inspect.report.terminal import render_text
 
-    with CrawlReader(arguments.dir) as crawl:
-        report = build_report(arguments.dir, crawl.ledger, crawl.figures(), crawl.now)
+    with open_view(arguments) as crawl:
+        report = build_whole_report(crawl.folders.events, crawl.settings, crawl.ledger, crawl.figures(), crawl.now)
+        if crawl.folders.hint:
+            report.warnings.append(f"requests and times are without the events {printable(crawl.folders.hint, 2000)}")
     if arguments.html is not None:
         try:
             write_whole(arguments.html, render_html(report).encode())

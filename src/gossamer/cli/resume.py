@@ -7,7 +7,9 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
+from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.errors import UsageError
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 
@@ -23,13 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "gossamer resume crawls/ex --crawl-delay 5 --block-host shop.example.org",
         ],
     )
-    group_of(parser, Group.WHAT).add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    group_of(parser, Group.WHAT).add_argument("dir", metavar="DIR", help="the crawl folder")
     add_options(parser)
     add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    folder = CrawlFolder(arguments.dir)
+    if is_ledger_url(arguments.dir):
+        raise UsageError(f"a crawl on many machines is continued by its nodes: gossamer join {arguments.dir} -o DIR")
+    folder = CrawlFolder(Path(arguments.dir))
     folder.require_crawl()
     return start(settings_for_known(folder.settings_path, given(arguments)), folder, [], arguments)

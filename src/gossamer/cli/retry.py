@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
+from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.core.url import host_of
-from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlRecord, UrlState
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
     )
     what = group_of(parser, Group.WHAT)
-    what.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(what, reads_folders=False)
     what.add_argument("--list", action="store_true", help="only list the dead letters")
     what.add_argument("--outcome", action="append", metavar="WORD", help="only those with this outcome (timeout, …)")
     what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
@@ -40,10 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    folder = CrawlFolder(arguments.dir)
-    folder.require_crawl()
     if arguments.list:
         return _list(arguments)
+    folder = CrawlFolder(Path(arguments.dir))
+    folder.require_crawl()
     settings = settings_for_known(folder.settings_path, given(arguments))
     return start(settings, folder, [], arguments, retries=lambda row: _is_wanted(row, arguments))
 
@@ -56,7 +56,7 @@ def _is_wanted(row: UrlRecord, arguments: argparse.Namespace) -> bool:
 
 def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
-    with CrawlReader(arguments.dir) as crawl:
+    with open_view(arguments) as crawl:
         for _, row in crawl.ledger.urls():
             if row.state is UrlState.DEAD and _is_wanted(row, arguments):
                 outcomes[row.outcome] += 1

@@ -10,17 +10,17 @@ from pathlib import Path
 import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.opening import add_crawl, open_view
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
-from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser, reads_folders=False)
     parser.add_argument(
         "--release", metavar="PATTERN", help="queue the URLs of this pattern; it is not quarantined again"
     )
@@ -29,11 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    folder = CrawlFolder(arguments.dir)
-    folder.require_crawl()
     if arguments.release is not None:
-        return _release(folder, arguments.release)
-    with CrawlReader(arguments.dir) as crawl:
+        return _release(arguments)
+    with open_view(arguments) as crawl:
         quarantines = list(crawl.ledger.records(QUARANTINES))
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)
@@ -53,9 +51,11 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         print(f"    {printable(sample, 500)}")
 
 
-def _release(folder: CrawlFolder, name: str) -> int:
+def _release(arguments: argparse.Namespace) -> int:
     from gossamer.assembly import open_ledger
 
+    folder, name = CrawlFolder(Path(arguments.dir)), arguments.release
+    folder.require_crawl()
     folder.lock()
     try:
         with closing(open_ledger(folder, is_readonly=False)) as ledger:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import asdict
 
+from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.intake import URL_CHARS
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
 from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.node_folders import NodeFolders
 from gossamer.inspect.report.terminal import moment
+from gossamer.inspect.shared_reader import SharedReader
+from gossamer.inspect.view import CrawlView
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
 from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.advice import advice_on
@@ -26,21 +28,23 @@ Lines = Iterator[tuple[str, str]]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the crawl never saw the URL."""
-    with CrawlReader(arguments.dir) as crawl:
+    with open_view(arguments) as crawl:
         url = _url_of(arguments.url, crawl)
         life = life_of(arguments.url, url, _source(crawl))
-        archive = crawl.folder.archive
+        if isinstance(crawl, SharedReader):
+            life.place = crawl.place_of(url_id(url), life.row)
+            warn_of_elsewhere(crawl, "the history in the events")
         if arguments.json:
             print(msgspec.json.encode(_as_json(life)).decode())
         else:
-            for name, text in _rendered(life, crawl, archive):
+            for name, text in _rendered(life, crawl):
                 print(f"{name:<11} {printable(text, 2000)}".rstrip())
     return 0 if life.has_trace else 1
 
@@ -57,7 +61,7 @@ def _as_json(life: Life) -> dict[str, Any]:
     return cast("dict[str, Any]", shown)
 
 
-def _url_of(text: str, crawl: CrawlReader) -> str:
+def _url_of(text: str, crawl: CrawlView) -> str:
     """Return the canonical URL; for a bare domain, the one in the crawl."""
     url = seed_from(text, "why").link.url
     if "://" in text:
@@ -67,26 +71,26 @@ def _url_of(text: str, crawl: CrawlReader) -> str:
     return known[0] if known else url
 
 
-def _is_known(url: str, crawl: CrawlReader) -> bool:
+def _is_known(url: str, crawl: CrawlView) -> bool:
     return crawl.ledger.look_up(url_id(url)) is not None
 
 
-def _source(crawl: CrawlReader) -> LifeSource:
+def _source(crawl: CrawlView) -> LifeSource:
     from gossamer.assembly import scope_of
     from gossamer.settings.identity import robots_token_of
 
     return LifeSource(
         ledger=crawl.ledger,
-        events=crawl.folder.events,
+        events=crawl.folders.events,
         scope=_joined(scope_of(crawl.settings), crawl),
         token=robots_token_of(crawl.settings),
         is_masked=crawl.settings.mask_queries,
-        is_running=crawl.owner is not None,
+        is_running=crawl.is_running,
         now=crawl.now,
     )
 
 
-def _joined(scope: Scope, crawl: CrawlReader) -> Scope:
+def _joined(scope: Scope, crawl: CrawlView) -> Scope:
     """Return the scope including seeds and the targets of their redirects."""
     for url in crawl.state.scope:
         scope.join(url, host_of(url))
@@ -96,7 +100,7 @@ def _joined(scope: Scope, crawl: CrawlReader) -> Scope:
 # -- output ---------------------------------------------------------------------------------------
 
 
-def _rendered(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
+def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield "url", life.url
     if life.key != life.url:
         yield "compared as", life.key
@@ -111,7 +115,8 @@ def _rendered(life: Life, crawl: CrawlReader, archive: Path) -> Lines:
     yield from _advice(life, crawl)
     yield from _waiting(life)
     if life.row is not None and life.row.state is not UrlState.QUEUED:
-        yield from _stored(life, life.row, archive)
+        yield from _stored(life, life.row, crawl.folders)
+    yield from _node_place(life)
 
 
 def _state(life: Life) -> str:
@@ -142,9 +147,9 @@ def _origin(life: Life) -> Lines:
         yield "", f"  {ancestor.url}: depth {ancestor.depth}, {FOUND_AS[ancestor.source]} {above}".rstrip()
 
 
-def _refused(life: Life, crawl: CrawlReader) -> Lines:
+def _refused(life: Life, crawl: CrawlView) -> Lines:
     for refusal in life.refusals if not life.held_back else ():
-        when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the folder's settings"
+        when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the crawl's settings"
         yield "refused", f"{refusal.rule} ({refusal.detail}){when}"
     if life.row is None and not life.refusals and not life.attempts and not life.held_back:
         yield (
@@ -176,11 +181,11 @@ def _attempts(life: Life) -> Lines:
         yield "fetched", f"{moment(attempt.at)} UTC, {what}{reason}{target}, {attempt.total_ms} ms{again}"
 
 
-def _advice(life: Life, crawl: CrawlReader) -> Lines:
+def _advice(life: Life, crawl: CrawlView) -> Lines:
     row = life.row
     advice = advice_on(row.outcome) if row is not None and row.state is UrlState.DEAD else ""
     if row is not None and advice:
-        yield "what helps", f"{advice}; with it 'gossamer retry {crawl.folder.path}' tries again"
+        yield "what helps", f"{advice}; with it 'gossamer retry {crawl.name}' tries again"
 
 
 def _waiting(life: Life) -> Lines:
@@ -194,7 +199,7 @@ def _waiting(life: Life) -> Lines:
     yield from (("waits for", reason) for reason in life.waits_for)
 
 
-def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
+def _stored(life: Life, row: UrlRecord, folders: NodeFolders) -> Lines:
     if row.redirect_to:
         yield "redirect to", row.redirect_to
     if row.content_type:
@@ -216,14 +221,27 @@ def _stored(life: Life, row: UrlRecord, archive: Path) -> Lines:
     if row.visits > 1:
         yield "visits", count(row.visits)
     if row.archived is not None:
-        yield "archived", _archived(row.archived, archive)
+        yield "archived", _archived(row.archived, folders)
 
 
-def _archived(span: ArchiveSpan, archive: Path) -> str:
+def _node_place(life: Life) -> Lines:
+    place = life.place
+    if place is None:
+        return
+    state = "" if place.is_live else "; it is not alive: the next owner continues"
+    owner = f"node {place.owner}, epoch {place.epoch}{state}" if place.owner else "no node owns it"
+    yield "shard", f"{place.shard}: {owner}"
+    if place.stored_on:
+        yield "stored on", f"node {place.stored_on}"
+
+
+def _archived(span: ArchiveSpan, folders: NodeFolders) -> str:
     from gossamer.archive.reader import read_record
 
     where = f"{span.file} at {span.offset}, {span.length} bytes"
-    path = next((p for p in (archive / span.file, archive / f"{span.file}.open") if p.is_file()), None)
+    if folders.folder_of(span.file) is None:
+        return f"{where}: its bytes lie elsewhere"
+    path = next((path for path in folders.archive_paths(span.file) if path.is_file()), None)
     record = read_record(path, span.offset) if path is not None else None
     if record is None:
         return f"{where}: MISSING; 'gossamer verify' shows more"

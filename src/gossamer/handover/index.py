@@ -22,7 +22,7 @@ from gossamer.archive.reader import ArchiveReader
 from gossamer.core.url import url_id
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.inspect.reader import CrawlReader
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.records import OrderKind, Source, UrlRecord, UrlState
 
 _OPEN_AT_ONCE = 400  # files
@@ -72,13 +72,13 @@ def _unfinished(crawl: CrawlReader) -> list[list[bytes]]:
     return found
 
 
-def _is_wanted(line: bytes, selection: Selection, ledger: Ledger) -> bool:
+def _is_wanted(line: bytes, selection: Selection, ledger: Catalog) -> bool:
     _, stamp, text = line.split(b" ", 2)
     row = _row(json.loads(text), stamp.decode(), ledger)
     return selection.wants(row) and selection.has_language(row.language)
 
 
-def _row(capture: dict[str, Any], stamp: str, ledger: Ledger) -> UrlRecord:
+def _row(capture: dict[str, Any], stamp: str, ledger: Catalog) -> UrlRecord:
     """Return the row of the captured URL as it was at the capture, as far as the line shows."""
     known = ledger.look_up(url_id(capture["url"]))
     row = known if known is not None else _unknown(capture["url"])

@@ -27,7 +27,7 @@ from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_files import check_files
 from gossamer.inspect.agreement_index import IndexFiles
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.records import ArchiveSpan, UrlRecord
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
@@ -87,7 +87,7 @@ class _Captures:
 
 
 def check_agreement(
-    folder: CrawlFolder, ledger: Ledger, stores: Sequence[str] = ("warc",), *, is_running: bool
+    folder: CrawlFolder, ledger: Catalog, stores: Sequence[str] = ("warc",), *, is_running: bool
 ) -> Agreement:
     """Return what is wrong with a crawl folder that has these stores."""
     check = _Check(folder, ledger, is_running)
@@ -100,7 +100,7 @@ def check_agreement(
 class _Check:
     """One verification, from start to end."""
 
-    def __init__(self, folder: CrawlFolder, ledger: Ledger, is_running: bool) -> None:
+    def __init__(self, folder: CrawlFolder, ledger: Catalog, is_running: bool) -> None:
         self._folder = folder
         self._ledger = ledger
         self._is_running = is_running

@@ -14,7 +14,7 @@ from itertools import groupby
 from gossamer.core.url import host_of
 from gossamer.errors import CorruptFolderError
 from gossamer.inspect.agreement_index import ReportProblem
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.records import HostId, OrderKind, Outcome, UrlRecord, UrlState
 
 _BATCH = 1000
@@ -41,7 +41,7 @@ class _HostCount:
     is_revisited: bool = False
 
 
-def check_catalog(ledger: Ledger, report: ReportProblem, *, is_running: bool) -> CatalogCounts:
+def check_catalog(ledger: Catalog, report: ReportProblem, *, is_running: bool) -> CatalogCounts:
     """Count the catalog, and report what does not agree. While a crawl runs: count only."""
     counts = CatalogCounts()
     for host_id, group in groupby(ledger.urls(), key=lambda entry: entry[0][:8]):
@@ -74,7 +74,7 @@ def _count_rows(rows: Iterable[UrlRecord], counts: CatalogCounts) -> tuple[str, 
     return first_url, count
 
 
-def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, report: ReportProblem) -> None:
+def _check_host(ledger: Catalog, host_id: HostId, name: str, count: _HostCount, report: ReportProblem) -> None:
     host = ledger.host(name)
     if host is None:
         report(name, f"{count.rows} URLs in the catalog, but the host is unknown")
@@ -89,7 +89,7 @@ def _check_host(ledger: Ledger, host_id: HostId, name: str, count: _HostCount, r
         report(name, f"{count.queued} URLs are queued according to the catalog, {entries} according to the queue")
 
 
-def _check_queue(ledger: Ledger, host_id: HostId, name: str, report: ReportProblem) -> int:
+def _check_queue(ledger: Catalog, host_id: HostId, name: str, report: ReportProblem) -> int:
     """Return how many entries a host's queue has; report those whose URL is not queued."""
     entries, after = 0, None
     try:
@@ -108,7 +108,7 @@ def _check_queue(ledger: Ledger, host_id: HostId, name: str, report: ReportProbl
     return entries
 
 
-def _check_totals(ledger: Ledger, counts: CatalogCounts, report: ReportProblem) -> None:
+def _check_totals(ledger: Catalog, counts: CatalogCounts, report: ReportProblem) -> None:
     """Compare the hosts with domains and catalog; a host without rows must have no counts."""
     queued = pages = 0
     for host in ledger.hosts():

@@ -13,14 +13,14 @@ from gossamer.archive.digests import sha1
 from gossamer.archive.files import file_name, host_folder
 from gossamer.core.url import host_of
 from gossamer.inspect.agreement_index import ReportProblem
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.records import OrderKind, Outcome, UrlRecord, UrlState
 
 _HASH_BYTES = 16
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
-def check_files(files: Path, ledger: Ledger, report: ReportProblem) -> int:
+def check_files(files: Path, ledger: Catalog, report: ReportProblem) -> int:
     """Compare the folder of plain files with the catalog; return how many files there are."""
     count = 0
     folders: set[str] = set()

@@ -22,7 +22,7 @@ from gossamer.archive.cdxj import (
 from gossamer.archive.recovery import recover
 from gossamer.archive.verify import index_fingerprints
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 
 ReportProblem = Callable[[str, str], None]
 
@@ -60,7 +60,7 @@ class IndexFiles:
                 report(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
 
 
-def mend(folder: CrawlFolder, ledger: Ledger) -> list[str]:
+def mend(folder: CrawlFolder, ledger: Catalog) -> list[str]:
     """Cut torn tails off and rebuild the index; return what was done. The caller owns the folder."""
     done = []
     ends = ledger.archive_ends()

@@ -5,13 +5,13 @@ One pass over the events; only lines that name the host are decoded, the others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
-from gossamer.inspect.runs import read_runs
+from gossamer.inspect.runs import read_all_runs
 
 
 class HostRequest(Struct, frozen=True):
@@ -29,9 +29,9 @@ class HostRequest(Struct, frozen=True):
     reason: str  # what failed, empty if nothing did
 
 
-def host_requests(events: Path, host: str) -> Iterator[HostRequest]:
+def host_requests(events: Iterable[Path], host: str) -> Iterator[HostRequest]:
     """Yield every request made to a host, and every failed look-up of its name, in the order in which they ended."""
-    for _, event in read_runs(events, f'"host":"{host}"'.encode()):
+    for _, event in read_all_runs(events, f'"host":"{host}"'.encode()):
         is_request = event.event in REQUEST_EVENTS or (event.event is EventName.WORKER_LOST and event.sent_at)
         if is_request and event.host == host:
             yield _request(event)

@@ -8,7 +8,7 @@ URLs ahead of it, up to `MAX_PLACE`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,8 +25,8 @@ from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.engine.introduced_links import links_of
 from gossamer.engine.seed_rules import surroundings_of
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
-from gossamer.inspect.runs import read_runs
-from gossamer.ports import Ledger
+from gossamer.inspect.runs import read_all_runs
+from gossamer.ports import Catalog
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import HoldRule, IntroducedBatch, LinkBatch
 
@@ -99,6 +99,16 @@ class SeedView(Struct, frozen=True):
     metadata: dict[str, str]
 
 
+class NodePlace(Struct, frozen=True, kw_only=True):
+    """The nodes of a cluster that a URL belongs to."""
+
+    shard: int
+    owner: str  # empty: nobody owns the shard
+    epoch: int = 0
+    is_live: bool = False
+    stored_on: str = ""  # the node whose archive has its bytes
+
+
 class Life(Struct, kw_only=True):
     """Everything that is known about a URL."""
 
@@ -123,6 +133,7 @@ class Life(Struct, kw_only=True):
     near_duplicate_of: str = ""
     held_back: str = ""  # by which rule, and until when
     seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
+    place: NodePlace | None = None  # in a cluster
 
     @property
     def has_trace(self) -> bool:
@@ -134,8 +145,8 @@ class Life(Struct, kw_only=True):
 class LifeSource(Struct, frozen=True):
     """What the history of a URL is read from."""
 
-    ledger: Ledger
-    events: Path
+    ledger: Catalog
+    events: Sequence[Path]  # folders: several if nodes fetched
     scope: Scope  # with the seeds of the crawl joined
     token: str
     is_masked: bool
@@ -182,7 +193,7 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
 _Batch: TypeAlias = LinkBatch | IntroducedBatch
 
 
-def _batch_with(identity: UrlId, host: str, ledger: Ledger) -> _Batch | None:
+def _batch_with(identity: UrlId, host: str, ledger: Catalog) -> _Batch | None:
     """Return the batch of links in which a URL waits to be offered."""
     for batch in ledger.records(BACKLOG):
         if any(link.id == identity for link in batch.links):
@@ -193,7 +204,7 @@ def _batch_with(identity: UrlId, host: str, ledger: Ledger) -> _Batch | None:
     return None
 
 
-def _seed(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Ledger) -> SeedView | None:
+def _seed(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Catalog) -> SeedView | None:
     """Return the seed that a URL descends from, also if it is held back."""
     held = [batch, *(ledger.record(HELD, held_key(identity, rule)) for rule in HoldRule)] if row is None else []
     number = row.seed if row is not None else next((one.seed for one in held if one is not None), 0)
@@ -211,7 +222,7 @@ _HELD_UNTIL = {
 }
 
 
-def _held_back(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Ledger) -> str:
+def _held_back(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: Catalog) -> str:
     """Return the rule that holds a URL back, and until when; empty if none does."""
     if batch is not None:
         page = batch.found_on or _url_of(batch.parent, ledger)
@@ -228,12 +239,12 @@ def _held_back(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, led
     return f"by the {rules[0].value.replace('_', ' ')} rule: until {_HELD_UNTIL[rules[0]]}" if rules else ""
 
 
-def _url_of(identity: UrlId, ledger: Ledger) -> str:
+def _url_of(identity: UrlId, ledger: Catalog) -> str:
     row = ledger.look_up(identity)
     return row.url if row is not None else f"id {identity.hex()}"
 
 
-def _ancestors(row: UrlRecord, ledger: Ledger) -> Iterator[Ancestor]:
+def _ancestors(row: UrlRecord, ledger: Catalog) -> Iterator[Ancestor]:
     """Yield what led to a URL, nearest first, back to the seed."""
     seen: set[UrlId] = set()
     parent = row.parent
@@ -276,7 +287,7 @@ def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
 # -- queue and host -------------------------------------------------------------------------------
 
 
-def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None, ledger: Ledger) -> QueuePlace | None:
+def _queue_place(identity: UrlId, row: UrlRecord | None, host: HostRecord | None, ledger: Catalog) -> QueuePlace | None:
     if row is None or row.state is not UrlState.QUEUED:
         return None
     ahead = 0
@@ -317,7 +328,7 @@ def _read_events(life: Life, url: str, source: LifeSource) -> None:
     spellings = {life.url, url}
     if source.is_masked:
         spellings |= {masked(spelling) for spelling in spellings}
-    for _, event in read_runs(source.events, life.host.encode()):
+    for _, event in read_all_runs(source.events, life.host.encode()):
         if _is_about(event, life, spellings):
             _add_event(life, event)
         elif event.event is EventName.HOST_DEAD and event.host == life.host:

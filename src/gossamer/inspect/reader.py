@@ -18,6 +18,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
+from gossamer.inspect.node_folders import one_folder
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.state import CrawlState
@@ -30,6 +31,8 @@ class CrawlReader:
 
     def __init__(self, path: Path) -> None:
         self.folder = CrawlFolder(path)
+        self.folders = one_folder(self.folder)
+        self.name = str(path)
         self.ledger = LocalLedger(self.folder.state, is_readonly=True)
         self.settings = Settings()
         self.state = CrawlState()
@@ -61,6 +64,11 @@ class CrawlReader:
         self.ledger.close()
         if isinstance(error, (lmdb.Error, msgspec.DecodeError)):
             raise CorruptFolderError(f"{self.folder.path}: the ledger cannot be read: {error}") from error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process was running the crawl when it was opened."""
+        return self.owner is not None
 
     def figures(self) -> Figures:
         """Return the figures of the last run if it has ended, else those of what is committed."""

@@ -25,7 +25,7 @@ from gossamer.core.url import host_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.inspect.requests_made import SentRequest
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.records import Outcome, Result
 
 MAX_CACHED_RULES = 4096
@@ -52,7 +52,7 @@ class _Position(Struct, frozen=True, order=True):
 class RobotsCaptures:
     """Finds the rules of an archived robots.txt."""
 
-    def __init__(self, archive: Path, index: Path, ledger: Ledger, token: str) -> None:
+    def __init__(self, archive: Path, index: Path, ledger: Catalog, token: str) -> None:
         self._archive = archive
         self._index = index
         self._ledger = ledger

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.ports.catalog import Catalog
+from gossamer.ports.catalog import Catalog, ChangeFeed
 from gossamer.ports.commit import CommitLog, Row, SealedChanges
 from gossamer.ports.contents import Contents, Signatures
 from gossamer.ports.event_sink import EventSink
@@ -24,7 +24,7 @@ from gossamer.ports.frontier_store import FrontierStore, HostStore, QueueStore, 
 from gossamer.ports.page_sink import FetchedPage, PageSink
 
 
-class Ledger(FrontierStore, Catalog, Contents, Signatures, CommitLog, Protocol):
+class Ledger(FrontierStore, Catalog, ChangeFeed, Contents, Signatures, CommitLog, Protocol):
     """The crawl's persistent state: everything that one ledger implements.
 
     Changes are visible to every later read at once, and durable after the next commit: all changes
@@ -39,6 +39,7 @@ class Ledger(FrontierStore, Catalog, Contents, Signatures, CommitLog, Protocol):
 
 __all__ = [
     "Catalog",
+    "ChangeFeed",
     "CommitLog",
     "Contents",
     "EventSink",

@@ -54,16 +54,12 @@ class Catalog(Protocol):
         """Return up to `count` queued URLs of a host after a position, in order. None: from the first."""
         ...
 
+    def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
+        """Return a record by its key."""
+        ...
+
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
         """Return all records of a table, in no particular order: see `core/tables`."""
-        ...
-
-    def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed after a number, in order of their numbers."""
-        ...
-
-    def last_change(self) -> int:
-        """Return the greatest number in the change feed; 0 if it is empty."""
         ...
 
     def crawl_state(self) -> CrawlState | None:
@@ -72,4 +68,16 @@ class Catalog(Protocol):
 
     def archive_ends(self) -> dict[str, int]:
         """Return the committed length of every archive file."""
+        ...
+
+
+class ChangeFeed(Protocol):
+    """The change feed of a ledger that one machine writes: its entries are in one order."""
+
+    def changes(self, after: int, count: int) -> list[Change]:
+        """Return up to `count` entries of the change feed after a number, in order of their numbers."""
+        ...
+
+    def last_change(self) -> int:
+        """Return the greatest number in the change feed; 0 if it is empty."""
         ...

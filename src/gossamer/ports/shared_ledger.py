@@ -64,6 +64,14 @@ class NodeView(Struct, frozen=True):
     is_live: bool
 
 
+class Ownership(Struct, frozen=True):
+    """Who owns a shard."""
+
+    node: NodeId
+    epoch: int
+    is_live: bool  # if not, the shard waits for its next owner
+
+
 class Message(Struct, frozen=True, array_like=True):
     """Links from one commit to one shard."""
 
@@ -165,6 +173,20 @@ class SharedLedger(Protocol):
 
     def archive_ends(self, name: str) -> dict[str, int]:
         """Return the committed lengths of the archive files of a node, by all its incarnations."""
+        ...
+
+    # -- for readers: what is committed, whoever owns it ------------------------------------------
+
+    def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
+        """Return the rows of URLs in the order of their ids; None for one that is unknown."""
+        ...
+
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards in slices, in no particular order. Commits may be made meanwhile."""
+        ...
+
+    def ownership(self, shard: int) -> Ownership | None:
+        """Return who owns a shard; None if nobody does."""
         ...
 
     def close(self) -> None:

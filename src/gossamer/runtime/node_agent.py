@@ -13,6 +13,7 @@ compares it with the clock right before it writes.
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -73,6 +74,7 @@ class NodeAgent:
         self._is_unreachable = False
         self._pages_at_claim = 0
         self._claims_at = 0.0
+        self._machine = socket.gethostname()
 
     @property
     def lease_until(self) -> float:
@@ -133,6 +135,7 @@ class NodeAgent:
         self.commits.apply()
         asked = node.ask(lease_clock())
         status = node.status(self.now(), self._max_wait_s, self.record.version, seat.label)
+        status = replace(status, machine=self._machine, folder=seat.folder)
         membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
         node.learn(membership, asked)
         if membership.record_version != self.record.version:

@@ -146,7 +146,7 @@ class Recovery:
     def rescue(self, number: int) -> Iterator[Result]:
         """Yield what a dead worker had archived but not reported; then close its files."""
         ends = self._ledger.archive_ends()
-        paths = sorted(self._folder.archive.glob(f"*-{number:02d}-*.warc.gz*"))
+        paths = sorted(self._folder.archive.glob(f"*-{number:02d}-?????.warc.gz*"))
         tails = [recover(path, ends.get(path.name.removesuffix(".open"), 0)) for path in paths]
         stored = self._stored(tails, OutstandingOrders(self._ledger, self._crawl))
         yield from stored

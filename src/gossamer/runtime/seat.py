@@ -25,6 +25,7 @@ class Seat(Struct, frozen=True):
     asked_at: float  # on the lease clock
     time_line: TimeLine
     label: str = ""
+    folder: str = ""  # of the node, as an absolute path
 
 
 def check_terms(record: CrawlRecord, own: Terms) -> None:
@@ -36,9 +37,10 @@ def check_terms(record: CrawlRecord, own: Terms) -> None:
             raise UsageError(f"the crawl has {what} {theirs}, this program {ours}: use one version on all nodes")
 
 
-def join(shared: SharedLedger, record: CrawlRecord, name: str, label: str = "", lease_s: float = LEASE_S) -> Seat:
+def join(shared: SharedLedger, record: CrawlRecord, name: str, *, folder: str = "", lease_s: float = LEASE_S) -> Seat:
     """Join a crawl under a name; the incarnation is new."""
+    label = ""
     node = NodeId(name, token_hex(6))
     asked_at, monotonic = lease_clock(), time.monotonic()
     membership = shared.join(node, label, lease_s)
-    return Seat(shared, node, record, membership, asked_at, TimeLine(membership.now, monotonic), label)
+    return Seat(shared, node, record, membership, asked_at, TimeLine(membership.now, monotonic), label, folder)

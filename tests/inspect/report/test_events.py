@@ -27,7 +27,7 @@ def _page(order: int, at: float = 1.0, url: str = "", sent_at: float = 0.5) -> E
 
 def _figures(folder: Path) -> EventFigures:
     figures = EventFigures()
-    figures.read(folder)
+    figures.read([folder])
     return figures
 
 

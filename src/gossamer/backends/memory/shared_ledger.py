@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView, Ownership
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
@@ -233,11 +233,7 @@ class MemorySharedLedger:
         """Yield the rows of shards that the node owns."""
         for table in tables:
             self._live(node)
-            for shard in self._state.rows.keys() & set(shards):
-                stored = self._state.rows[shard][table]
-                found = [Row(table, key, value) for key, value in sorted(stored.items())]
-                for start in range(0, len(found), _SLICE):
-                    yield found[start : start + _SLICE]
+            yield from self.scan(shards, [table])
 
     # -- the whole crawl --------------------------------------------------------------------------
 
@@ -292,6 +288,26 @@ class MemorySharedLedger:
         """Return the committed lengths of the archive files of a node."""
         files = self._state.archives.get(name, {})
         return {file.decode(): int.from_bytes(end, "big") for file, end in files.items()}
+
+    # -- for readers ------------------------------------------------------------------------------
+
+    def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
+        """Return the rows of URLs."""
+        return [self._state.rows.get(shard_of(each), {}).get("urls", {}).get(each) for each in ids]
+
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards."""
+        for table in tables:
+            for shard in self._state.rows.keys() & set(shards):
+                stored = self._state.rows[shard][table]
+                found = [Row(table, key, value) for key, value in sorted(stored.items())]
+                for start in range(0, len(found), _SLICE):
+                    yield found[start : start + _SLICE]
+
+    def ownership(self, shard: int) -> Ownership | None:
+        """Return who owns a shard."""
+        owner = self._state.owners.get(shard)
+        return None if owner is None else Ownership(*owner, self._is_live(owner[0]))
 
     def close(self) -> None:
         """Do nothing."""

@@ -29,7 +29,7 @@ class RedisAddress:
             parts = urlsplit(url)
             port = parts.port or 6379
         except ValueError as error:
-            raise UsageError(f"{url}: {error}; {_EXPECTED}") from error
+            raise UsageError(f"{without_password(url)}: {error}; {_EXPECTED}") from None
         database, _, name = parts.path.strip("/").partition("/")
         if parts.scheme not in ("redis", "rediss") or not parts.hostname or not database.isdigit():
             raise UsageError(f"{without_password(url)}: not a ledger URL; {_EXPECTED}")

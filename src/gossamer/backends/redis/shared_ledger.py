@@ -30,6 +30,7 @@ from redis.exceptions import (
 
 from gossamer.backends.redis.keys import changes_of, rows_of
 from gossamer.backends.redis.packing import RowPacking
+from gossamer.core.identity import shard_of
 from gossamer.errors import (
     EngineUnavailableError,
     GossamerError,
@@ -39,7 +40,7 @@ from gossamer.errors import (
 )
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView
+from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView, Ownership
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
@@ -170,6 +171,12 @@ class RedisSharedLedger:
             self._require_owner(node, some)
             yield from self._restore_some(some, tables)
 
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards, whoever owns them."""
+        waiting = iter(sorted(shards))
+        while some := list(islice(waiting, _SHARDS_AT_ONCE)):
+            yield from self._restore_some(some, tables)
+
     def _require_owner(self, node: NodeId, shards: Sequence[int]) -> None:
         key, names = self._prefix + "owners", [str(shard) for shard in shards]
         owners = self._guarded(lambda: self._client.hmget(key, names))
@@ -206,7 +213,7 @@ class RedisSharedLedger:
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
         return rows_of(table, found, bodies, self._packing.unpack)
 
-    def _pipelined(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+    def _pipelined(self, commands: Sequence[tuple[str | bytes, ...]]) -> list[Any]:
         if not commands:
             return []
         with self._client.pipeline(transaction=False) as pipeline:
@@ -248,6 +255,24 @@ class RedisSharedLedger:
         """Return the committed lengths of the archive files of a node."""
         found = self._guarded(lambda: self._client.hgetall(f"{self._prefix}archives:{name}"))
         return {file.decode(): int(end) for file, end in found.items()}
+
+    # -- for readers ------------------------------------------------------------------------------
+
+    def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
+        """Return the rows of URLs, in one round trip."""
+        found = self._pipelined([("HGET", f"{self._prefix}urls:{shard_of(each)}", each) for each in ids])
+        return [None if row is None else self._packing.unpack(row) for row in found]
+
+    def ownership(self, shard: int) -> Ownership | None:
+        """Return who owns a shard."""
+        owner = self._guarded(lambda: self._client.hget(self._prefix + "owners", shard))
+        if owner is None:
+            return None
+        name, _, incarnation = owner.decode().rpartition("/")
+        node = NodeId(name, incarnation)
+        epoch = self._guarded(lambda: self._client.hget(f"{self._prefix}shards:{owner.decode()}", shard))
+        view = self.nodes().get(node)
+        return Ownership(node, int(epoch or 0), view is not None and view.is_live)
 
     def close(self) -> None:
         """Close the connections."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostT
 from gossamer.inspect.report.events import EventFigures
 from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.record import Left, Report, RobotsFigures
-from gossamer.ports import Ledger
+from gossamer.ports import Catalog
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.telemetry.summary import summary_of
@@ -33,7 +34,7 @@ HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50
 
 
-def write_report(out: Path, ledger: Ledger, figures: Figures) -> None:
+def write_report(out: Path, ledger: Catalog, figures: Figures) -> None:
     """Write both reports into the crawl folder, each atomically."""
     report = build_report(out, ledger, figures, time.time())
     write_whole(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
@@ -50,10 +51,17 @@ def write_whole(path: Path, data: bytes) -> None:
     unfinished.replace(path)
 
 
-def build_report(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
+def build_report(out: Path, ledger: Catalog, figures: Figures, now: float) -> Report:
     """Return the report of a crawl folder; with `--mask-queries` no text in it has the value of a query parameter."""
-    report = _build(out, ledger, figures, now)
-    if _settings(out).mask_queries:
+    return build_whole_report([out / "events"], _settings(out), ledger, figures, now)
+
+
+def build_whole_report(
+    events: Sequence[Path], settings: Settings, ledger: Catalog, figures: Figures, now: float
+) -> Report:
+    """Return the report of a crawl whose events are in one or more folders."""
+    report = _build(events, settings, ledger, figures, now)
+    if settings.mask_queries:
         report = msgspec.convert(_masked(msgspec.to_builtins(report)), Report)
     return report
 
@@ -66,14 +74,14 @@ def _masked(value: Any) -> Any:  # noqa: ANN401 - any part of a report
     return [_masked(part) for part in value] if isinstance(value, list) else value
 
 
-def _build(out: Path, ledger: Ledger, figures: Figures, now: float) -> Report:
+def _build(folders: Sequence[Path], settings: Settings, ledger: Catalog, figures: Figures, now: float) -> Report:
     events, catalog, domains = EventFigures(), CatalogFigures(), DomainFigures()
-    events.read(out / "events")
+    events.read(folders)
     for _, row in ledger.urls():
         catalog.add(row)
     for domain in ledger.domains():
         domains.add(domain)
-    hosts = HostTables(now, _settings(out).politeness_ms / 1000, events.rate_limited)
+    hosts = HostTables(now, settings.politeness_ms / 1000, events.rate_limited)
     for host in ledger.hosts():
         hosts.add(host)
     return Report(

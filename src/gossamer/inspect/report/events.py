@@ -6,7 +6,7 @@ Costs: 2.5 µs per event, half of it decoding; memory: one bit per order (`inspe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.figures import is_error
 from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
-from gossamer.inspect.runs import read_runs
+from gossamer.inspect.runs import read_all_runs
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _FETCH_OK = EventName.FETCH_OK
@@ -48,33 +48,48 @@ class EventFigures:
         self._run = -1
         self._run_began_s = 0.0  # in crawl time
         self._now_s = 0.0
+        self._is_cluster = False
+        self._gauges: dict[int, tuple[int, int]] = {}  # domains and queue length, by run
         self._adders: dict[EventName, Callable[[Event], None]] = {
             **dict.fromkeys(REQUEST_EVENTS, self._add_fetch),
             EventName.HEARTBEAT: self._add_heartbeat,
             EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
             EventName.WORKER_LOST: self._add_lost,
             EventName.RECOVERED: self._add_recovered,
+            EventName.STOPPED: self._add_stop,
         }
 
-    def read(self, folder: Path) -> None:
-        """Add all events of a crawl."""
-        for run, event in read_runs(folder, on_refusal=self._add_refusal):
+    def read(self, folders: Sequence[Path]) -> None:
+        """Add all events of a crawl: those in its folder, or those of all nodes by time."""
+        self._is_cluster = len(folders) > 1
+        for run, event in read_all_runs(folders, on_refusal=self._add_refusal):
             self.add(run, event)
 
     def add(self, run: int, event: Event) -> None:
         """Add one event of a run."""
-        if run != self._run:
-            self._run = run
-            self.runs += 1
-            self._run_began_s = self._now_s
         if not self.started_at:
             self.started_at = event.ts
+        if run != self._run:
+            self._begin_run(run)
         self.last_at = event.ts
-        now_s = self._run_began_s + event.t_ms_from_start / 1000
+        if self._is_cluster:  # runs of several nodes at the same time: what counts is the time since the first
+            now_s = event.ts - self.started_at
+        else:
+            now_s = self._run_began_s + event.t_ms_from_start / 1000
         self._now_s = max(self._now_s, now_s)
         add = self._adders.get(event.event)
         if add is not None:
             add(event)
+
+    def _begin_run(self, run: int) -> None:
+        self._run = run
+        if self._is_cluster and run in self._gauges:
+            return  # the events of nodes alternate
+        self.runs += 1
+        self._run_began_s = self._now_s
+        if not self._is_cluster:
+            self._gauges.clear()  # a run continues the counts of the one before; a node begins with its own
+        self._gauges[run] = 0, 0
 
     def _add_fetch(self, event: Event) -> None:
         outcome, name, kind, status = outcome_of(event), event.event, event.kind, event.status
@@ -111,8 +126,9 @@ class EventFigures:
 
     def _add_heartbeat(self, event: Event) -> None:
         part = self.rates.bin_at(self._now_s)
-        part.domains = event.unique_domains
-        part.queued = event.frontier_size
+        self._gauges[self._run] = event.unique_domains, event.frontier_size
+        part.domains = sum(domains for domains, _ in self._gauges.values())
+        part.queued = sum(queued for _, queued in self._gauges.values())
 
     def _add_refusal(self, line: bytes) -> None:
         try:
@@ -123,6 +139,10 @@ class EventFigures:
 
     def _add_lost(self, _event: Event) -> None:
         self.workers_lost += 1
+
+    def _add_stop(self, _event: Event) -> None:
+        domains, _ = self._gauges[self._run]
+        self._gauges[self._run] = domains, 0  # another node has its queue now
 
     def _add_recovered(self, _event: Event) -> None:
         self.recovered_files += 1

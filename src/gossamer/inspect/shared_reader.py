@@ -1,0 +1,98 @@
+"""Reads a crawl on many machines from outside: its shared ledger, and the folders of its nodes that can be reached.
+
+See `inspect/reader` for one machine: both offer a `CrawlView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from gossamer.archive.names import node_of
+from gossamer.core.identity import shard_of
+from gossamer.figures import RUNNING, Figures, RunState
+from gossamer.inspect.host_states import HostTally
+from gossamer.inspect.life import NodePlace
+from gossamer.inspect.node_folders import NodeFolders, find_folders
+from gossamer.inspect.reader import INTERRUPTED
+from gossamer.inspect.shared_catalog import SharedCatalog
+from gossamer.ports.shared_ledger import NodeId, NodeView, SharedLedger
+from gossamer.records import UrlId, UrlRecord
+from gossamer.settings.load import settings_for_node
+from gossamer.settings.model import Settings
+from gossamer.state import CrawlRecord, CrawlState
+
+
+class SharedReader:
+    """A crawl on many machines, open for reading; use it with `with`. It closes the shared ledger."""
+
+    def __init__(
+        self, shared: SharedLedger, record: CrawlRecord, name: str, given: Mapping[str, Path], now: float
+    ) -> None:
+        self.name = name
+        self.shared = shared
+        self.record = record
+        self.ledger = SharedCatalog(shared, record)
+        self.now = now
+        self.settings = Settings()
+        self.state = CrawlState()
+        self.nodes: Mapping[NodeId, NodeView] = {}
+        self.folders = NodeFolders({})
+        self._given = given
+        self._hosts: HostTally | None = None
+
+    def __enter__(self) -> SharedReader:
+        self.settings = settings_for_node(self.record.settings, self.name, [])
+        self.nodes = self.shared.nodes()
+        self.folders = find_folders(self.nodes, self._given)
+        self.state = self.ledger.crawl_state()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shared.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any node is alive, and the crawl is not over."""
+        return not self.record.ended and any(view.is_live for view in self.nodes.values())
+
+    def is_running_now(self) -> bool:
+        """Return whether any node is alive now."""
+        record = self.shared.record()
+        return record is not None and not record.ended and any(view.is_live for view in self.shared.nodes().values())
+
+    def place_of(self, url_id: UrlId, row: UrlRecord | None) -> NodePlace:
+        """Return which node owns a URL, and which has its bytes."""
+        shard = shard_of(url_id)
+        owner = self.shared.ownership(shard)
+        stored_on = node_of(row.archived.file) if row is not None and row.archived is not None else ""
+        if owner is None:
+            return NodePlace(shard=shard, owner="", stored_on=stored_on)
+        return NodePlace(
+            shard=shard, owner=owner.node.name, epoch=owner.epoch, is_live=owner.is_live, stored_on=stored_on
+        )
+
+    def figures(self) -> Figures:
+        """Return the figures of the whole crawl, each node counted once."""
+        hosts = self.hosts()
+        return Figures(
+            totals=self.state.totals,
+            out=self.name,
+            state=RunState.RUNNING if self.is_running else RunState.FINISHED,
+            finished=RUNNING if self.is_running else self.record.ended or INTERRUPTED,
+            max_pages=self.record.budgets.get("pages"),
+            urls_queued=hosts.urls_queued,
+            urls_parked=hosts.urls_parked,
+            hosts=hosts.states,
+        )
+
+    def hosts(self) -> HostTally:
+        """Return the hosts counted by state. One pass over the hosts, made once."""
+        if self._hosts is None:
+            self._hosts = HostTally(self.now, self.settings.max_wait)
+            for host in self.ledger.hosts():
+                self._hosts.add(host)
+        return self._hosts
