@@ -391,7 +391,7 @@ def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
         max_wait_s=basis.settings.max_wait,
         order_limit_s=max(HubLimits().order_limit_s, 20 * basis.settings.timeout),
         ends_by_itself=agent is None,
-        send_until=None if agent is None else lambda: agent.lease_until,
+        send_until=None if agent is None else agent.send_until,
     )
 
 

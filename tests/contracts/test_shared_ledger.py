@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core import rows
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
 from gossamer.core.rows import SHARDED
@@ -462,3 +463,64 @@ def test_a_shard_has_an_owner_with_an_epoch_until_it_is_released(ledger: SharedL
     assert ledger.ownership(SHARD) == Ownership(B, again[SHARD], is_live=True)
     ledger.release(B, [SHARD])
     assert ledger.ownership(SHARD) is None
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+NO_PACE, PACE = AddressRules(pool=5, slice_s=0.0), AddressRules(pool=5, slice_s=30.0)
+ADDRESS = "127.0.0.9"
+
+
+def asked(
+    ledger: SharedLedger, node: NodeId, wanted: int, in_use: int = 0, rules: AddressRules = NO_PACE
+) -> AddressGrant:
+    return ledger.reserve(node, rules, {ADDRESS: AddressAsk(in_use, wanted)})[ADDRESS]
+
+
+def two_nodes(ledger: SharedLedger) -> SharedLedger:
+    started(ledger)
+    ledger.join(A, "", LEASE_S)
+    ledger.join(B, "", LEASE_S)
+    return ledger
+
+
+def test_permits_of_all_nodes_together_are_limited(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    assert asked(ledger, A, wanted=3).permits == 3
+    assert asked(ledger, B, wanted=4).permits == 2
+    assert asked(ledger, A, wanted=1).permits == 1
+    assert asked(ledger, B, wanted=4).permits == 4
+
+
+def test_permits_that_are_in_use_are_not_given_to_others(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    assert asked(ledger, A, wanted=5).permits == 5
+    assert asked(ledger, A, wanted=1, in_use=4).permits == 1, "it may begin no more"
+    assert asked(ledger, B, wanted=5).permits == 1
+    assert asked(ledger, A, wanted=0).permits == 0
+    assert asked(ledger, B, wanted=5).permits == 5
+
+
+def test_other_addresses_have_their_own_permits(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    asks = {"10.0.0.1": AddressAsk(0, 5), "10.0.0.2": AddressAsk(0, 2)}
+    assert {name: grant.permits for name, grant in ledger.reserve(A, NO_PACE, asks).items()} == {
+        "10.0.0.1": 5,
+        "10.0.0.2": 2,
+    }
+    assert ledger.reserve(B, NO_PACE, {"10.0.0.1": AddressAsk(0, 1)})["10.0.0.1"].permits == 0
+
+
+def test_an_address_with_a_pace_belongs_to_one_node_at_a_time(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    assert asked(ledger, A, wanted=1, rules=PACE).seconds == 30.0
+    assert asked(ledger, A, wanted=1, rules=PACE).seconds == 30.0, "prolonged: nobody waits"
+    assert asked(ledger, B, wanted=1, rules=PACE).seconds == 0.0
+    assert 0.0 < asked(ledger, A, wanted=1, rules=PACE).seconds <= 30.0
+
+
+def test_a_node_whose_lease_has_ended_reserves_nothing(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    ledger.leave(A)
+    with pytest.raises(LeaseLostError):
+        asked(ledger, A, wanted=1)

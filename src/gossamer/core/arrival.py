@@ -26,9 +26,13 @@ is stored, the dead process may have received a Crawl-delay and not stored it: `
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.retry import MAX_RETRY_AFTER_S
-from gossamer.core.workbench import HostSlot
 from gossamer.records import Result
+
+if TYPE_CHECKING:
+    from gossamer.core.workbench import HostSlot
 
 CLOCK_SLACK_S = 0.005
 MAX_TRANSIT_S = 0.1  # how long a request may take to reach its server, for the purpose of pace

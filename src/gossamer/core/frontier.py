@@ -36,6 +36,7 @@ from gossamer.core.politeness import Pace
 from gossamer.core.priority import Ordering
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
+from gossamer.core.shared_addresses import SharedAddresses
 from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
@@ -57,6 +58,7 @@ class Frontier:
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
         self._crowds = AddressCrowds(limits)
+        self.addresses = SharedAddresses(self._table, limits)
         self.introductions = Introductions(limits, self._table.bench.gates.slow)
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
         self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts, self._robots.cache)

@@ -29,11 +29,13 @@ Costs O(log gates) per request, however many hosts wait in line.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from gossamer.core.address_crowds import network_of
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressPermits
 from gossamer.core.limits import FrontierLimits
 
 SLOW_SHARE = 4  # of the connections: a quarter
@@ -75,6 +77,7 @@ class Gates:
         self._times: list[tuple[float, int, Gate]] = []
         self._entries = 0
         self.slow: set[str] = set()  # addresses whose pages led to too many hosts: see `introductions`
+        self.permits: AddressPermits | None = None  # of a node of a cluster
         self.begun_at = float("-inf")  # when the crawl was resumed: it is unknown which address was contacted last
 
     def domain_next_at(self, name: str) -> float:
@@ -93,12 +96,15 @@ class Gates:
         address = self._addresses.get(addresses[0])
         if address is None:
             # No slot for an address that is open: if the host sends nothing, it would never be removed.
-            if not limits.address_delay_s or self.begun_at + limits.address_delay_s <= now:
+            is_unasked = self.permits is None or not self.permits.needs_slot()
+            if is_unasked and (not limits.address_delay_s or self.begun_at + limits.address_delay_s <= now):
                 return None
             address = self._slot(addresses[0])
         connections, delay_s = limits.address_connections, limits.address_delay_s
         if self.slow:
             connections = self._connections_of(address)
+        if self.permits is not None and self.permits.is_closed(address, now):
+            return address
         return address if self._is_closed(address, connections, delay_s, now) else None
 
     def _connections_of(self, address: AddressSlot) -> int:
@@ -165,11 +171,34 @@ class Gates:
         slot.in_flight -= 1
         if domain.blocked or slot.blocked:
             connections_here = self._connections_of(slot) if self.slow else self._limits.address_connections
+            if self.permits is not None:
+                connections_here = min(connections_here, self.permits.connections(address))
             for gate, connections in ((domain, self._limits.domain_connections), (slot, connections_here)):
                 if gate.blocked and not gate.unsent and not gate.is_timed:  # else its time wakes them, one by one
                     freed += _wake_some(gate, connections)
         if not slot.in_flight and not slot.is_timed and not slot.unsent:
             del self._addresses[address]
+        return freed
+
+    def take_asks(self) -> dict[str, AddressAsk]:
+        """Return what a node needs at addresses of which it may not use more unasked."""
+        return {} if self.permits is None else self.permits.asks(self._addresses)
+
+    def grant(self, grants: Mapping[str, AddressGrant], asked_at: float) -> list[HostSlot]:
+        """Record what a node may use at addresses; return hosts that waited for it."""
+        freed: list[HostSlot] = []
+        for address, grant in grants.items():
+            slot = self._addresses.get(address)
+            if self.permits is None or slot is None:
+                continue
+            self.permits.grant(address, grant, asked_at)
+            if not slot.blocked or slot.unsent or slot.is_timed:
+                continue
+            if self._limits.address_delay_s:
+                self._time(slot, slot.next_at)
+            else:
+                room = max(0, self.permits.connections(address) - slot.in_flight)
+                freed += [slot.blocked.popleft() for _ in range(min(room, len(slot.blocked)))]
         return freed
 
     def lines_of(self, host: HostSlot) -> list[deque[HostSlot]]:

@@ -120,6 +120,7 @@ class Crawl:
     def begin_as_node(self, now: float) -> None:
         """Begin without any shard, as a node of a cluster: `take` follows for each that is granted."""
         self.frontier.continue_crawl(now, was_clean=False)
+        self.frontier.addresses.begin()
         self._near.restore()
         self._admission.disown(range(SHARD_COUNT))
 

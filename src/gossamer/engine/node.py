@@ -62,6 +62,7 @@ class ClusterNode:
         self._commits = 0  # sealed
         self._committed = 0
         self._received = 0
+        self._joined_at: float | None = None
         self._activity_at_seal: tuple[int, ...] = ()
         self.lease_until = 0.0  # on the driver's own clock
 
@@ -84,6 +85,12 @@ class ClusterNode:
         if asked.claims == self._claims:
             self._crawl.frontier.change_limits(asked.at, max_pages=membership.claimed)
         self.lease_until = asked.at + LEASE_MARGIN * membership.lease_s
+        if self._joined_at is None:
+            self._joined_at = asked.at
+        # Until a lease has passed, the others may not know that there is one node more to share with.
+        count = len(membership.members)
+        is_known = count == 1 or asked.at >= self._joined_at + membership.lease_s
+        self._crawl.frontier.addresses.share_with(count if is_known else 0)
         names = tuple(member.name for member in membership.members)
         if names != self._members:
             self._members = names

@@ -23,6 +23,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.figures import Totals
 from gossamer.ports.commit import Row
 from gossamer.records import UrlId
@@ -160,6 +161,15 @@ class SharedLedger(Protocol):
         """Claim this much of a budget in all, more or less than before; return how much the node has now.
 
         Never less than it has used up by its commits.
+        """
+        ...
+
+    def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> Mapping[str, AddressGrant]:
+        """Ask for permits and time at addresses that several nodes contact: see `core/address_permits`.
+
+        Everything that the node holds or needs is asked for, several times per second. What it does not ask for any
+        more is free after a lease at most. An engine that may have lost what it granted grants nothing new until
+        that has ended.
         """
         ...
 

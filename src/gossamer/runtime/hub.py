@@ -239,9 +239,8 @@ class Hub:
             self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter, not hosts that are due
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
-        if self._limits.send_until is not None and orders:
-            until = self._limits.send_until()
-            orders = [replace(order, send_until=until) for order in orders]
+        if (send_until := self._limits.send_until) is not None:
+            orders = [replace(order, send_until=send_until(order)) for order in orders]
         self._pool.start(orders)
         for host in self._crawl.take_resolves():
             self._addresses.find(host, self._resolved)

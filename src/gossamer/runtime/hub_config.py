@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from gossamer.ports import CommitLog, EventSink
+from gossamer.records import Order
 
 
 class CommitTargets(Struct, frozen=True):
@@ -24,5 +25,5 @@ class HubLimits(Struct, frozen=True):
     max_time_s: float | None = None
     max_wait_s: float = 300.0
     order_limit_s: float = 600.0  # from order to result; a worker's own limits are far stricter
-    send_until: Callable[[], float] | None = None  # the end of a node's lease, on the lease clock
+    send_until: Callable[[Order], float] | None = None  # until when a node may send an order, on the lease clock
     ends_by_itself: bool = True  # when nothing is left; a node of a cluster ends when nothing is left anywhere

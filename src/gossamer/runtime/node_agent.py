@@ -28,7 +28,7 @@ from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostErro
 from gossamer.figures import Totals
 from gossamer.ports import Ledger, SealedChanges
 from gossamer.ports.shared_ledger import Commit
-from gossamer.records import UrlId
+from gossamer.records import Order, UrlId
 from gossamer.runtime import control
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
@@ -43,6 +43,7 @@ SHARDS_AT_ONCE = 64  # restored before the loop continues with other work
 CLAIM_LOT, MAX_CLAIM_LOT = 64, 2000
 REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than was wanted
 CLAIM_EVERY_S = 0.1
+RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
 
 
@@ -81,6 +82,11 @@ class NodeAgent:
         """When the lease ends, on the lease clock."""
         return self.node.lease_until
 
+    def send_until(self, order: Order) -> float:
+        """Return until when an order may be sent, on the lease clock."""
+        left_s = self._crawl.frontier.addresses.send_until(order.addresses[0]) - self.now()
+        return min(self.lease_until, lease_clock() + left_s)
+
     def begin(self, submit: Submit) -> None:
         """Begin without shards, in the engine."""
         self._submit = submit
@@ -98,6 +104,7 @@ class NodeAgent:
             group.create_task(self._every(RECEIVE_EVERY_S, self._receive))
             group.create_task(self._every(MOVE_EVERY_S, self._move_shards))
             group.create_task(self._every(CLAIM_EVERY_S, self._claim))
+            group.create_task(self._every(RESERVE_EVERY_S, self._reserve))
 
     async def _watch_lease(self) -> None:
         while True:
@@ -182,6 +189,16 @@ class NodeAgent:
             self._pages_at_claim = pages
             self._claims_at = self.now() + (REFUSED_CLAIM_S if got < wanted else 0.0)
             self.node.claim(got, self.now())
+            self._wake()
+        return False
+
+    async def _reserve(self) -> bool:
+        """Ask for what this node needs at addresses that other nodes contact too."""
+        addresses, seat = self._crawl.frontier.addresses, self._seat
+        asks, asked_at = addresses.asks(), self.now()
+        if asks:
+            grants = await asyncio.to_thread(seat.shared.reserve, seat.node, addresses.rules, asks)
+            addresses.grant(grants, asked_at, self.now())
             self._wake()
         return False
 

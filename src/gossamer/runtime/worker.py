@@ -156,12 +156,12 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._crash, order, Exchange(order.url, Outcome.OK), error)
 
     def _start_leased(self, order: Order, request: FetchRequest, on_sent: OnSent | None) -> None:
-        """Start an order that is returned if its lease has ended when the request is about to be written."""
+        """Start an order that is returned if it may not be sent any more when the request is about to be written."""
 
         def check(at: float) -> None:
             if lease_clock() >= order.send_until:
                 ticket.cancel()
-                result = Result(order.id, Outcome.WORKER_LOST, error="the lease has ended")
+                result = Result(order.id, Outcome.WORKER_LOST, error="it could not be sent in time")
                 asyncio.get_running_loop().call_soon(self._listener.on_result, result)
             elif on_sent is not None:
                 on_sent(at)

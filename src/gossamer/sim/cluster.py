@@ -14,6 +14,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.identity import host_id, shard_of
@@ -37,6 +39,7 @@ T = TypeVar("T")
 LEASE_S = 10.0
 COMMIT_EVERY_S = 1.0
 RECEIVE_EVERY_S = 0.7
+RESERVE_EVERY_S = 0.15
 CLAIM_LOT = 16
 STEP_S = (0.001, 0.3)  # how long a call of the engine, or a sync, takes
 
@@ -133,6 +136,7 @@ class VirtualNode:
         self._later(0.0, self._renew)
         self._later(COMMIT_EVERY_S, self._commit)
         self._later(RECEIVE_EVERY_S, self._receive)
+        self._later(RESERVE_EVERY_S, self._reserve)
         self._pump()
 
     # -- lease and shards -------------------------------------------------------------------------
@@ -164,6 +168,28 @@ class VirtualNode:
         if wanted is not None:
             got = self._call(lambda engine: engine.claim(self._id, "pages", wanted))
             self._node.claim(got, self._sim.now)
+
+    def _reserve(self) -> None:
+        addresses, asked_at = self._crawl.frontier.addresses, self._sim.now
+        asks = addresses.asks()
+        if not asks:
+            self._later(RESERVE_EVERY_S, self._reserve)
+            return
+        try:
+            grants = self._call(lambda engine: engine.reserve(self._id, addresses.rules, asks))
+        except EngineUnavailableError:
+            self._later(RESERVE_EVERY_S, self._reserve)
+            return
+        except LeaseLostError:
+            self._lose()
+            return
+
+        def granted() -> None:
+            addresses.grant(grants, asked_at, self._sim.now)
+            self._later(RESERVE_EVERY_S, self._reserve)
+            self._pump()
+
+        self._later(self._sim.step(), granted)
 
     def _is_lease_over(self) -> bool:
         if self._sim.now < self._node.lease_until:
@@ -253,7 +279,9 @@ class VirtualNode:
         for order in self._crawl.orders(sim.now):
             self._out[order.id] = order
             answer = sim.web.answer(order, sim.now)
-            self._later(answer.sent_after_s, lambda order=order, answer=answer: self._send_request(order, answer))  # type: ignore[misc]
+            until = self._crawl.frontier.addresses.send_until(order.addresses[0])
+            timed = replace(order, send_until=until)
+            self._later(answer.sent_after_s, lambda order=timed, answer=answer: self._send_request(order, answer))  # type: ignore[misc]
         for host in self._crawl.take_resolves():
             self._later(0.02, lambda host=host: self._resolved(host))  # type: ignore[misc]
         wakeup = self._crawl.next_wakeup()
@@ -272,6 +300,9 @@ class VirtualNode:
             return
         if sim.now >= self._node.lease_until:
             del self._out[order.id]
+            return
+        if sim.now >= order.send_until:
+            self._finish(order, Result(order.id, Outcome.WORKER_LOST))
             return
         result: Result = answer.result  # type: ignore[attr-defined]
         rest_s = answer.done_after_s - answer.sent_after_s  # type: ignore[attr-defined]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gossamer.core.politeness import Pace
 from gossamer.core.url import link_to
 from gossamer.records import UrlState
 from gossamer.sim.cluster import ClusterSim
+from gossamer.sim.driver import Request
 from gossamer.sim.scenarios import START
 
 SLACK_S = 1e-6
@@ -13,7 +16,7 @@ SLACK_S = 1e-6
 
 def judge(sim: ClusterSim, why: str, expected: frozenset[str], pace: Pace) -> list[str]:
     """Return what is wrong with a cluster's crawl."""
-    return [*_wrong_with_pages(sim, why, expected), *_wrong_with_requests(sim, pace)]
+    return [*_wrong_with_pages(sim, why, expected), *_wrong_with_requests(sim, pace), *_wrong_with_addresses(sim)]
 
 
 def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> list[str]:
@@ -43,4 +46,22 @@ def _wrong_with_requests(sim: ClusterSim, pace: Pace) -> list[str]:
         if gap_s < pace.floor_s(request.host, 0.0) - SLACK_S:
             wrong.append(f"too soon at {request.host}: {gap_s:.3f} s, at {request.at - START:.2f}")
         last[request.host] = request.at
+    return wrong
+
+
+def _wrong_with_addresses(sim: ClusterSim) -> list[str]:
+    """Judge the limits per address, which hosts of several nodes share."""
+    limits, wrong = sim.plan.scenario().limits, list[str]()
+    at_address: dict[str, list[Request]] = {}
+    for request in sorted(sim.requests, key=lambda each: each.at):
+        at_address.setdefault(sim.web.resolve(request.host)[0][0], []).append(request)
+    for address, requests in at_address.items():
+        for before, after in pairwise(requests):
+            if after.at - before.at < limits.address_delay_s - SLACK_S:
+                gap_s = after.at - before.at
+                wrong.append(f"too soon at {address}: {gap_s:.3f} s, at {after.at - START:.2f}, {after.host}")
+        for request in requests:
+            open_then = sum(other.at <= request.at < other.until for other in requests)
+            if 0 < limits.address_connections < open_then:
+                wrong.append(f"{open_then} requests at once at {address}, at {request.at - START:.2f}")
     return wrong

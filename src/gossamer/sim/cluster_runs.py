@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
+from gossamer.backends.memory.shared_address import SharedAddress
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.core.address_permits import AddressAsk
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.engine import node
@@ -13,6 +16,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
+from gossamer.ports.shared_ledger import NodeId
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
 from gossamer.sim.cluster_plan import ClusterPlan, Faults
@@ -22,6 +26,7 @@ HOSTS, PAGES, DELAY_S = 12, 15, 1.0
 SLOW_S = 13.0  # of two hosts: longer than a lease, so that a new owner can come too soon
 SLOW = (PaceRule("h1.test", SLOW_S), PaceRule("h7.test", SLOW_S))
 BUDGET = 100
+ADDRESSES, LATENCY_S = 3, 0.7
 _URLS = frozenset(
     f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(PAGES)
 )  # fmt: skip
@@ -32,6 +37,23 @@ def _scenario() -> Scenario:
     return Scenario(many_hosts(HOSTS, PAGES), seeds, FrontierLimits(max_depth=40), DELAY_S, pace_rules=SLOW)
 
 
+def _crowded(**limits: float) -> Scenario:
+    """Return the same web at few addresses, slow, with limits per address."""
+    scenario = _scenario()
+    for number, host in enumerate(scenario.web.hosts.values()):
+        host.address, host.latency_s = f"127.0.1.{number % ADDRESSES}", LATENCY_S
+    scenario.limits = FrontierLimits(max_depth=40, **limits)  # type: ignore[arg-type]
+    return scenario
+
+
+_SCENARIOS = (
+    _scenario,
+    partial(_crowded, address_delay_s=0.4),
+    partial(_crowded, address_connections=2),
+    partial(_crowded, address_connections=5, address_delay_s=0.2),
+)
+
+
 def plan_of(seed: int) -> ClusterPlan:
     """Return the plan of a seed: with or without a budget, few or many nodes, quiet or stormy."""
     faults = (
@@ -40,9 +62,8 @@ def plan_of(seed: int) -> ClusterPlan:
         Faults(roll_backs=0.04, until_s=60.0),
     )
     budgets = (None, BUDGET, None, 10 * BUDGET)
-    return ClusterPlan(
-        _scenario, nodes=2 + seed % 5, faults=faults[seed % 3], max_pages=budgets[seed % 4], max_s=5000.0
-    )
+    scenario = _SCENARIOS[seed // 3 % len(_SCENARIOS)]
+    return ClusterPlan(scenario, nodes=2 + seed % 5, faults=faults[seed % 3], max_pages=budgets[seed % 4], max_s=5000.0)
 
 
 def run_seed(seed: int) -> list[str]:
@@ -91,6 +112,16 @@ def _never_release_early(self: ClusterNode) -> list[int]:
     return sorted(self._leaving)
 
 
+def _grant_slice(_self: SharedAddress, _node: NodeId, slice_s: float, _now: float, **_: bool) -> float:
+    """Grant an address to whoever asks."""
+    return slice_s
+
+
+def _grant_permits(_self: SharedAddress, _node: NodeId, ask: AddressAsk, *_: float, **__: bool) -> int:
+    """Grant as many permits as are wanted."""
+    return ask.wanted
+
+
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
@@ -99,5 +130,7 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     ),
     "a new owner does not wait": (Crawl, "take", _take_at_once),
     "shards are released before their last commit": (ClusterNode, "ended_shards", _never_release_early),
+    "an address is granted to two nodes at once": (SharedAddress, "slice", _grant_slice),
+    "permits for an address are not counted": (SharedAddress, "permits", _grant_permits),
     "a lease is counted longer than it is": (node, "LEASE_MARGIN", 1.5),
 }  # fmt: skip

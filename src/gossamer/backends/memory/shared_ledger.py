@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from gossamer.backends.memory.shared_address import TURN_S, SharedAddress
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
@@ -47,6 +49,7 @@ class _State:
     inboxes: dict[int, list[Message]] = field(default_factory=dict)
     contents: dict[bytes, UrlId] = field(default_factory=dict)
     archives: dict[str, dict[bytes, bytes]] = field(default_factory=dict)  # by node name
+    addresses: dict[str, SharedAddress] = field(default_factory=dict)
 
 
 class MemorySharedLedger:
@@ -56,6 +59,7 @@ class MemorySharedLedger:
         self._clock = clock
         self._state = _State()
         self._last_epoch = 0
+        self._started_at = float("-inf")  # with what may be an old state
 
     def snapshot(self) -> object:
         """Return the state as it is now, for `roll_back`."""
@@ -65,6 +69,7 @@ class MemorySharedLedger:
         """Go back in time."""
         assert isinstance(snapshot, _State)
         self._state = deepcopy(snapshot)
+        self._started_at = self._clock()
 
     # -- the record -------------------------------------------------------------------------------
 
@@ -253,6 +258,19 @@ class MemorySharedLedger:
             claimed = known.claims.get(budget, 0) if self._is_live(node) else 0
             spoken_for += max(claimed, _used(known, budget))
         return spoken_for
+
+    def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
+        """Ask for permits and time at addresses."""
+        self._live(node)
+        now = self._clock()
+        is_new = now - self._started_at <= max(rules.slice_s, TURN_S)
+        grants: dict[str, AddressGrant] = {}
+        for name, ask in asks.items():
+            address = self._state.addresses.setdefault(name, SharedAddress())
+            permits = address.permits(node, ask, rules.pool, now, is_new=is_new)
+            seconds = address.slice(node, rules.slice_s, now, is_new=is_new) if rules.slice_s and ask.wanted else 0.0
+            grants[name] = AddressGrant(permits, seconds)
+        return grants
 
     def try_end(self, node: NodeId) -> str:
         """End the crawl if nothing is left to do anywhere."""

@@ -30,6 +30,7 @@ from redis.exceptions import (
 
 from gossamer.backends.redis.keys import changes_of, rows_of
 from gossamer.backends.redis.packing import RowPacking
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.identity import shard_of
 from gossamer.errors import (
     EngineUnavailableError,
@@ -46,7 +47,7 @@ from gossamer.state import CrawlRecord, NodeStatus
 
 _SCRIPTS = (
     "start", "change_record", "join", "renew", "leave", "take", "release", "commit", "receive", "claim", "try_end",
-    "sizes",
+    "sizes", "reserve",
 )  # fmt: skip
 _SHARDS_AT_ONCE = 64
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
@@ -226,6 +227,13 @@ class RedisSharedLedger:
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
         """Claim this much of a budget in all."""
         return int(self._call("claim", node, budget, amount))
+
+    def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
+        """Ask for permits and time at addresses."""
+        asked = [each for address, ask in asks.items() for each in (address, ask.in_use, ask.wanted)]
+        got: list[int] = self._call("reserve", node, rules.pool, round(rules.slice_s * 1e6), *asked)
+        answers = zip(got[::2], got[1::2], strict=True)
+        return {address: AddressGrant(permits, us / 1e6) for address, (permits, us) in zip(asks, answers, strict=True)}
 
     def try_end(self, node: NodeId) -> str:
         """End the crawl if nothing is left to do anywhere."""

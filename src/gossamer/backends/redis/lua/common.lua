@@ -11,6 +11,10 @@
 --   inbox:SHARD            list    messages: length of the id (2 bytes), id, links
 --   archives:NAME          hash    file -> committed length
 --   contents:XX            hash    content hash -> URL id of the first page with it; XX: its first byte
+--   address:IP             hash    p:NODE -> permits held, granted, when it said so, since when (µs);
+--                                  w:NODE -> it waits: when it said so, since when;
+--                                  holder, until: whose the address is; next, next_at: who waits for it
+--   server                 hash    run (the server's run id), since (µs): when nodes first met this server
 --   TABLE:SHARD            hash    the rows of a shard: see `keys.py`
 --
 -- A script checks everything before it changes anything: an error does not undo what was done before it.

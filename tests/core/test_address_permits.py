@@ -1,0 +1,71 @@
+"""What a node of a cluster may do at an address that other nodes contact too."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressPermits, rules_of
+from gossamer.core.arrival import MAX_TRANSIT_S
+from gossamer.core.gates import AddressSlot
+from gossamer.core.limits import FrontierLimits
+
+NOW = 1000.0
+NAME = "10.0.0.1"
+
+
+def permits_of(members: int, **limits: float) -> AddressPermits:
+    permits = AddressPermits(FrontierLimits(**limits))  # type: ignore[arg-type]
+    permits.members = members
+    return permits
+
+
+def slot(in_flight: int, waiting: int = 0) -> AddressSlot:
+    return AddressSlot(NAME, in_flight, deque([None] * waiting))  # type: ignore[list-item]
+
+
+def test_half_of_a_limit_is_divided_and_the_rest_is_asked_for() -> None:
+    permits = permits_of(2, address_connections=20)
+    assert rules_of(FrontierLimits(address_connections=20)).pool == 10
+    assert not permits.is_closed(slot(4), NOW)
+    assert permits.asks({NAME: slot(4)}) == {}
+    assert permits.is_closed(slot(5), NOW)
+    assert permits.asks({NAME: slot(5, waiting=3)}) == {NAME: AddressAsk(in_use=0, wanted=3)}
+    permits.grant(NAME, AddressGrant(2), NOW)
+    assert not permits.is_closed(slot(6), NOW)
+    assert permits.is_closed(slot(7), NOW)
+
+
+def test_what_is_needed_no_longer_is_returned_once() -> None:
+    permits = permits_of(2, address_connections=20)
+    permits.is_closed(slot(5), NOW)
+    permits.grant(NAME, AddressGrant(2), NOW)
+    assert permits.asks({NAME: slot(6)}) == {NAME: AddressAsk(in_use=1, wanted=1)}
+    assert permits.asks({NAME: slot(3)}) == {NAME: AddressAsk(0, 0)}
+    assert permits.asks({NAME: slot(3)}) == {}
+    assert permits.is_closed(slot(5), NOW)
+
+
+def test_a_node_that_has_just_joined_asks_for_everything() -> None:
+    permits = permits_of(0, address_connections=20)
+    assert permits.needs_slot()
+    assert permits.is_closed(slot(0), NOW)
+    assert permits.asks({NAME: slot(0, waiting=1)}) == {NAME: AddressAsk(0, 1)}
+
+
+def test_with_a_pace_an_address_is_used_until_a_delay_before_it_ends() -> None:
+    permits = permits_of(2, address_connections=0, address_delay_s=2.0)
+    assert rules_of(FrontierLimits(address_delay_s=2.0)).slice_s == 8.0 + MAX_TRANSIT_S
+    assert permits.is_closed(slot(0), NOW)
+    assert permits.asks({NAME: slot(0, waiting=1)}) == {NAME: AddressAsk(0, 1)}
+    permits.grant(NAME, AddressGrant(0, 8.0), NOW)
+    until = NOW + 8.0 - 2.0 - MAX_TRANSIT_S
+    assert permits.send_until(NAME) == until
+    assert not permits.is_closed(slot(0), until - 0.01)
+    assert permits.is_closed(slot(0), until)
+
+
+def test_without_limits_per_address_nothing_is_asked() -> None:
+    permits = permits_of(0, address_connections=0)
+    assert not permits.needs_slot()
+    assert not permits.is_closed(slot(500), NOW)
+    assert permits.send_until(NAME) == float("inf")
