@@ -24,6 +24,9 @@ POINTS = (
     "in_close",  # the crawl is over, index and report are not written
 )
 
+# Places that only crawls with a page store reach.
+STORE_POINTS = ("in_store",)  # it has the bodies of some pages, but not their metadata
+
 # Places in our own code where nothing is stored, with the URL whose answer is handled.
 STAGES = (
     "in_decode",  # of an answer with a content coding
@@ -40,7 +43,7 @@ def arm(text: str) -> None:
     _name, _action, _part, _countdown = "", "", "", 0
     if text:
         name, action, count = text.split(":", 2)
-        if name not in POINTS + STAGES or action not in ("kill", "full", "raise"):
+        if name not in POINTS + STORE_POINTS + STAGES or action not in ("kill", "full", "raise"):
             raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
         part = count[1:] if count.startswith("@") else ""
         _name, _action, _part, _countdown = name, action, part, 0 if part else int(count)

@@ -1,0 +1,1 @@
+"""Pages in MongoDB: `--store mongodb://host:port/database`."""

@@ -1,0 +1,83 @@
+"""From a URL to a database: `mongodb://[user:password@]host:port/database[?options]`, several hosts with commas.
+
+Every call has a limit of its own, and the driver repeats none: the callers do, as long as they may.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from pymongo import MongoClient, WriteConcern
+from pymongo.database import Database
+from pymongo.errors import (
+    ConfigurationError,
+    ConnectionFailure,
+    InvalidName,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+)
+
+from gossamer.errors import StoreUnavailableError, UsageError
+
+Document: TypeAlias = dict[str, Any]
+CONNECT_S = 3.0
+ANSWER_S = 20.0
+_UNAUTHORIZED, _LOGIN_REFUSED = 13, 18  # error codes of the server
+_EXPECTED = "expected mongodb://host:port/database"
+
+
+def name_of(url: str) -> str:
+    """Return the URL of a database for people: without user, password and options."""
+    return re.sub(r"//[^/]*@", "//", url).partition("?")[0]
+
+
+def open_database(url: str) -> Database[Document]:
+    """Return the database of a URL. Nothing is sent before the first call."""
+    try:
+        client: MongoClient[Document] = MongoClient(
+            url,
+            serverSelectionTimeoutMS=int(1000 * CONNECT_S),
+            connectTimeoutMS=int(1000 * CONNECT_S),
+            socketTimeoutMS=int(1000 * ANSWER_S),
+            retryWrites=False,
+            retryReads=False,
+            appname="gossamer",
+            tz_aware=True,
+        )
+        return client.get_default_database(write_concern=WriteConcern("majority", wtimeout=int(1000 * ANSWER_S)))
+    except (InvalidURI, ConfigurationError, InvalidName, ValueError) as error:
+        raise UsageError(f"store = {name_of(url)}: {error}; {_EXPECTED}") from error
+
+
+def refusal(url: str, error: PyMongoError) -> UsageError:
+    """Return why a database cannot be used at the start of a crawl, in one line."""
+    where = f"store = {name_of(url)}"
+    code = error.code if isinstance(error, OperationFailure) else None
+    if code == _LOGIN_REFUSED:
+        return UsageError(
+            f"{where}: the server refuses user or password; expected them in the URL (with ?authSource=DATABASE if the "
+            "user is defined in another database) or the password in GOSSAMER_MONGODB_PASSWORD"
+        )
+    if code == _UNAUTHORIZED:
+        return UsageError(
+            f"{where}: no right to write to this database ({_told(error)}); expected a user with the role readWrite"
+        )
+    if isinstance(error, ConnectionFailure):
+        return UsageError(f"{where}: cannot be reached ({_told(error)}); expected a running server at this address")
+    return UsageError(f"{where}: cannot be used ({_told(error)})")
+
+
+def unavailable(name: str, error: PyMongoError) -> StoreUnavailableError:
+    """Return the error of a call that failed while a crawl runs."""
+    return StoreUnavailableError(f"{name}: {_told(error)}")
+
+
+def _told(error: PyMongoError) -> str:
+    """Return what the driver says, without what it repeats."""
+    text = str(error)
+    if isinstance(error, OperationFailure) and error.details:
+        text = str(error.details.get("errmsg") or text)
+    text = re.split(r" \(configured timeouts|, Timeout: |, full error", text)[0]
+    return " ".join(text.split())[:200]

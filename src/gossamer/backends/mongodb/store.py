@@ -1,0 +1,93 @@
+"""Pages in two collections of a database, written in batches.
+
+A batch costs two round trips, whatever its size: its bodies, then its metadata. Both are unordered inserts that wait
+until a majority of the servers has them. What is there already is replaced only by what was fetched later. So a batch
+can be repeated as often as necessary, and no page is visible before its body is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from pymongo import DeleteMany, ReplaceOne
+from pymongo.collection import Collection
+from pymongo.errors import BulkWriteError, PyMongoError
+
+from gossamer import failpoints
+from gossamer.backends.mongodb.connect import Document, name_of, open_database, refusal, unavailable
+from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document
+from gossamer.ports.page_store import PageCopy
+
+METADATA, CONTENT = "metadata", "content"
+INDEXED = ("url", "host", "crawl_time", "status", "content_hash")
+_KNOWN = 11000  # error code of the server: there is a document with this id
+_Change: TypeAlias = DeleteMany | ReplaceOne[Document]
+
+
+class MongoPages:
+    """See `gossamer.ports.page_store.PageStore`."""
+
+    def __init__(self, url: str, *, max_part_bytes: int = MAX_PART_BYTES) -> None:
+        self.name = name_of(url)
+        self._url = url
+        self._max_part_bytes = max_part_bytes
+        self._database = open_database(url)
+        self.metadata: Collection[Document] = self._database[METADATA]
+        self.content: Collection[Document] = self._database[CONTENT]
+
+    def check(self) -> None:
+        """Create the indexes; raise UsageError if the database cannot be written to."""
+        try:
+            for field in INDEXED:
+                self.metadata.create_index(field)
+            self.content.create_index("page_id")
+            for collection in (self.metadata, self.content):  # with the rights that a crawl needs, and without effect
+                collection.update_one({"_id": ""}, {"$set": {"checked": True}})
+                collection.delete_many({"_id": ""})
+        except PyMongoError as error:
+            raise refusal(self._url, error) from error
+
+    def put(self, pages: Sequence[PageCopy]) -> None:
+        """Store pages, bodies first."""
+        bodies = [document for page in pages for document in content_documents(page, self._max_part_bytes)]
+        self._write(self.content, bodies)
+        failpoints.reach("in_store")
+        self._write(self.metadata, [metadata_document(page) for page in pages])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._database.client.close()
+
+    def _write(self, collection: Collection[Document], documents: Sequence[Document]) -> None:
+        """Write documents, and try once more if that fails."""
+        if not documents:
+            return
+        try:
+            _insert(collection, documents)
+        except PyMongoError:
+            try:
+                _insert(collection, documents)
+            except PyMongoError as error:
+                raise unavailable(self.name, error) from error
+
+
+def _insert(collection: Collection[Document], documents: Sequence[Document]) -> None:
+    """Insert documents; of those that are there already, replace the ones that were fetched earlier."""
+    try:
+        collection.insert_many(documents, ordered=False)
+    except BulkWriteError as error:
+        errors = error.details["writeErrors"]
+        if error.details["writeConcernErrors"] or any(each["code"] != _KNOWN for each in errors):
+            raise
+        changes = [change for each in errors for change in _replacing(documents[each["index"]])]
+        collection.bulk_write(changes, ordered=False)
+
+
+def _replacing(document: Document) -> list[_Change]:
+    earlier = {"$lt": document["crawl_time"]}
+    changes: list[_Change] = [ReplaceOne({"_id": document["_id"], "crawl_time": earlier}, document)]
+    if "parts" in document:  # the earlier body may have had more of them
+        beyond = {"$gte": document["parts"]}
+        changes.append(DeleteMany({"page_id": document["page_id"], "part": beyond, "crawl_time": earlier}))
+    return changes

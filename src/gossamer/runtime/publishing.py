@@ -1,0 +1,183 @@
+"""Puts finished pages into a page store before the ledger is committed.
+
+    a page is finished     `add`: its row is remembered until the next commit
+    a commit is sealed     its pages are those that were added before
+    it is written          its pages are read from the archive, which is synced, and put into the store in batches;
+                           only then is the ledger written
+
+So a row that is durable in the ledger has its page in the store. What a dead process had archived and not committed is
+finished by recovery, added like any other page, and put again, which changes nothing if it is there.
+
+If the store cannot be reached, the commit waits for it in its thread, and fetching is paused: no page is dropped, memory
+does not grow, and what is in flight goes to the archive. The operator is warned at once and every 30 s. If the crawl is
+stopped meanwhile, nothing more is committed: the folder is as after a kill, and the next run recovers it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from time import monotonic
+
+from msgspec import Struct
+
+from gossamer.errors import StoreUnavailableError
+from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_page
+from gossamer.ports import CommitLog, Ledger, SealedChanges
+from gossamer.ports.page_store import PageCopy, PageStore
+from gossamer.records import Order, OrderKind, Outcome, Result, UrlId
+from gossamer.runtime.control import Pause, Resume, Submit
+
+BATCH_PAGES = 50
+WARN_EVERY_S = 30.0
+RETRY_S = 1.0
+RULE = "store_unavailable"
+_READERS = min(4, os.cpu_count() or 1)  # most of a page's time is spent in zlib, which lets other threads run
+
+
+class OutageControl(Struct, frozen=True):
+    """What an outage of the store does to the crawl. Called in the event loop."""
+
+    submit: Submit
+    warn: Callable[[str, str], None]  # the name of a rule, and a text
+    is_stopping: Callable[[], bool]  # whether the operator has stopped the crawl. From any thread
+
+
+class Publisher:
+    """The pages that the store does not have yet."""
+
+    def __init__(self, store: PageStore, pages: ArchivedPages, ledger: Ledger, control: OutageControl) -> None:
+        self._store = store
+        self._pages = pages
+        self._ledger = ledger
+        self._control = control
+        self._added: list[StoredPage] = []
+        self._retry = threading.Event()  # never set: a wait that the end of the process does not delay
+
+    def on_result(self, order: Order, result: Result) -> None:
+        """Add the page of a result that the engine has completed."""
+        if result.outcome is Outcome.OK and order.kind is OrderKind.PAGE:
+            self.add(order.url_id)
+
+    def add(self, url_id: UrlId) -> None:
+        """Add a page to the next commit, if its row says that it is one."""
+        page = stored_page(url_id, self._ledger.look_up(url_id), self._ledger)
+        if page is not None:
+            self._added.append(page)
+
+    def take(self) -> list[StoredPage]:
+        """Return the pages that were added since the last call."""
+        taken, self._added = self._added, []
+        return taken
+
+    def put(self, pages: Sequence[StoredPage]) -> None:
+        """Put pages into the store. Raises StoreUnavailableError at once if it cannot be reached."""
+        for batch in self._read(pages):
+            self._store.put(batch)
+
+    def put_patiently(self, pages: Sequence[StoredPage], loop: asyncio.AbstractEventLoop) -> None:
+        """Put pages into the store, however long it is away, unless the crawl is stopped. In a thread."""
+        for batch in self._read(pages):
+            outage = _Outage(self._control, loop)
+            while True:
+                try:
+                    self._store.put(batch)
+                    break
+                except StoreUnavailableError as error:
+                    if self._control.is_stopping():
+                        raise _given_up(error) from error
+                    outage.go_on(error)
+                    self._retry.wait(RETRY_S)
+            outage.end()
+
+    def _read(self, pages: Sequence[StoredPage]) -> Iterator[list[PageCopy]]:
+        """Yield batches of pages, the next of which is read while the store has the one before."""
+        with ThreadPoolExecutor(_READERS, "publish") as readers:
+            ahead = iter(pages)
+            batch = [readers.submit(self._pages.read, page) for page in islice(ahead, BATCH_PAGES)]
+            while batch:
+                following = [readers.submit(self._pages.read, page) for page in islice(ahead, BATCH_PAGES)]
+                yield [read.result() for read in batch]
+                batch = following
+
+    def close(self) -> None:
+        """Release the store."""
+        self._store.close()
+
+
+def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:
+    return StoreUnavailableError(f"{error}; stopped before it was back: nothing is lost, resume when it is")
+
+
+class _Outage:
+    """A time in which the store cannot be reached."""
+
+    def __init__(self, control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
+        self._control = control
+        self._loop = loop
+        self._began_at = self._warned_at = 0.0
+
+    def go_on(self, error: StoreUnavailableError) -> None:
+        """Pause the crawl, and warn if that is due."""
+        now = monotonic()
+        if not self._began_at:
+            self._began_at = now
+            self._loop.call_soon_threadsafe(self._control.submit, Pause(RULE))
+        elif now - self._warned_at < WARN_EVERY_S:
+            return
+        self._warned_at = now
+        waited = f" for {now - self._began_at:.0f} s" if now > self._began_at else ""
+        text = f"fetching is paused{waited}: {error}; nothing is lost, and it goes on by itself"
+        self._loop.call_soon_threadsafe(self._control.warn, RULE, text)
+
+    def end(self) -> None:
+        """Let the crawl go on."""
+        if self._began_at:
+            self._loop.call_soon_threadsafe(self._control.submit, Resume(RULE))
+
+
+class PublishedCommits:
+    """Commits that put their pages into a store first. See `gossamer.ports.CommitLog`."""
+
+    def __init__(self, inner: CommitLog, publisher: Publisher) -> None:
+        self._inner = inner
+        self._publisher = publisher
+
+    def seal(self) -> SealedChanges:
+        """Close the changes so far. In the event loop."""
+        pages, sealed = self._publisher.take(), self._inner.seal()
+        return _Publication(self._publisher, pages, sealed, asyncio.get_running_loop()) if pages else sealed
+
+    def commit(self) -> None:
+        """Close the changes so far and write them."""
+        self.seal().write()
+
+    def pending_count(self) -> int:
+        """Return how many rows wait for the next commit."""
+        return self._inner.pending_count()
+
+
+class _Publication:
+    """See `gossamer.ports.SealedChanges`."""
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        pages: Sequence[StoredPage],
+        sealed: SealedChanges,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._publisher = publisher
+        self._pages = pages
+        self._sealed = sealed
+        self._loop = loop
+        self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
+
+    def write(self) -> None:
+        """Put the pages into the store, then make the changes durable."""
+        self._publisher.put_patiently(self._pages, self._loop)
+        self._sealed.write()
