@@ -35,6 +35,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
+from gossamer.inspect.archived_pages import ArchivedPages
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
 from gossamer.ports.shared_ledger import SharedLedger
@@ -49,10 +50,11 @@ from gossamer.runtime.figures_source import FiguresSource, RunMeasures
 from gossamer.runtime.heartbeat import Heartbeat
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.hub_config import CommitTargets, HubLimits
-from gossamer.runtime.hub_observer import HubObserver
+from gossamer.runtime.hub_observer import HubObserver, all_of
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
+from gossamer.runtime.publishing import OutageControl, open_publisher, published
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.seat import Seat
@@ -235,21 +237,26 @@ def build_session(
     rules = ReadingRules(config.rules, settings.max_bytes)
     now = basis.time_line.now
     warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
-    recovery = Recovery(folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now)
+    stored = ArchivedPages(folder.archive, settings.max_bytes, "" if place.seat is None else place.seat.node.name)
+    publisher = open_publisher(settings.store, stored, storage.ledger, OutageControl(lambda: hub, warnings.warn))
+    added = None if publisher is None else publisher.add
+    recovery = Recovery(
+        folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now, on_finished=added
+    )
     policy = AddressPolicy(settings.allow_network)
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
     observed = HubObserver(
-        basis.observer.on_page,
+        all_of(basis.observer.on_page, None if publisher is None else publisher.on_result),
         warnings.warn,
         warnings.crash,
         lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
         conditions.check_request if pace_of(settings).has_delay else None,
     )
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
-    commits = storage.ledger if agent is None else agent.commits
+    commits = published(storage.ledger if agent is None else agent.commits, publisher)
     targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
     limits, own = _hub_limits(basis, agent), place.workers or local_workers
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
@@ -261,9 +268,9 @@ def build_session(
         crawl.rereading, storage.ledger, folder.archive, rules, warnings=warnings, submit=hub.submit, now=now
     )
     watching = (heartbeat, opt_outs, rereader, conditions)
-    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings=warnings, observer=basis.observer)
-    promises, stored, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
-    plan = RunPlan(stored, promises, seeds, settings.max_time, retries, order, basis.few_files)
+    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, publisher)
+    promises, as_toml, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
+    plan = RunPlan(as_toml, promises, seeds, settings.max_time, retries, order, basis.few_files)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 
 

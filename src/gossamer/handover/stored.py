@@ -29,6 +29,7 @@ from gossamer.errors import UsageError
 from gossamer.fetch.body import decode
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Exchange, OrderKind, Outcome, Source, UrlId, UrlRecord
+from gossamer.runtime.sinks import page_store_in
 from gossamer.settings.model import Settings
 
 PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -78,7 +79,7 @@ class StoredPages:
     """The pages of a crawl folder that is open for reading."""
 
     def __init__(self, crawl: OpenCrawl) -> None:
-        if "warc" not in crawl.settings.store:
+        if "warc" not in crawl.settings.store and not page_store_in(crawl.settings.store):
             raise UsageError(f"{crawl.folder.path}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
         self._crawl = crawl
         self._archive = crawl.folder.archive

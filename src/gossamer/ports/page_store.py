@@ -1,9 +1,9 @@
 """Where copies of finished pages go outside of the crawl folder: a database that others query.
 
-A page sink receives an answer when it arrives, in the worker that fetched it. A page store receives finished pages, with
-what the engine has decided about them, in batches and before the commit that makes them durable in the ledger. The pages
-come from the archive, so a store that is away costs no memory, and whatever a dead process had not stored is stored when
-its archive is recovered.
+A page sink receives an answer when it arrives, in the worker that fetched it. A page store receives finished pages,
+with what the engine has decided about them, in batches and before the commit that makes them durable in the ledger. The
+pages come from the archive, so a store that is away costs no memory, and whatever a dead process had not stored is
+stored when its archive is recovered.
 """
 
 from __future__ import annotations

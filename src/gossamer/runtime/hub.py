@@ -100,6 +100,11 @@ class Hub:
             return RunState.STOPPING
         return RunState.PAUSED if self._paused_by else RunState.RUNNING
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the crawl ends before its time: by a signal, a command, the time limit or a failure."""
+        return self._stop_reason not in ("", "over")
+
     # -- the run ----------------------------------------------------------------------------------
 
     async def run(self) -> str:

@@ -13,6 +13,18 @@ from gossamer.runtime.crash import Crash
 OnResult: TypeAlias = Callable[[Order, Result], None]
 
 
+def all_of(first: OnResult | None, second: OnResult | None) -> OnResult | None:
+    """Return a function that calls both; one of them if the other is None."""
+    if first is None or second is None:
+        return first or second
+
+    def call(order: Order, result: Result) -> None:
+        first(order, result)
+        second(order, result)
+
+    return call
+
+
 class HubObserver(Struct, frozen=True):
     """Receives what a hub reports while it runs."""
 

@@ -8,9 +8,9 @@
 So a row that is durable in the ledger has its page in the store. What a dead process had archived and not committed is
 finished by recovery, added like any other page, and put again, which changes nothing if it is there.
 
-If the store cannot be reached, the commit waits for it in its thread, and fetching is paused: no page is dropped, memory
-does not grow, and what is in flight goes to the archive. The operator is warned at once and every 30 s. If the crawl is
-stopped meanwhile, nothing more is committed: the folder is as after a kill, and the next run recovers it.
+If the store cannot be reached, the commit waits for it in its thread, and fetching is paused: no page is dropped,
+memory does not grow, and what is in flight goes to the archive. The operator is warned at once and every 30 s. If the
+crawl is stopped meanwhile, nothing more is committed: the folder is as after a kill, and the next run recovers it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from time import monotonic
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -30,21 +31,35 @@ from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_pa
 from gossamer.ports import CommitLog, Ledger, SealedChanges
 from gossamer.ports.page_store import PageCopy, PageStore
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlId
-from gossamer.runtime.control import Pause, Resume, Submit
+from gossamer.runtime.control import Command, Pause, Resume
+from gossamer.runtime.sinks import open_page_store, page_store_in
 
 BATCH_PAGES = 50
 WARN_EVERY_S = 30.0
 RETRY_S = 1.0
-RULE = "store_unavailable"
+PAUSED_BY = "store"
+RULE = "store_unreachable"
 _READERS = min(4, os.cpu_count() or 1)  # most of a page's time is spent in zlib, which lets other threads run
 
 
-class OutageControl(Struct, frozen=True):
-    """What an outage of the store does to the crawl. Called in the event loop."""
+class PausableHub(Protocol):
+    """The part of a hub that an outage concerns."""
 
-    submit: Submit
-    warn: Callable[[str, str], None]  # the name of a rule, and a text
-    is_stopping: Callable[[], bool]  # whether the operator has stopped the crawl. From any thread
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the crawl ends before its time."""
+        ...
+
+    def submit(self, command: Command) -> None:
+        """Apply a command in the hub's next turn."""
+        ...
+
+
+class OutageControl(Struct, frozen=True):
+    """What an outage of the store does to the crawl."""
+
+    hub: Callable[[], PausableHub]  # it is made later
+    warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
 
 
 class Publisher:
@@ -74,9 +89,9 @@ class Publisher:
         taken, self._added = self._added, []
         return taken
 
-    def put(self, pages: Sequence[StoredPage]) -> None:
-        """Put pages into the store. Raises StoreUnavailableError at once if it cannot be reached."""
-        for batch in self._read(pages):
+    def put_added(self) -> None:
+        """Put the pages that were added into the store. Raises StoreUnavailableError at once if it is away."""
+        for batch in self._read(self.take()):
             self._store.put(batch)
 
     def put_patiently(self, pages: Sequence[StoredPage], loop: asyncio.AbstractEventLoop) -> None:
@@ -88,7 +103,7 @@ class Publisher:
                     self._store.put(batch)
                     break
                 except StoreUnavailableError as error:
-                    if self._control.is_stopping():
+                    if self._control.hub().is_stopped:
                         raise _given_up(error) from error
                     outage.go_on(error)
                     self._retry.wait(RETRY_S)
@@ -109,6 +124,14 @@ class Publisher:
         self._store.close()
 
 
+def open_publisher(
+    stores: Sequence[str], pages: ArchivedPages, ledger: Ledger, control: OutageControl
+) -> Publisher | None:
+    """Return the publisher for the page store among the stores of a crawl; None if there is none."""
+    store = page_store_in(stores)
+    return Publisher(open_page_store(store), pages, ledger, control) if store else None
+
+
 def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:
     return StoreUnavailableError(f"{error}; stopped before it was back: nothing is lost, resume when it is")
 
@@ -126,7 +149,7 @@ class _Outage:
         now = monotonic()
         if not self._began_at:
             self._began_at = now
-            self._loop.call_soon_threadsafe(self._control.submit, Pause(RULE))
+            self._loop.call_soon_threadsafe(self._control.hub().submit, Pause(PAUSED_BY))
         elif now - self._warned_at < WARN_EVERY_S:
             return
         self._warned_at = now
@@ -137,7 +160,12 @@ class _Outage:
     def end(self) -> None:
         """Let the crawl go on."""
         if self._began_at:
-            self._loop.call_soon_threadsafe(self._control.submit, Resume(RULE))
+            self._loop.call_soon_threadsafe(self._control.hub().submit, Resume(PAUSED_BY))
+
+
+def published(commits: CommitLog, publisher: Publisher | None) -> CommitLog:
+    """Return the commits of a crawl: with its pages, if it has a page store."""
+    return commits if publisher is None else PublishedCommits(commits, publisher)
 
 
 class PublishedCommits:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import final_name
@@ -24,10 +25,12 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
 from gossamer.ports import Ledger
-from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlState
+from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlId, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
 from gossamer.runtime.warning_log import WarningLog
+
+OnFinished: TypeAlias = Callable[[UrlId], None]  # gets the URL of every answer that was read back after a restart
 
 
 class Recovery:
@@ -43,6 +46,7 @@ class Recovery:
         warnings: WarningLog,
         rules: ReadingRules,
         now: Callable[[], float],
+        on_finished: OnFinished | None = None,
     ) -> None:
         self._folder = folder
         self._ledger = ledger
@@ -51,6 +55,7 @@ class Recovery:
         self._warnings = warnings
         self._rules = rules
         self._now = now
+        self._on_finished = on_finished
         self._tails: list[RecoveredTail] = []
         self._robots: list[RobotsRecord] = []
         self._robots_targets: set[str] = set()
@@ -96,15 +101,19 @@ class Recovery:
     def finish(self) -> None:
         """Complete the pages that were archived but not committed, and close the files of dead processes."""
         now = self._now()
-        self._finish(QueuedPages(self._ledger, self._crawl, self._robots_targets, now), now)
+        pages = QueuedPages(self._ledger, self._crawl, self._robots_targets, now)
+        self._finish(pages, now, self._on_finished)
 
-    def _finish(self, pages: Placing, now: float) -> int:
+    def _finish(self, pages: Placing, now: float, on_finished: OnFinished | None = None) -> int:
         for record in self._robots:
             self._crawl.recall_robots(record, now)
         stored = self._stored(self._tails, pages)
         finished = 0
         for result in stored:
+            url_id = self._crawl.order(result.order_id).url_id
             self._crawl.complete(result, now)
+            if on_finished is not None:
+                on_finished(url_id)
             failpoints.reach("in_recovery")
             finished += 1
         for tail in self._tails:

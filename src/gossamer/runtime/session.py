@@ -40,6 +40,7 @@ from gossamer.runtime.hub import GRACE_S, Hub
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.opt_out import OptOutWatch
+from gossamer.runtime.publishing import Publisher
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.signals import held_to, stop_on_signals
@@ -103,6 +104,7 @@ class RunServices(Struct, frozen=True):
     conditions: Conditions
     warnings: WarningLog
     observer: Observer
+    publisher: Publisher | None = None  # of a page store
 
 
 class Session:
@@ -168,6 +170,8 @@ class Session:
             self._crawl.totals.runs += 1
             self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
+            if self._services.publisher is not None:
+                self._services.publisher.put_added()
             storage.ledger.commit()
         except BaseException:
             storage.folder.release()
@@ -355,6 +359,8 @@ class Session:
         fold_index(storage.folder.index)
         write_report(storage.folder.path, storage.ledger, figures)
         storage.ledger.close()
+        if self._services.publisher is not None:
+            self._services.publisher.close()
         storage.folder.release()
         if whole is not None:
             figures = replace(figures, totals=whole, node_pages=totals.pages)

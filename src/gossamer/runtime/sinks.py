@@ -1,7 +1,8 @@
 """The sinks for pages, by their name or the scheme of their URL in `--store`. A store is added by one line here.
 
 A store with a URL is a module `gossamer.backends.<scheme>.store` (see `UrlStore`), which is imported only if it is
-used: its client library is an extra of the package.
+used: its client library is an extra of the package. A page store (`PAGE_STORES`) has no sink: it receives pages from
+the archive, before the commit (`runtime/publishing`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.errors import UsageError
 from gossamer.ports.page_sink import PageSink
-from gossamer.settings.stores import complete_store, scheme_of
+from gossamer.ports.page_store import PageStore
+from gossamer.settings.stores import MONGODB, complete_store, scheme_of
 
 
 class SinkConfig(Struct, frozen=True):
@@ -45,6 +47,18 @@ class UrlStore(Protocol):
         ...
 
 
+class UrlPageStore(Protocol):
+    """What the module of a page store provides."""
+
+    def check(self, url: str) -> None:
+        """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
+        ...
+
+    def open_store(self, url: str) -> PageStore:
+        """Return the store."""
+        ...
+
+
 class _Client(Struct, frozen=True):
     """The library that a store needs."""
 
@@ -53,6 +67,7 @@ class _Client(Struct, frozen=True):
 
 
 CLIENTS: Mapping[str, _Client] = {"s3": _Client("boto3", "s3"), "mongodb": _Client("pymongo", "mongodb")}
+PAGE_STORES = frozenset({MONGODB})
 
 
 def _warc(config: SinkConfig, worker: int) -> PageSink:
@@ -83,9 +98,20 @@ def open_sinks(config: SinkConfig, worker: int) -> list[PageSink]:
     remote = [
         _url_store(store).open_sink(complete_store(store, os.environ), worker)
         for store in config.stores
-        if scheme_of(store)
+        if scheme_of(store) and scheme_of(store) not in PAGE_STORES
     ]
-    return [*remote, *(build(config, worker) for name, build in SINKS.items() if name in config.stores)]
+    names = {*config.stores, "warc"} if page_store_in(config.stores) else config.stores
+    return [*remote, *(build(config, worker) for name, build in SINKS.items() if name in names)]
+
+
+def page_store_in(stores: Sequence[str]) -> str:
+    """Return the page store among some stores; empty if there is none."""
+    return next((store for store in stores if scheme_of(store) in PAGE_STORES), "")
+
+
+def open_page_store(store: str) -> PageStore:
+    """Open a page store. Nothing is sent yet."""
+    return cast(UrlPageStore, _url_store(store)).open_store(complete_store(store, os.environ))
 
 
 def check_url_stores(stores: Sequence[str]) -> None:

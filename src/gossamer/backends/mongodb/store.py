@@ -72,6 +72,20 @@ class MongoPages:
                 raise unavailable(self.name, error) from error
 
 
+def check(url: str) -> None:
+    """Create the indexes; raise UsageError if the database cannot be written to."""
+    store = MongoPages(url)
+    try:
+        store.check()
+    finally:
+        store.close()
+
+
+def open_store(url: str) -> MongoPages:
+    """Return the pages of a database. Nothing is sent before the first call."""
+    return MongoPages(url)
+
+
 def _insert(collection: Collection[Document], documents: Sequence[Document]) -> None:
     """Insert documents; of those that are there already, replace the ones that were fetched earlier."""
     try:
