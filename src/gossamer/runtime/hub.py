@@ -171,8 +171,10 @@ class Hub:
     # -- commands ---------------------------------------------------------------------------------
 
     def submit(self, command: control.Command) -> None:
-        """Apply a command in the hub's next turn; no effect after the end."""
+        """Apply a command in the hub's next turn; at the end only a stop has an effect."""
         if self._is_closing:
+            if isinstance(command, control.Stop):
+                self._stop_reason = command.reason  # a commit that waits for a store is given up
             return
         self._commands.append(command)
         if self._loop is not None:

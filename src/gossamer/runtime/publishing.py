@@ -35,11 +35,9 @@ from gossamer.runtime.control import Command, Pause, Resume
 from gossamer.runtime.sinks import open_page_store, page_store_in
 
 BATCH_PAGES = 50
-WARN_EVERY_S = 30.0
-RETRY_S = 1.0
 PAUSED_BY = "store"
 RULE = "store_unreachable"
-_READERS = min(4, os.cpu_count() or 1)  # most of a page's time is spent in zlib, which lets other threads run
+_READERS = min(4, os.cpu_count() or 1)  # inflating and hashing let other threads run
 
 
 class PausableHub(Protocol):
@@ -60,6 +58,8 @@ class OutageControl(Struct, frozen=True):
 
     hub: Callable[[], PausableHub]  # it is made later
     warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
+    retry_s: float = 1.0
+    warn_every_s: float = 30.0
 
 
 class Publisher:
@@ -106,7 +106,7 @@ class Publisher:
                     if self._control.hub().is_stopped:
                         raise _given_up(error) from error
                     outage.go_on(error)
-                    self._retry.wait(RETRY_S)
+                    self._retry.wait(self._control.retry_s)
             outage.end()
 
     def _read(self, pages: Sequence[StoredPage]) -> Iterator[list[PageCopy]]:
@@ -150,7 +150,7 @@ class _Outage:
         if not self._began_at:
             self._began_at = now
             self._loop.call_soon_threadsafe(self._control.hub().submit, Pause(PAUSED_BY))
-        elif now - self._warned_at < WARN_EVERY_S:
+        elif now - self._warned_at < self._control.warn_every_s:
             return
         self._warned_at = now
         waited = f" for {now - self._began_at:.0f} s" if now > self._began_at else ""

@@ -23,6 +23,7 @@ from gossamer.errors import StoreUnavailableError, UsageError
 
 Document: TypeAlias = dict[str, Any]
 CONNECT_S = 3.0
+CHOOSE_S = 1.0  # for a server that was seen before: the callers come back
 ANSWER_S = 20.0
 _UNAUTHORIZED, _LOGIN_REFUSED = 13, 18  # error codes of the server
 _EXPECTED = "expected mongodb://host:port/database"
@@ -33,12 +34,12 @@ def name_of(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0]
 
 
-def open_database(url: str) -> Database[Document]:
-    """Return the database of a URL. Nothing is sent before the first call."""
+def open_database(url: str, choose_s: float) -> Database[Document]:
+    """Return the database of a URL; a call waits that long for a server. Nothing is sent before the first call."""
     try:
         client: MongoClient[Document] = MongoClient(
             url,
-            serverSelectionTimeoutMS=int(1000 * CONNECT_S),
+            serverSelectionTimeoutMS=int(1000 * choose_s),
             connectTimeoutMS=int(1000 * CONNECT_S),
             socketTimeoutMS=int(1000 * ANSWER_S),
             retryWrites=False,

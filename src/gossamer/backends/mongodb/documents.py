@@ -27,6 +27,11 @@ def page_id(url_id: UrlId, visit: int) -> str:
     return f"{url_id.hex()}-{visit}"
 
 
+def part_id(page: str, part: int) -> str:
+    """Return the id of a part of a page in `content`."""
+    return f"{page}/{part:03d}"
+
+
 def url_id_of(page: str) -> UrlId:
     """Return the URL id in the id of a page; empty if it is not an id of ours."""
     try:
@@ -71,7 +76,7 @@ def content_documents(page: PageCopy, max_part_bytes: int = MAX_PART_BYTES) -> l
     name, date = page_id(page.url_id, page.visit), date_of(page)
     return [
         {
-            "_id": f"{name}/{number:03d}",
+            "_id": part_id(name, number),
             "page_id": name,
             "part": number,
             "parts": len(parts),

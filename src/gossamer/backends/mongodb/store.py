@@ -7,32 +7,44 @@ can be repeated as often as necessary, and no page is visible before its body is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
-from pymongo import DeleteMany, ReplaceOne
+from pymongo import DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
 from gossamer import failpoints
-from gossamer.backends.mongodb.connect import Document, name_of, open_database, refusal, unavailable
-from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document
+from gossamer.backends.mongodb.connect import (
+    CHOOSE_S,
+    CONNECT_S,
+    Document,
+    name_of,
+    open_database,
+    refusal,
+    unavailable,
+)
+from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document, part_id
 from gossamer.ports.page_store import PageCopy
 
 METADATA, CONTENT = "metadata", "content"
 INDEXED = ("url", "host", "crawl_time", "status", "content_hash")
+_THREADS = min(4, os.cpu_count() or 1)  # zlib takes most of a page's time, and lets other threads run
 _KNOWN = 11000  # error code of the server: there is a document with this id
-_Change: TypeAlias = DeleteMany | ReplaceOne[Document]
+_Change: TypeAlias = DeleteOne | ReplaceOne[Document]
 
 
 class MongoPages:
     """See `gossamer.ports.page_store.PageStore`."""
 
-    def __init__(self, url: str, *, max_part_bytes: int = MAX_PART_BYTES) -> None:
+    def __init__(self, url: str, *, choose_s: float = CHOOSE_S, max_part_bytes: int = MAX_PART_BYTES) -> None:
         self.name = name_of(url)
         self._url = url
         self._max_part_bytes = max_part_bytes
-        self._database = open_database(url)
+        self._compressing = ThreadPoolExecutor(_THREADS, "compress")
+        self._database = open_database(url, choose_s)
         self.metadata: Collection[Document] = self._database[METADATA]
         self.content: Collection[Document] = self._database[CONTENT]
 
@@ -50,13 +62,15 @@ class MongoPages:
 
     def put(self, pages: Sequence[PageCopy]) -> None:
         """Store pages, bodies first."""
-        bodies = [document for page in pages for document in content_documents(page, self._max_part_bytes)]
+        compressed = self._compressing.map(lambda page: content_documents(page, self._max_part_bytes), pages)
+        bodies = [document for documents in compressed for document in documents]
         self._write(self.content, bodies)
         failpoints.reach("in_store")
         self._write(self.metadata, [metadata_document(page) for page in pages])
 
     def close(self) -> None:
         """Close the connections."""
+        self._compressing.shutdown()
         self._database.client.close()
 
     def _write(self, collection: Collection[Document], documents: Sequence[Document]) -> None:
@@ -74,7 +88,7 @@ class MongoPages:
 
 def check(url: str) -> None:
     """Create the indexes; raise UsageError if the database cannot be written to."""
-    store = MongoPages(url)
+    store = MongoPages(url, choose_s=CONNECT_S)
     try:
         store.check()
     finally:
@@ -94,14 +108,26 @@ def _insert(collection: Collection[Document], documents: Sequence[Document]) -> 
         errors = error.details["writeErrors"]
         if error.details["writeConcernErrors"] or any(each["code"] != _KNOWN for each in errors):
             raise
-        changes = [change for each in errors for change in _replacing(documents[each["index"]])]
-        collection.bulk_write(changes, ordered=False)
+        there = [documents[each["index"]] for each in errors]
+        known = {each["_id"]: each for each in _versions(collection, there)}
+        if len(known) < len(there):
+            raise  # somebody has just removed some of them
+        changes = [change for document in there for change in _replacing(document, known[document["_id"]])]
+        if changes:
+            collection.bulk_write(changes, ordered=False)
 
 
-def _replacing(document: Document) -> list[_Change]:
-    earlier = {"$lt": document["crawl_time"]}
+def _versions(collection: Collection[Document], documents: Sequence[Document]) -> Iterable[Document]:
+    ids = [document["_id"] for document in documents]
+    return collection.find({"_id": {"$in": ids}}, {"crawl_time": True, "parts": True})
+
+
+def _replacing(document: Document, known: Document) -> list[_Change]:
+    """Return what replaces a document; nothing if the known one was fetched at the same time or later."""
+    if known["crawl_time"] >= document["crawl_time"]:
+        return []
+    earlier = {"$lt": document["crawl_time"]}  # still, when the server does it
     changes: list[_Change] = [ReplaceOne({"_id": document["_id"], "crawl_time": earlier}, document)]
-    if "parts" in document:  # the earlier body may have had more of them
-        beyond = {"$gte": document["parts"]}
-        changes.append(DeleteMany({"page_id": document["page_id"], "part": beyond, "crawl_time": earlier}))
+    for part in range(document.get("parts", 0), known.get("parts", 0)):
+        changes.append(DeleteOne({"_id": part_id(document["page_id"], part), "crawl_time": earlier}))
     return changes
