@@ -2,6 +2,7 @@
 # Used when .venv is created; an existing .venv is not changed.
 PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
+FERRETDB := v1.24.0
 SEEDS ?=
 ARGS ?=
 
@@ -86,12 +87,21 @@ clusterchaos: .venv/dev  ## kill nodes and the server of a cluster on a real Red
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines:  ## install the servers, tools and pages that benchmarks compare with (Debian; needs root)
+engines: .engines/ferretdb  ## install the servers, tools and pages that tests and benchmarks use (Debian; needs root and Go)
 	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null \
 	  && test -e /usr/share/doc/python3.11/html/index.html -a -e /usr/share/doc/postgresql-doc-15/html/index.html \
 	    -a -e /usr/share/doc/python-django-doc/html/index.html \
 	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
 	    nginx-light wrk wget2 openssl python3.11-doc postgresql-doc-15 python-django-doc)
+
+# With its version file, without which it does not start; its own go.sum says what it is built from.
+.engines/ferretdb:
+	@echo "Building a server that speaks MongoDB's protocol (three minutes) ..."
+	@rm -rf $@-source && mkdir -p .engines
+	@cp -r "$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $@-source
+	@chmod -R u+w $@-source && echo $(FERRETDB) > $@-source/build/version/version.txt
+	@cd $@-source && go build -trimpath -tags ferretdb_no_postgresql -o ../ferretdb ./cmd/ferretdb
+	@rm -rf $@-source
 
 lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/python -m pip install --quiet uv

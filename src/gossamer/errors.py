@@ -7,7 +7,7 @@
     ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
     ├── CorruptFolderError    the folder cannot be what we wrote    exit 1
     ├── EngineUnavailableError  the shared ledger cannot be reached    exit 2; a node that runs tries again
-    ├── StoreUnavailableError  a store of pages cannot be reached    exit 11, can be resumed; a crawl that runs tries again
+    ├── StoreUnavailableError  a store of pages cannot be reached     exit 11, can be resumed; a crawl that runs waits
     └── LeaseLostError        this node's shards may have other owners: drop the copy, join again
 
 A message states where, what, and what was expected, in one line.

@@ -5,6 +5,7 @@
     contents         "first known here": equal contents and similar texts         engine, workers
     commit           closing the changes so far and making them durable           hub
     page_sink        where the bytes of pages go                                  workers
+    page_store       where copies of finished pages go, outside of the folder     hub
     event_sink       where events go                                              session
     fetch_log        a line per fetch, if requested                               engine
 
