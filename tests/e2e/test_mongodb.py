@@ -15,6 +15,8 @@ import pytest
 from pymongo.database import Database
 
 from gossamer.backends.mongodb.connect import Document
+from gossamer.inspect.reader import CrawlReader
+from gossamer.records import OrderKind
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start
@@ -232,3 +234,69 @@ def test_the_password_is_in_no_file_and_in_no_message(web: RunningWeb, tmp_path:
         assert done.returncode == 0, done.stderr
     for path in [*out.glob("events/*"), out / "crawl.toml"]:
         assert f":{PASSWORD}@" not in path.read_text()
+
+
+# -- verify ---------------------------------------------------------------------------------------
+
+
+def test_verify_finds_and_mends_what_the_collections_lack(
+    web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = run(*command(web, out, server.url(database.name)))
+    assert done.returncode == 0, done.stderr
+    assert run("verify", str(out)).returncode == 0
+    pages = list(database.metadata.find({"duplicate_of": None}).limit(4))
+    database.metadata.delete_one({"_id": pages[0]["_id"]})
+    database.content.delete_one({"page_id": pages[1]["_id"]})
+    database.metadata.delete_one({"_id": pages[2]["_id"]})
+    database.content.delete_one({"page_id": pages[2]["_id"]})
+    stray = "00" * 16 + "-1"
+    database.content.insert_one({"_id": stray + "/000", "page_id": stray, "part": 0, "parts": 1})
+    found = run("verify", str(out))
+    assert found.returncode == 1
+    for page in pages[:3]:
+        assert f"{page['url']}: not stored, or without its whole body" in found.stdout
+    assert pages[3]["url"] not in found.stdout
+    assert f"{stray}: a body without a page" in found.stdout
+    assert "4 problems" in found.stdout
+    mended = run("verify", str(out), "--mend")
+    assert mended.returncode == 0, mended.stdout
+    assert "3 pages stored again from the archive" in mended.stdout
+    assert "1 bodies without a page removed" in mended.stdout
+    check_whole(database, out)
+
+
+def test_a_page_that_is_neither_in_the_database_nor_in_the_archive_is_named(
+    web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = run(*command(web, out, server.url(database.name), "--save-interval", "60"))
+    assert done.returncode == 0, done.stderr
+    lost = sorted((out / "archive").glob("*.warc.gz"))[0]
+    lost.unlink()
+    database.content.delete_many({})
+    mended = run("verify", str(out), "--mend", "--json")
+    assert mended.returncode == 1
+    with CrawlReader(out) as crawl:
+        rows = [row for _, row in crawl.ledger.urls() if row.outcome == "ok" and not row.duplicate_of]
+        rows = [row for row in rows if row.kind is OrderKind.PAGE]
+        gone = {row.url for row in rows if row.archived is not None and row.archived.file == lost.name}
+    assert 0 < len(gone) < len(rows)
+    assert f"{len(rows) - len(gone)} pages stored again" in mended.stdout
+    problems = [problem["what"] for problem in json.loads(mended.stdout)["problems"]]
+    assert {what.partition(": ")[0] for what in problems if "not stored, or without" in what} == gone
+    assert database.content.count_documents({}) == len(rows) - len(gone)
+
+
+def test_verify_says_that_the_database_cannot_be_reached(
+    web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with TcpProxy(server.port) as proxy:
+        done = run(*command(web, out, server.url(database.name, proxy.port), "-n", "20"))
+        assert done.returncode == 0, done.stderr
+    found = run("verify", str(out))
+    assert found.returncode == 1
+    assert "its pages were not compared" in found.stdout
+    assert "1 problems" in found.stdout

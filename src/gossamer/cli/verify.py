@@ -15,6 +15,7 @@ from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
+from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.rebuilding import set_state_aside
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.text import count, printable
@@ -27,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--mend", action="store_true", help="first cut off truncated tails, and rebuild the index and a damaged ledger"
+        "--mend",
+        action="store_true",
+        help="first cut off truncated tails, and rebuild the index, a damaged ledger, and what a page store lacks",
     )
 
 
@@ -40,11 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
             crawl.folder.lock()
             try:
                 done += mend(crawl.folder, crawl.ledger)
+                done += mend_pages(crawl)
                 found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
+                check_pages(crawl, found)
             finally:
                 crawl.folder.release()
         else:
             found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=crawl.owner is not None)
+            if crawl.owner is None:
+                check_pages(crawl, found)
     found.notes = [*done, *found.notes]
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1

@@ -8,7 +8,7 @@ stored when its archive is recovered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -55,3 +55,52 @@ class PageStore(Protocol):
     def close(self) -> None:
         """Release the connection."""
         ...
+
+
+class StoredVisit(Struct, frozen=True, gc=False):
+    """A visit that a page store lists."""
+
+    name: str  # of URL id and visit, as `visit_name` makes it
+    url: str
+    content_hash: str
+    is_copy: bool  # its body is stored with another page or visit
+
+
+class StoredBody(Struct, frozen=True, gc=False):
+    """A body that a page store lists."""
+
+    name: str  # of its visit
+    is_whole: bool
+
+
+class PageInventory(PageStore, Protocol):
+    """A page store that can be compared with a catalog. All methods raise StoreUnavailableError as `put` does."""
+
+    def visits(self) -> Iterator[StoredVisit]:
+        """Return all visits, sorted by name."""
+        ...
+
+    def bodies(self) -> Iterator[StoredBody]:
+        """Return all bodies, sorted by name."""
+        ...
+
+    def first_visits(self, content_hashes: Sequence[str]) -> set[str]:
+        """Return those of some content hashes that a visit with a body of its own has."""
+        ...
+
+    def remove_bodies(self, names: Sequence[str]) -> None:
+        """Remove the bodies of some visits."""
+        ...
+
+
+def visit_name(url_id: UrlId, visit: int) -> str:
+    """Return the name of a visit in every page store. Names are sorted as the URL ids in a ledger."""
+    return f"{url_id.hex()}-{visit}"
+
+
+def url_id_in(name: str) -> UrlId:
+    """Return the URL id in the name of a visit; empty if it is no such name."""
+    try:
+        return bytes.fromhex(name.partition("-")[0])
+    except ValueError:
+        return b""

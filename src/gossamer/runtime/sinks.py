@@ -21,7 +21,7 @@ from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.errors import UsageError
 from gossamer.ports.page_sink import PageSink
-from gossamer.ports.page_store import PageStore
+from gossamer.ports.page_store import PageInventory
 from gossamer.settings.stores import MONGODB, complete_store, scheme_of
 
 
@@ -54,7 +54,7 @@ class UrlPageStore(Protocol):
         """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
         ...
 
-    def open_store(self, url: str) -> PageStore:
+    def open_store(self, url: str) -> PageInventory:
         """Return the store."""
         ...
 
@@ -109,7 +109,7 @@ def page_store_in(stores: Sequence[str]) -> str:
     return next((store for store in stores if scheme_of(store) in PAGE_STORES), "")
 
 
-def open_page_store(store: str) -> PageStore:
+def open_page_store(store: str) -> PageInventory:
     """Open a page store. Nothing is sent yet."""
     return cast(UrlPageStore, _url_store(store)).open_store(complete_store(store, os.environ))
 

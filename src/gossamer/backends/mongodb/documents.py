@@ -15,29 +15,15 @@ import zlib
 from datetime import UTC, datetime
 
 from gossamer.backends.mongodb.connect import Document
-from gossamer.ports.page_store import PageCopy
-from gossamer.records import UrlId
+from gossamer.ports.page_store import PageCopy, visit_name
 
 ZLIB_LEVEL = 6
 MAX_PART_BYTES = 15 << 20  # a document has at most 16 MiB
 
 
-def page_id(url_id: UrlId, visit: int) -> str:
-    """Return the id of a page in `metadata`."""
-    return f"{url_id.hex()}-{visit}"
-
-
 def part_id(page: str, part: int) -> str:
     """Return the id of a part of a page in `content`."""
     return f"{page}/{part:03d}"
-
-
-def url_id_of(page: str) -> UrlId:
-    """Return the URL id in the id of a page; empty if it is not an id of ours."""
-    try:
-        return bytes.fromhex(page.partition("-")[0])
-    except ValueError:
-        return b""
 
 
 def date_of(page: PageCopy) -> datetime:
@@ -48,7 +34,7 @@ def date_of(page: PageCopy) -> datetime:
 def metadata_document(page: PageCopy) -> Document:
     """Return the document in `metadata`."""
     return {
-        "_id": page_id(page.url_id, page.visit),
+        "_id": visit_name(page.url_id, page.visit),
         "url": page.url,
         "host": page.host,
         "domain": page.domain,
@@ -73,7 +59,7 @@ def content_documents(page: PageCopy, max_part_bytes: int = MAX_PART_BYTES) -> l
     data = zlib.compress(page.content, ZLIB_LEVEL)
     ratio = round(len(data) / len(page.content), 4) if page.content else 1.0
     parts = [data[at : at + max_part_bytes] for at in range(0, len(data), max_part_bytes)]
-    name, date = page_id(page.url_id, page.visit), date_of(page)
+    name, date = visit_name(page.url_id, page.visit), date_of(page)
     return [
         {
             "_id": part_id(name, number),

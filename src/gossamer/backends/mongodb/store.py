@@ -8,11 +8,13 @@ can be repeated as often as necessary, and no page is visible before its body is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import groupby
 from typing import TypeAlias
 
-from pymongo import DeleteOne, ReplaceOne
+from pymongo import ASCENDING, DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
@@ -27,7 +29,7 @@ from gossamer.backends.mongodb.connect import (
     unavailable,
 )
 from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document, part_id
-from gossamer.ports.page_store import PageCopy
+from gossamer.ports.page_store import PageCopy, StoredBody, StoredVisit
 
 METADATA, CONTENT = "metadata", "content"
 INDEXED = ("url", "host", "crawl_time", "status", "content_hash")
@@ -37,7 +39,7 @@ _Change: TypeAlias = DeleteOne | ReplaceOne[Document]
 
 
 class MongoPages:
-    """See `gossamer.ports.page_store.PageStore`."""
+    """See `gossamer.ports.page_store.PageInventory`."""
 
     def __init__(self, url: str, *, choose_s: float = CHOOSE_S, max_part_bytes: int = MAX_PART_BYTES) -> None:
         self.name = name_of(url)
@@ -67,6 +69,42 @@ class MongoPages:
         self._write(self.content, bodies)
         failpoints.reach("in_store")
         self._write(self.metadata, [metadata_document(page) for page in pages])
+
+    def visits(self) -> Iterator[StoredVisit]:
+        """Return all visits, sorted by name."""
+        fields = {"url": True, "content_hash": True, "duplicate_of": True}
+        for found in self._sorted(self.metadata, fields):
+            is_copy = found.get("duplicate_of") is not None
+            yield StoredVisit(found["_id"], found.get("url", ""), found.get("content_hash", ""), is_copy)
+
+    def bodies(self) -> Iterator[StoredBody]:
+        """Return all bodies, sorted by name."""
+        parts = self._sorted(self.content, {"page_id": True, "part": True, "parts": True})
+        for name, group in groupby(parts, key=lambda part: str(part["page_id"])):
+            numbers = [(part["part"], part["parts"]) for part in group]
+            yield StoredBody(name, numbers == [(number, numbers[0][1]) for number in range(numbers[0][1])])
+
+    def first_visits(self, content_hashes: Sequence[str]) -> set[str]:
+        """Return those of some content hashes that a visit with a body of its own has."""
+        wanted = {"content_hash": {"$in": list(content_hashes)}, "duplicate_of": None}
+        with self._mapped_errors():
+            return {found["content_hash"] for found in self.metadata.find(wanted, {"content_hash": True})}
+
+    def remove_bodies(self, names: Sequence[str]) -> None:
+        """Remove the bodies of some visits."""
+        with self._mapped_errors():
+            self.content.delete_many({"page_id": {"$in": list(names)}})
+
+    def _sorted(self, collection: Collection[Document], fields: Mapping[str, bool]) -> Iterator[Document]:
+        with self._mapped_errors():
+            yield from collection.find({}, fields).sort("_id", ASCENDING)
+
+    @contextmanager
+    def _mapped_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except PyMongoError as error:
+            raise unavailable(self.name, error) from error
 
     def close(self) -> None:
         """Close the connections."""
