@@ -189,9 +189,9 @@ def test_a_crawl_that_is_killed_during_an_outage_loses_nothing(
         process.communicate(timeout=60)
         proxy.restore()
         done = run(*arguments)
+        assert run("verify", str(out)).returncode == 0
     assert done.returncode == 0, done.stderr
     check_whole(database, out)
-    assert run("verify", str(out)).returncode == 0
 
 
 def test_a_crawl_that_is_stopped_during_an_outage_can_be_resumed(
