@@ -23,7 +23,7 @@ def check_pages(crawl: CrawlReader, found: Agreement) -> None:
     store = page_store_in(crawl.settings.store)
     if not store:
         return
-    with closing(open_page_store(store)) as inventory:
+    with closing(open_page_store(store, is_patient=True)) as inventory:
         try:
             found.notes += _agreement(crawl, inventory, store).check(found.add_problem)
         except StoreUnavailableError as error:
@@ -36,7 +36,7 @@ def mend_pages(crawl: CrawlReader) -> list[str]:
     if not store:
         return []
     pages = ArchivedPages(crawl.folder.archive, crawl.settings.max_bytes)
-    with closing(open_page_store(store)) as inventory:
+    with closing(open_page_store(store, is_patient=True)) as inventory:
         try:
             return _agreement(crawl, inventory, store).mend(pages)
         except StoreUnavailableError:

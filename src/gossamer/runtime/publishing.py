@@ -129,7 +129,7 @@ def open_publisher(
 ) -> Publisher | None:
     """Return the publisher for the page store among the stores of a crawl; None if there is none."""
     store = page_store_in(stores)
-    return Publisher(open_page_store(store), pages, ledger, control) if store else None
+    return Publisher(open_page_store(store, is_patient=False), pages, ledger, control) if store else None
 
 
 def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:

@@ -54,8 +54,8 @@ class UrlPageStore(Protocol):
         """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
         ...
 
-    def open_store(self, url: str) -> PageInventory:
-        """Return the store."""
+    def open_store(self, url: str, *, is_patient: bool) -> PageInventory:
+        """Return the store; one that is patient waits longer for a server before it raises."""
         ...
 
 
@@ -109,9 +109,9 @@ def page_store_in(stores: Sequence[str]) -> str:
     return next((store for store in stores if scheme_of(store) in PAGE_STORES), "")
 
 
-def open_page_store(store: str) -> PageInventory:
-    """Open a page store. Nothing is sent yet."""
-    return cast(UrlPageStore, _url_store(store)).open_store(complete_store(store, os.environ))
+def open_page_store(store: str, *, is_patient: bool) -> PageInventory:
+    """Open a page store. A caller who does not try again is patient."""
+    return cast(UrlPageStore, _url_store(store)).open_store(complete_store(store, os.environ), is_patient=is_patient)
 
 
 def check_url_stores(stores: Sequence[str]) -> None:

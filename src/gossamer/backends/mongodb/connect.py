@@ -23,7 +23,7 @@ from gossamer.errors import StoreUnavailableError, UsageError
 
 Document: TypeAlias = dict[str, Any]
 CONNECT_S = 3.0
-CHOOSE_S = 2.0  # for a server that was seen before: the callers come back
+CHOOSE_S = 1.0  # for a server, if the caller comes back
 ANSWER_S = 20.0
 _UNAUTHORIZED, _LOGIN_REFUSED = 13, 18  # error codes of the server
 _EXPECTED = "expected mongodb://host:port/database"

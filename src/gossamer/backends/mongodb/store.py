@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import TypeAlias
 
-from pymongo import ASCENDING, DeleteOne, ReplaceOne
+from pymongo import ASCENDING, DeleteMany, DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
@@ -68,7 +68,8 @@ class MongoPages:
         bodies = [document for documents in compressed for document in documents]
         self._write(self.content, bodies)
         failpoints.reach("in_store")
-        self._write(self.metadata, [metadata_document(page) for page in pages])
+        replaced = self._write(self.metadata, [metadata_document(page) for page in pages])
+        self._remove_bodies_of_copies(replaced)
 
     def visits(self) -> Iterator[StoredVisit]:
         """Return all visits, sorted by name."""
@@ -111,17 +112,26 @@ class MongoPages:
         self._compressing.shutdown()
         self._database.client.close()
 
-    def _write(self, collection: Collection[Document], documents: Sequence[Document]) -> None:
-        """Write documents, and try once more if that fails."""
+    def _write(self, collection: Collection[Document], documents: Sequence[Document]) -> Sequence[Document]:
+        """Write documents, and try once more if that fails; return those that were to replace others."""
         if not documents:
-            return
+            return ()
         try:
-            _insert(collection, documents)
+            return _insert(collection, documents)
         except PyMongoError:
-            try:
-                _insert(collection, documents)
-            except PyMongoError as error:
-                raise unavailable(self.name, error) from error
+            with self._mapped_errors():
+                return _insert(collection, documents)
+
+    def _remove_bodies_of_copies(self, replaced: Sequence[Document]) -> None:
+        """Remove the bodies of pages that were the first with their content, and are copies now."""
+        removals = [
+            DeleteMany({"page_id": document["_id"], "crawl_time": {"$lt": document["crawl_time"]}})
+            for document in replaced
+            if document["duplicate_of"] is not None
+        ]
+        if removals:
+            with self._mapped_errors():
+                self.content.bulk_write(removals, ordered=False)
 
 
 def check(url: str) -> None:
@@ -133,15 +143,16 @@ def check(url: str) -> None:
         store.close()
 
 
-def open_store(url: str) -> MongoPages:
-    """Return the pages of a database. Nothing is sent before the first call."""
-    return MongoPages(url)
+def open_store(url: str, *, is_patient: bool) -> MongoPages:
+    """Return the pages of a database; a caller who does not come back is patient."""
+    return MongoPages(url, choose_s=CONNECT_S if is_patient else CHOOSE_S)
 
 
-def _insert(collection: Collection[Document], documents: Sequence[Document]) -> None:
-    """Insert documents; of those that are there already, replace the ones that were fetched earlier."""
+def _insert(collection: Collection[Document], documents: Sequence[Document]) -> Sequence[Document]:
+    """Insert documents; of those that are there already, replace the ones that were fetched earlier: return these."""
     try:
         collection.insert_many(documents, ordered=False)
+        return ()
     except BulkWriteError as error:
         errors = error.details["writeErrors"]
         if error.details["writeConcernErrors"] or any(each["code"] != _KNOWN for each in errors):
@@ -150,9 +161,11 @@ def _insert(collection: Collection[Document], documents: Sequence[Document]) -> 
         known = {each["_id"]: each for each in _versions(collection, there)}
         if len(known) < len(there):
             raise  # somebody has just removed some of them
-        changes = [change for document in there for change in _replacing(document, known[document["_id"]])]
+        later = [each for each in there if known[each["_id"]]["crawl_time"] < each["crawl_time"]]
+        changes = [change for document in later for change in _replacing(document, known[document["_id"]])]
         if changes:
             collection.bulk_write(changes, ordered=False)
+        return later
 
 
 def _versions(collection: Collection[Document], documents: Sequence[Document]) -> Iterable[Document]:
@@ -161,9 +174,7 @@ def _versions(collection: Collection[Document], documents: Sequence[Document]) -
 
 
 def _replacing(document: Document, known: Document) -> list[_Change]:
-    """Return what replaces a document; nothing if the known one was fetched at the same time or later."""
-    if known["crawl_time"] >= document["crawl_time"]:
-        return []
+    """Return what replaces a document that was fetched earlier, and the parts of it that the new one does not have."""
     earlier = {"$lt": document["crawl_time"]}  # still, when the server does it
     changes: list[_Change] = [ReplaceOne({"_id": document["_id"], "crawl_time": earlier}, document)]
     for part in range(document.get("parts", 0), known.get("parts", 0)):
