@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer import __version__
-from gossamer.archive.names import archive_prefix
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
+from gossamer.core.archive_names import archive_prefix
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks

@@ -55,6 +55,7 @@ class EventName(StrEnum):
     OPT_OUT_ENDED = "opt_out_ended"
     TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
+    QUEUED_AGAIN = "queued_again"  # by the nodes of a cluster, at the operator's request
     RECOVERED = "recovered"
     STOPPED = "stopped"
 

@@ -114,6 +114,13 @@ class Totals(Struct):
         known = result.content_type in self.types or len(self.types) < MAX_TYPES
         _add(self.types, (result.content_type or "unknown") if known else "other")
 
+    def uncount_page(self, content_type: str, content_bytes: int) -> None:
+        """Count a page less, since it is to be fetched again as if it had never been. Its words stay."""
+        self.pages -= 1
+        self.content_bytes -= content_bytes
+        self.html_pages -= content_type in _HTML
+        add_count(self.types, content_type or "unknown", -1)
+
     def count_held(self, rule: str, urls: int) -> None:
         """Count URLs that a rule holds back, or no longer holds back (a negative number)."""
         add_count(self.held, rule, urls)
@@ -198,9 +205,12 @@ def _add(counts: dict[str, int], key: str) -> None:
 
 
 def add_count(counts: dict[str, int], key: str, number: int) -> None:
-    """Add to a count, which is removed when it is zero."""
+    """Add to a count, which is removed when it is zero.
+
+    It is less than zero if a node of a cluster takes back what another one had counted.
+    """
     total = counts.get(key, 0) + number
-    if total > 0:
+    if total:
         counts[key] = total
     else:
         counts.pop(key, None)

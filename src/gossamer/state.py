@@ -164,6 +164,21 @@ class Terms(Struct, frozen=True):
     key_rules: str  # digest of the Public Suffix List and of the rules for URL keys
 
 
+class OperatorRequest(Struct, frozen=True):
+    """What the owners of shards are to queue again. A request is fulfilled whenever one of its shards is taken.
+
+    It concerns what had happened before it was made: whatever fails or is stored later is left as it is, so
+    fulfilling it again does nothing.
+    """
+
+    at: float  # when it was made, on the engine's clock
+    shards: list[int]  # that have something to be queued again
+    outcomes: list[str] = []  # dead letters with one of these outcomes; empty: with any
+    hosts: list[str] = []  # of one of these hosts; empty: of any
+    stored_on: str = ""  # instead of dead letters: what the archive of this node has
+    pattern: str = ""  # instead of dead letters: the URLs of this pattern in quarantine
+
+
 class CrawlRecord(Struct):
     """What belongs to a crawl on many nodes as a whole. Every node reads it again when its version has changed."""
 
@@ -176,6 +191,7 @@ class CrawlRecord(Struct):
     stop_version: int = 0  # with this version all nodes that had joined before were to stop
     leaving: dict[str, int] = {}  # node -> with this version it was to leave
     ended: str = ""  # why the crawl is over
+    requests: list[OperatorRequest] = []
 
 
 class NodeStatus(Struct, frozen=True):

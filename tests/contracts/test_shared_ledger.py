@@ -23,7 +23,7 @@ from gossamer.figures import Totals
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
-from gossamer.state import CrawlRecord, NodeStatus, Terms
+from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Terms
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
 
 LEASE_S = 60.0
@@ -390,7 +390,7 @@ def test_the_crawl_does_not_end_before_its_budget_is_used_up(ledger: SharedLedge
     assert ledger.try_end(A) == "max_pages"
 
 
-def test_a_record_is_not_changed_after_the_end(ledger: SharedLedger) -> None:
+def test_after_the_end_a_record_is_changed_only_to_reopen_the_crawl(ledger: SharedLedger) -> None:
     started(ledger).join(A, "", LEASE_S)
     ledger.take(A, range(SHARD_COUNT))
     ledger.renew(A, idle(0))
@@ -399,6 +399,10 @@ def test_a_record_is_not_changed_after_the_end(ledger: SharedLedger) -> None:
     assert record is not None
     record.version += 1
     assert not ledger.change_record(record)
+    record.ended, record.requests = "", [OperatorRequest(1.0, [SHARD], hosts=["h.example"])]
+    assert ledger.change_record(record)
+    assert ledger.record() == record
+    assert ledger.renew(A, NodeStatus()).ended == ""
 
 
 # -- Redis ----------------------------------------------------------------------------------------

@@ -45,11 +45,12 @@ def web() -> Iterator[RunningWeb]:
 class Nodes:
     """The nodes of one crawl."""
 
-    def __init__(self, web: RunningWeb, server: RedisServer, folder: Path) -> None:
+    def __init__(self, web: RunningWeb, server: RedisServer, folder: Path, name: str = "crawl") -> None:
         self._web = web
         self._folder = folder
         self._server = server
-        self.url = f"{server.url}/crawl"
+        self.name = name
+        self.url = f"{server.url}/{name}"
         self.running: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, *names: str) -> None:
@@ -111,7 +112,7 @@ class Nodes:
         assert len(stored) == verdict.pages_fetched
 
     def _stored(self) -> Counter[str]:
-        ledger = RedisSharedLedger(self._server.client(), "crawl")
+        ledger = RedisSharedLedger(self._server.client(), self.name)
         pages: Counter[str] = Counter()
         for name in self.running:
             for file, end in ledger.archive_ends(name).items():

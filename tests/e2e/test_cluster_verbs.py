@@ -114,3 +114,23 @@ def test_dead_letters_and_traps_of_all_nodes_are_listed(crawls: Crawls, capsys: 
     assert sorted(listed) == sorted(alone)
     assert listed
     assert shown(capsys, "traps", crawls.ledger) == shown(capsys, "traps", crawls.one)
+
+
+def events_of(folder: Path, name: str) -> list[dict[str, object]]:
+    """Return the events of this name of all nodes."""
+    lines = [line for path in folder.glob("*/events/*.jsonl") for line in path.read_text().splitlines()]
+    return [event for line in lines if f'"{name}"' in line and (event := json.loads(line))["event"] == name]
+
+
+def test_dead_letters_are_queued_again_while_the_crawl_runs(
+    server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    with RunningWeb(preset("small", seed=7, pages=120)) as web:
+        nodes = Nodes(web, server, tmp_path, "running")
+        nodes.start("a", "b")
+        nodes.wait_for_requests(1)
+        nodes.wait_for(lambda: shown(capsys, "retry", nodes.url, "--list"))
+        assert "they act within a few seconds" in shown(capsys, "retry", nodes.url)
+        nodes.wait_for(lambda: events_of(tmp_path, "queued_again"))
+        assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+        nodes.check()

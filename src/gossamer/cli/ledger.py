@@ -70,11 +70,13 @@ def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
     return shared, record
 
 
-def change(url: str, how: Callable[[CrawlRecord], CrawlRecord]) -> CrawlRecord:
-    """Change the record of a crawl that is not over; return it."""
+def change(url: str, how: Callable[[CrawlRecord], CrawlRecord], *, reopens: bool = False) -> CrawlRecord:
+    """Change the record of a crawl that is not over, or reopen one that is; return it."""
     shared, record = open_crawl(url)
     try:
         for _ in range(TRIES):
+            if record.ended and reopens:
+                record = replace(record, ended="", requests=[])  # all owners had fulfilled those of before
             if record.ended:
                 raise UsageError(f"the crawl is over: {REASONS.get(record.ended, record.ended)}")
             changed = replace(how(record), version=record.version + 1)

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
+from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.core.url import host_of
-from gossamer.records import UrlRecord, UrlState
+from gossamer.cli.requests import check_node, queue_again, retry_request
+from gossamer.engine.revival import is_requested
+from gossamer.errors import UsageError
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 from gossamer.telemetry.text import printable
@@ -27,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "gossamer retry crawls/ex --list",
             "gossamer retry crawls/ex --outcome timeout --timeout 30",
             "gossamer retry crawls/ex --host www.example.org",
+            "gossamer retry redis://10.0.0.5:6379/0/books --stored-on b",
         ],
     )
     what = group_of(parser, Group.WHAT)
@@ -34,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--list", action="store_true", help="only list the dead letters")
     what.add_argument("--outcome", action="append", metavar="WORD", help="only those with this outcome (timeout, …)")
     what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
+    what.add_argument("--stored-on", metavar="NODE", help="with a ledger: what lies on this node, which is lost")
     add_options(parser)
     add_output_options(parser)
 
@@ -42,26 +47,42 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.list:
         return _list(arguments)
+    if is_ledger_url(arguments.dir):
+        return _queue_again(arguments)
+    if arguments.stored_on:
+        raise UsageError("--stored-on is for a ledger URL; a crawl in a folder has its pages there")
     folder = CrawlFolder(Path(arguments.dir))
     folder.require_crawl()
+    wanted = retry_request(arguments)
     settings = settings_for_known(folder.settings_path, given(arguments))
-    return start(settings, folder, [], arguments, retries=lambda row: _is_wanted(row, arguments))
+    return start(settings, folder, [], arguments, retries=lambda row: is_requested(row, wanted))
 
 
-def _is_wanted(row: UrlRecord, arguments: argparse.Namespace) -> bool:
-    if arguments.outcome and row.outcome not in arguments.outcome:
-        return False
-    return not arguments.host or host_of(row.url) in arguments.host
+def _queue_again(arguments: argparse.Namespace) -> int:
+    _, flags = given(arguments)[-1]
+    if flags:
+        option = next(iter(flags)).replace("_", "-")
+        raise UsageError(f"--{option} is not for a ledger URL: the nodes have the settings of their crawl")
+    with open_view(arguments) as crawl:
+        assert isinstance(crawl, SharedReader)
+        if arguments.stored_on:
+            check_node(crawl, arguments.stored_on)
+        print(queue_again(crawl, arguments.dir, retry_request(arguments)))
+    return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
     with open_view(arguments) as crawl:
+        if arguments.stored_on and isinstance(crawl, SharedReader):
+            check_node(crawl, arguments.stored_on)
+        wanted = retry_request(arguments)
         for _, row in crawl.ledger.urls():
-            if row.state is UrlState.DEAD and _is_wanted(row, arguments):
+            if is_requested(row, wanted):
                 outcomes[row.outcome] += 1
                 status = f" {row.status}" if row.status else ""
                 print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    print(f"{outcomes.total()} dead letters: {counts}" if outcomes else "no dead letters", file=sys.stderr)
+    what = f"URLs stored on {arguments.stored_on}" if arguments.stored_on else "dead letters"
+    print(f"{outcomes.total()} {what}: {counts}" if outcomes else f"no {what}", file=sys.stderr)
     return 0

@@ -10,11 +10,14 @@ from pathlib import Path
 import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
+from gossamer.cli.requests import release_pattern
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.telemetry.text import count, printable
 
 
@@ -29,9 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    if arguments.release is not None:
+    if arguments.release is not None and not is_ledger_url(arguments.dir):
         return _release(arguments)
     with open_view(arguments) as crawl:
+        if arguments.release is not None and isinstance(crawl, SharedReader):
+            print(release_pattern(crawl, arguments.dir, arguments.release))
+            return 0
         quarantines = list(crawl.ledger.records(QUARANTINES))
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)

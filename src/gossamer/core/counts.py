@@ -57,6 +57,10 @@ class Counts:
         host.record.pages += 1
         host.domain.pages += 1
 
+    def take_back_pages(self, count: int) -> None:
+        """Count pages less that are to be fetched again, of hosts whose shard is not owned yet."""
+        self.pages -= count
+
     def is_page_limit_reached(self, limits: FrontierLimits) -> bool:
         """Return whether fetched pages and those in flight reach the limit; those in flight may still fail."""
         return limits.max_pages is not None and self.pages + self.pages_in_flight >= limits.max_pages

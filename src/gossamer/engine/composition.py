@@ -103,7 +103,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         hosts=hosts,
         holding=holding,
         admission=admission,
-        revival=Revival(ledger, hosts, holding),
+        revival=Revival(ledger, hosts, holding, emitter),
         removal=removal,
         evidence=evidence,
         first_pass=first_pass,

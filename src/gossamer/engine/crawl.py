@@ -46,7 +46,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, SeedRecord
+from gossamer.state import CrawlState, OperatorRequest, SeedRecord
 
 # A turn ends when it has done this much besides orders, so that it does not hold the event loop: bytes of robots.txt
 # that were read again (0.2 µs each), and URLs that robots.txt forbids (50 µs each, 1 ms at most).
@@ -124,11 +124,19 @@ class Crawl:
         self._near.restore()
         self._admission.disown(range(SHARD_COUNT))
 
-    def take(self, shard: int, now: float) -> None:
-        """Become the owner of a shard. Its hosts count as contacted now: by whom they were last is not known."""
+    def take(self, shard: int, now: float, requests: Sequence[OperatorRequest] = ()) -> None:
+        """Become the owner of a shard. Its hosts count as contacted now: by whom they were last is not known.
+
+        What the operator requested of it is queued again first.
+        """
         self.frontier.continue_crawl(now, was_clean=False)
         self.seeds.load(shard)
-        self._shards.take(shard, self.state, now)
+        self._shards.take(shard, self.state, now, lambda: self._fulfil(requests, shard, now))
+
+    def _fulfil(self, requests: Sequence[OperatorRequest], shard: int, now: float) -> None:
+        for request in requests:
+            if shard in request.shards:
+                self.frontier.counts.take_back_pages(self._revival.fulfil(request, shard, self.totals, now))
 
     def take_empty(self, shards: Iterable[int], now: float) -> None:
         """Become the owner of shards of which the ledger has no rows; their hosts may have been contacted, too."""

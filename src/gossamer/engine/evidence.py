@@ -18,7 +18,7 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, SoftNotFound, patterns_of
+from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, Quarantine, SoftNotFound, patterns_of
 from gossamer.core.tables import EVIDENCE, QUARANTINES
 from gossamer.core.traps import is_dated
 from gossamer.core.url import host_of, link_to, origin_of
@@ -209,21 +209,27 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
     chosen = next((each for each in ledger.records(QUARANTINES) if each.name == name and not each.is_released), None)
     if chosen is None:
         return None
+    count = requeue_quarantined(ledger, chosen)
+    state = ledger.crawl_state()
+    if state is not None:
+        state.totals.dead -= count
+        state.totals.count_held(HoldRule.QUARANTINE.value, -count)
+        ledger.put_crawl_state(state)
+    return chosen.held
+
+
+def requeue_quarantined(ledger: Ledger, chosen: Quarantine) -> int:
+    """End a quarantine: queue its dead letters again; return how many. The caller counts them."""
     chosen.is_released = True
     host = ledger.host(chosen.host)
     count = 0
     for url_id, row in list(ledger.urls(host_id(chosen.host))):
-        if row.state is UrlState.DEAD and row.outcome == Outcome.QUARANTINED.value and row.error == name:
+        if row.state is UrlState.DEAD and row.outcome == Outcome.QUARANTINED.value and row.error == chosen.name:
             row.outcome = row.error = ""
             ledger.requeue(queued_from(url_id, host_of(row.url), row), row)
             count += 1
     if host is not None:
         Counts.enqueue_stored(host, count)
         ledger.put_host(host)
-    state = ledger.crawl_state()
-    if state is not None:
-        state.totals.dead -= count
-        state.totals.count_held(HoldRule.QUARANTINE.value, -count)
-        ledger.put_crawl_state(state)
     ledger.put_record(QUARANTINES, chosen)
-    return chosen.held
+    return count

@@ -27,7 +27,7 @@ from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.shared_ledger import Commit, Membership, Message, NodeId
 from gossamer.records import UrlId
-from gossamer.state import NodeStatus
+from gossamer.state import NodeStatus, OperatorRequest
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
 _CONTENTS, _ARCHIVES = "contents", "archives"
@@ -53,6 +53,8 @@ class ClusterNode:
         self._granted: dict[int, int] = {}  # shard -> epoch
         self._owned: dict[int, int] = {}
         self._draining: set[int] = set()  # owned, but only until their requests have ended
+        self._requests: list[OperatorRequest] = []  # of the crawl's record
+        self._returning: set[int] = set()  # released and taken again: that fulfils a request
         self._leaving: dict[int, int] = {}
         self._leaves_with: dict[int, int] = {}  # shard -> the commit with its last rows
         self._moves = 0  # how often the above changed at the engine: a membership from before is outdated
@@ -107,13 +109,20 @@ class ClusterNode:
         """Return the shards to take; another node may still own some of them."""
         return sorted(self._wanted - self._granted.keys() - self._owned.keys() - self._leaving.keys())
 
+    def learn_requests(self, requests: Sequence[OperatorRequest]) -> None:
+        """Record what the operator requests of owners. A shard that is owned is released and taken again for it."""
+        new = [request for request in requests if request not in self._requests]
+        self._requests = list(requests)
+        self._returning |= {shard for request in new for shard in request.shards} & self._owned.keys()
+
     def end_drained(self, now: float) -> bool:
         """Make no more orders for shards that others are to own, and end those that have no order out.
 
         Return whether any was ended. The commit that follows has their last rows.
         """
         frontier = self._crawl.frontier
-        unwanted = self._owned.keys() - self._wanted - self._draining
+        unwanted = ((self._owned.keys() - self._wanted) | self._returning) - self._draining
+        self._returning.clear()
         frontier.drain(unwanted)
         self._draining |= unwanted  # for good: a shard that is wanted again meanwhile is taken again
         ended = self._draining - frontier.busy_shards() if self._draining else set()
@@ -139,7 +148,7 @@ class ClusterNode:
         for shard in shards:
             self._owned[shard] = self._granted.pop(shard)
         for shard in with_rows:
-            self._crawl.take(shard, now)
+            self._crawl.take(shard, now, self._requests)
         self._crawl.take_empty([shard for shard in shards if shard not in with_rows], now)
 
     def ended_shards(self) -> list[int]:
@@ -262,7 +271,9 @@ class ClusterNode:
 
     def _idle(self, now: float, max_wait_s: float) -> str:
         """Return why there is nothing to do and nothing to commit; empty if there is."""
-        is_moving = self._granted or self._leaving or self._wanted != self._owned.keys()
+        is_moving = (
+            self._granted or self._leaving or self._returning or self._draining or self._wanted != self._owned.keys()
+        )
         if is_moving or self._commits != self._committed or self.has_news():
             return ""
         why = self._crawl.why_over(now, max_wait_s) or ""

@@ -1,43 +1,99 @@
-"""How dead letters return to the queue."""
+"""How what has ended returns to the queue: dead letters, pages whose bytes are lost, a pattern in quarantine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from gossamer.core.catalog import queued_from
+from msgspec import Struct
+
+from gossamer.core.archive_names import node_of
+from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.counts import Counts
+from gossamer.core.identity import host_id
+from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import host_of
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.evidence import requeue_quarantined
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.events import EventName
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
-from gossamer.records import HostRecord, Outcome, UrlRecord, UrlState
+from gossamer.records import HostRecord, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.state import OperatorRequest
+
+_PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
+
+
+class Revived(Struct):
+    """How many rows were queued again."""
+
+    letters: int = 0
+    pages: int = 0  # of them, pages that count as not fetched from now on
+    others: int = 0  # redirects, sitemaps and the like
 
 
 class Revival:
-    """Queues dead letters again, before a run."""
+    """Queues again what has ended, before a run or before a shard is taken."""
 
-    def __init__(self, ledger: Ledger, hosts: HostDirectory, holding: Holding) -> None:
+    def __init__(self, ledger: Ledger, hosts: HostDirectory, holding: Holding, emitter: EventEmitter) -> None:
         self._ledger = ledger
         self._hosts = hosts
         self._holding = holding
+        self._events = emitter
 
     def retry(self, is_wanted: Callable[[UrlRecord], bool], totals: Totals, now: float) -> int:
         """Queue dead letters again, as if they had never failed; return how many."""
+        rows = self._ledger.urls()
+        return self._revive(rows, lambda row: row.state is UrlState.DEAD and is_wanted(row), totals, now).letters
+
+    def fulfil(self, request: OperatorRequest, shard: int, totals: Totals, now: float) -> int:
+        """Fulfil a request for one shard; return how many pages count as not fetched from now on."""
+        if request.pattern:
+            self._release(request.pattern, shard, totals, now)
+            return 0
+        names = [host.name for host in self._ledger.hosts(shard) if not request.hosts or host.name in request.hosts]
+        rows = (item for name in names for item in self._ledger.urls(host_id(name)))
+        done = self._revive(rows, lambda row: is_requested(row, request), totals, now)
+        totals.dead -= done.letters
+        count = done.letters + done.pages + done.others
+        if count:
+            what = f"stored on {request.stored_on}" if request.stored_on else "dead letters"
+            self._events.emit(EventName.QUEUED_AGAIN, now, links=count, reason=f"{what}, at the operator's request")
+        return done.pages
+
+    def _release(self, pattern: str, shard: int, totals: Totals, now: float) -> None:
+        known = self._ledger.records(QUARANTINES, shard)
+        chosen = next((each for each in known if each.name == pattern and not each.is_released), None)
+        if chosen is None:
+            return
+        count = requeue_quarantined(self._ledger, chosen)
+        totals.dead -= count
+        self._holding.count_quarantined(-count)
+        self._events.emit(
+            EventName.QUEUED_AGAIN, now, host=chosen.host, rule=pattern, links=chosen.held, reason="released"
+        )
+
+    def _revive(
+        self,
+        rows: Iterable[tuple[UrlId, UrlRecord]],
+        is_wanted: Callable[[UrlRecord], bool],
+        totals: Totals,
+        now: float,
+    ) -> Revived:
         revived: dict[str, HostRecord] = {}
-        count = quarantined = evicted = 0
-        for url_id, row in self._ledger.urls():
-            if row.state is not UrlState.DEAD or not is_wanted(row):
+        done = Revived()
+        quarantined = evicted = 0
+        for url_id, row in rows:
+            if not is_wanted(row):
                 continue
             name = host_of(row.url)
             host = revived.get(name) or self._hosts.record(name, now)
             revived[name] = host
             quarantined += row.outcome == Outcome.QUARANTINED
             evicted += row.outcome == Outcome.EVICTED
-            row.attempt, row.not_before, row.hops = 0, 0.0, 0
-            self._ledger.requeue(queued_from(url_id, name, row), row)
+            self._ledger.requeue(queued_from(url_id, name, row), self._as_new(url_id, row, host, totals, done))
             Counts.enqueue_stored(host, 1)
-            count += 1
         self._holding.count_quarantined(-quarantined)
         totals.evicted -= evicted
         for host in revived.values():
@@ -45,4 +101,40 @@ class Revival:
             host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
             self._ledger.put_host(host)
             self._hosts.lift_bans(host.name)
-        return count
+        return done
+
+    def _as_new(self, url_id: UrlId, row: UrlRecord, host: HostRecord, totals: Totals, done: Revived) -> UrlRecord:
+        """Return the row of a URL that is to be fetched as if it had never been."""
+        row.attempt, row.not_before, row.hops = 0, 0.0, 0
+        if row.state is UrlState.DEAD:
+            done.letters += 1
+            return row
+        if row.kind is OrderKind.PAGE and row.outcome in _PAGES:
+            done.pages += 1
+            self._uncount(row, host, totals)
+        else:
+            done.others += 1
+        row.etag = row.last_modified = ""  # the answer must have a body
+        return record_of(queued_from(url_id, host.name, row))
+
+    def _uncount(self, row: UrlRecord, host: HostRecord, totals: Totals) -> None:
+        totals.uncount_page(row.content_type, row.content_bytes)
+        totals.duplicates -= bool(row.duplicate_of)
+        totals.near_duplicates -= bool(row.near_duplicate_of and not row.duplicate_of)
+        host.pages -= 1
+        totals.unique_hosts -= host.pages == 0
+        domain = self._ledger.domain(host.domain)
+        if domain is not None:
+            domain.pages -= 1
+            totals.unique_domains -= domain.pages == 0
+            self._ledger.put_domain(domain)
+
+
+def is_requested(row: UrlRecord, request: OperatorRequest) -> bool:
+    """Return whether a request for dead letters, or for what a node stored, concerns a row."""
+    if row.fetched_at >= request.at or (request.hosts and host_of(row.url) not in request.hosts):
+        return False
+    if request.stored_on:
+        is_there = row.archived is not None and node_of(row.archived.file) == request.stored_on
+        return is_there and row.state is not UrlState.QUEUED
+    return row.state is UrlState.DEAD and (not request.outcomes or row.outcome in request.outcomes)

@@ -9,7 +9,7 @@ caller. Links to a shard that is not owned wait in the outbox and are offered ag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
@@ -41,10 +41,14 @@ class Shards:
         self._admission = admission
         self._memories = memories
 
-    def take(self, shard: int | None, state: CrawlState, now: float) -> None:
-        """Become the owner of a shard, or of all of them (None)."""
+    def take(
+        self, shard: int | None, state: CrawlState, now: float, change_rows: Callable[[], None] | None = None
+    ) -> None:
+        """Become the owner of a shard, or of all of them (None); its rows can be changed before they are used."""
         if shard is not None:
             self._ledger.take_shard(shard)
+        if change_rows is not None:
+            change_rows()
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         for memory in self._memories:
             memory.load(shard)

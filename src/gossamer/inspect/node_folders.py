@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.archive.names import node_of
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.archive_names import node_of
 from gossamer.errors import UsageError
 from gossamer.ports.shared_ledger import NodeId, NodeView
 from gossamer.telemetry.text import printable

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from gossamer.archive.names import node_of
+from gossamer.core.archive_names import node_of
 from gossamer.core.identity import shard_of
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally

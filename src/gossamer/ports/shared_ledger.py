@@ -105,7 +105,10 @@ class SharedLedger(Protocol):
         ...
 
     def change_record(self, record: CrawlRecord) -> bool:
-        """Replace the record by one with the next version; False if it was changed since it was read."""
+        """Replace the record by one with the next version; False if it was changed since it was read.
+
+        The record of a crawl that is over is replaced only by one that reopens it: its `ended` is empty.
+        """
         ...
 
     # -- leases -----------------------------------------------------------------------------------

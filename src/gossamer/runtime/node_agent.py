@@ -70,6 +70,7 @@ class NodeAgent:
         self._warn = warn
         self.node = ClusterNode(seat.node, crawl)
         self.record: CrawlRecord = seat.record
+        self.node.learn_requests(seat.record.requests)
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
         self._is_unreachable = False
@@ -170,6 +171,7 @@ class NodeAgent:
         if record is not None:
             self.record = record
             self._crawl.join_scope_of(record.scope)
+            self.node.learn_requests(record.requests)
 
     async def _extend_scope(self) -> None:
         """Tell the other nodes which URLs extend the scope: the targets of redirects of seeds."""

@@ -86,7 +86,7 @@ class MemorySharedLedger:
     def change_record(self, record: CrawlRecord) -> bool:
         """Replace the record by one with the next version."""
         stored = self._state.record
-        if stored is None or record.version != stored.version + 1 or stored.ended:
+        if stored is None or record.version != stored.version + 1 or (stored.ended and record.ended):
             return False
         self._state.record = deepcopy(record)
         return True

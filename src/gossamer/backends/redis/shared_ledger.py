@@ -112,7 +112,7 @@ class RedisSharedLedger:
 
     def change_record(self, record: CrawlRecord) -> bool:
         """Replace the record by one with the next version."""
-        changed = self._call("change_record", None, record.version - 1, _encode(record), _budget(record))
+        changed = self._call("change_record", None, record.version - 1, _encode(record), _budget(record), record.ended)
         return bool(changed)
 
     # -- leases -----------------------------------------------------------------------------------

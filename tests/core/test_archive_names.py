@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.names import archive_prefix, node_of
 from gossamer.archive.writer import ArchiveWriter
+from gossamer.core.archive_names import archive_prefix, node_of
 from gossamer.records import Exchange, Outcome
 
 

@@ -1,0 +1,87 @@
+"""What an operator requests of the owners of a crawl on many machines: to queue URLs again.
+
+It travels in the crawl's record. An owner releases the shards that it concerns, and takes them again: their rows are
+changed before they are used (`engine/revival`). A crawl that is over is reopened.
+"""
+
+from __future__ import annotations
+
+import argparse
+from math import inf, nextafter
+
+from msgspec.structs import replace
+
+from gossamer.cli.ledger import change
+from gossamer.core.identity import host_id, shard_of
+from gossamer.core.tables import QUARANTINES
+from gossamer.engine.revival import is_requested
+from gossamer.errors import UsageError
+from gossamer.inspect.shared_reader import SharedReader
+from gossamer.records import UrlRecord
+from gossamer.state import CrawlRecord, OperatorRequest
+from gossamer.telemetry.text import count, printable
+
+
+def retry_request(arguments: argparse.Namespace) -> OperatorRequest:
+    """Return what the arguments of `retry` request, of any time and any shard."""
+    return OperatorRequest(
+        inf, [], outcomes=arguments.outcome or [], hosts=arguments.host or [], stored_on=arguments.stored_on or ""
+    )
+
+
+def check_node(crawl: SharedReader, name: str) -> None:
+    """Raise unless a node of this name took part, and is gone: what a live node has stored is not lost."""
+    known = {node.name for node in crawl.nodes}
+    if name not in known:
+        raise UsageError(f"--stored-on {printable(name)}: no such node; there are: {', '.join(sorted(known))}")
+    if any(node.name == name and view.is_live for node, view in crawl.nodes.items()):
+        raise UsageError(
+            f"--stored-on {printable(name)}: this node is alive; if its disk was lost, have it leave first"
+        )
+
+
+def queue_again(crawl: SharedReader, ledger: str, wanted: OperatorRequest) -> str:
+    """Request that URLs are queued again; return what follows, for people."""
+    shards: set[int] = set()
+    found, last_at = 0, 0.0
+    unfulfilled: set[int] = set()
+    for url_id, row in crawl.ledger.urls():
+        if is_requested(row, wanted):
+            found, last_at = found + 1, max(last_at, row.fetched_at)
+            shards.add(shard_of(url_id))
+        unfulfilled |= _unfulfilled(row, crawl.record.requests)
+    if not found:
+        return "nothing to queue again"
+    # Only what has happened by now: no clock is needed to say that.
+    request = replace(wanted, at=nextafter(last_at, inf), shards=sorted(shards))
+    before = enumerate(crawl.record.requests)
+    fulfilled = [each for number, each in before if not each.pattern and number not in unfulfilled]
+    change(ledger, lambda record: _with(record, request, dropped=fulfilled), reopens=True)
+    return f"{count(found)} URLs are queued again by the nodes that own them; {_when(crawl)}"
+
+
+def _unfulfilled(row: UrlRecord, requests: list[OperatorRequest]) -> set[int]:
+    return {number for number, each in enumerate(requests) if not each.pattern and is_requested(row, each)}
+
+
+def _with(record: CrawlRecord, request: OperatorRequest, dropped: list[OperatorRequest]) -> CrawlRecord:
+    return replace(record, requests=[*(each for each in record.requests if each not in dropped), request])
+
+
+def release_pattern(crawl: SharedReader, ledger: str, name: str) -> str:
+    """Request that a quarantine ends; return what follows, for people."""
+    known = crawl.ledger.records(QUARANTINES)
+    chosen = next((each for each in known if each.name == name and not each.is_released), None)
+    if chosen is None:
+        raise UsageError(
+            f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {crawl.name}' lists them"
+        )
+    request = OperatorRequest(crawl.now, [shard_of(host_id(chosen.host))], pattern=name)
+    change(ledger, lambda record: _with(record, request, dropped=[]), reopens=True)
+    return f"{count(chosen.held)} URLs are released by the node that owns {printable(chosen.host)}; {_when(crawl)}"
+
+
+def _when(crawl: SharedReader) -> str:
+    if crawl.is_running:
+        return "they act within a few seconds"
+    return f"no node is alive: 'gossamer join {crawl.name}' continues the crawl"
