@@ -29,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         [
             "gossamer retry crawls/ex --list",
             "gossamer retry crawls/ex --outcome timeout --timeout 30",
-            "gossamer retry crawls/ex --host www.example.org",
             "gossamer retry redis://10.0.0.5:6379/0/books --stored-on b",
         ],
     )

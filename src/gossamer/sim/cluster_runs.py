@@ -101,7 +101,7 @@ def _is_always_idle(_known: object, _version: int) -> bool:
     return True
 
 
-def _take_at_once(self: Crawl, shard: int, now: float) -> None:
+def _take_at_once(self: Crawl, shard: int, now: float, _requests: object = ()) -> None:
     """Continue with the hosts of a shard as if their former owner had not just contacted them."""
     self.seeds.load(shard)
     self._shards.take(shard, self.state, now)
