@@ -19,7 +19,7 @@ class TcpProxy:
         self.port = 0
         self._bytes_left = cut_after_bytes  # to the server, before it is cut off
         self._target_port = target_port
-        self._one_way_s = round_trip_s / 2
+        self._round_trip_s = round_trip_s
         self._is_cut = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -62,7 +62,7 @@ class TcpProxy:
             writer.transport.abort()
             return
         with self._kept(writer, server):
-            await asyncio.gather(self._forward(reader, server, counts=True), self._forward(there, writer))
+            await asyncio.gather(self._forward(reader, server, is_request=True), self._forward(there, writer))
 
     def _count(self, sent: int) -> None:
         is_first = self._bytes_left > 0
@@ -81,15 +81,15 @@ class TcpProxy:
                 writer.transport.abort()
 
     async def _forward(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counts: bool = False
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_request: bool = False
     ) -> None:
         loop = asyncio.get_running_loop()
         with suppress(OSError):
             while data := await reader.read(1 << 20):
-                if counts:
+                if is_request:
                     self._count(len(data))
-                if self._one_way_s:  # bytes keep their order: all wait equally long
-                    loop.call_later(self._one_way_s, writer.write, data)
+                if is_request and self._round_trip_s:  # on the way there, for both ways; bytes keep their order
+                    loop.call_later(self._round_trip_s, writer.write, data)
                 else:
                     writer.write(data)
             writer.close()
