@@ -6,7 +6,6 @@ Nothing is started here, and no part is changed after it is made.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,10 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer import __version__
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
-from gossamer.core.archive_names import archive_prefix
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
@@ -35,6 +32,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
+from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.archived_pages import ArchivedPages
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
@@ -54,13 +52,17 @@ from gossamer.runtime.hub_observer import HubObserver, all_of
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
-from gossamer.runtime.publishing import OutageControl, open_publisher, published
+from gossamer.runtime.outage import OutageControl
+from gossamer.runtime.publishing import open_publisher
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
-from gossamer.runtime.sinks import SinkConfig, check_url_stores
+from gossamer.runtime.sink_config import sink_config
+from gossamer.runtime.sinks import check_url_stores
 from gossamer.runtime.stored_results import ReadingRules
+from gossamer.runtime.upload_factory import UploadPlan, build_uploads
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
@@ -215,6 +217,7 @@ class _Basis(Struct, frozen=True):
     time_line: TimeLine
     few_files: str  # what the operator must know if too few files may be open for all connections
     seat: Seat | None
+    upload_plan: UploadPlan
 
 
 def build_session(
@@ -234,29 +237,22 @@ def build_session(
     ranks = {seed.link.host: seed.rank for seed in seeds}
     crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
     config = _worker_config(basis)
-    rules = ReadingRules(config.rules, settings.max_bytes)
+    rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
     warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
-    stored = ArchivedPages(folder.archive, settings.max_bytes, "" if place.seat is None else place.seat.node.name)
-    publisher = open_publisher(settings.store, stored, storage.ledger, OutageControl(lambda: hub, warnings.warn))
-    added = None if publisher is None else publisher.add
-    recovery = Recovery(
-        folder, storage.ledger, crawl, storage.emitter, warnings=warnings, rules=rules, now=now, on_finished=added
-    )
+    outage = OutageControl(lambda: hub, warnings.warn)
+    stores = _open_stores(basis, storage.ledger, rules, outage, lambda: (agent or storage.ledger).archive_ends())  # noqa: PLW0108
+    parts, told = (folder, storage.ledger, crawl, storage.emitter), stores.on_finished
+    recovery = Recovery(*parts, warnings=warnings, rules=rules, now=now, on_finished=told)
     policy = AddressPolicy(settings.allow_network)
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     conditions = _build_conditions(basis, warnings, local_workers)
-    observed = HubObserver(
-        all_of(basis.observer.on_page, None if publisher is None else publisher.on_result),
-        warnings.warn,
-        warnings.crash,
-        lambda: heartbeat.emit(),  # noqa: PLW0108 - it is made below, of the hub's own figures
-        conditions.check_request if pace_of(settings).has_delay else None,
-    )
+    # The heartbeat is made below, of the hub's own figures.
+    observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
-    commits = published(storage.ledger if agent is None else agent.commits, publisher)
+    commits = stores.commits(storage.ledger if agent is None else agent.commits)
     targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
     limits, own = _hub_limits(basis, agent), place.workers or local_workers
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
@@ -264,14 +260,29 @@ def build_session(
     figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    rereader = Rereader(
-        crawl.rereading, storage.ledger, folder.archive, rules, warnings=warnings, submit=hub.submit, now=now
-    )
-    watching = (heartbeat, opt_outs, rereader, conditions)
-    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, publisher)
+    rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
+    watching = (heartbeat, opt_outs, rereader, conditions, stores.watch(hub.submit, warnings.warn))
+    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publisher)
     promises, as_toml, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
     plan = RunPlan(as_toml, promises, seeds, settings.max_time, retries, order, basis.few_files)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
+
+
+def _open_stores(
+    basis: _Basis, ledger: Ledger, rules: ReadingRules, outage: OutageControl, ends: Callable[[], Mapping[str, int]]
+) -> RunStores:
+    node = "" if basis.seat is None else basis.seat.node.name
+    pages = ArchivedPages(rules.files, basis.settings.max_bytes, node)
+    uploads = build_uploads(basis.upload_plan, basis.folder, ends)
+    return RunStores(open_publisher(basis.settings.store, pages, ledger, outage), uploads, basis.upload_plan, outage)
+
+
+def _build_observer(
+    basis: _Basis, stores: RunStores, warnings: WarningLog, conditions: Conditions, on_beat: Callable[[], None]
+) -> HubObserver:
+    on_result = all_of(basis.observer.on_page, stores.on_result)
+    on_request = conditions.check_request if pace_of(basis.settings).has_delay else None
+    return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, on_request)
 
 
 def _build_agent(
@@ -305,7 +316,9 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
             f"of {settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
         )
     time_line = TimeLine.begin() if seat is None else seat.time_line
-    return _Basis(settings, budget_of(possible), folder, observer, time_line, few_files, seat)
+    node = "" if seat is None else seat.node.name
+    plan = UploadPlan.of(settings, folder, run=file_stem(time_line.wall_at_start), node=node)
+    return _Basis(settings, budget_of(possible), folder, observer, time_line, few_files, seat, plan)
 
 
 def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:
@@ -365,28 +378,9 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
         allowed_networks=settings.allow_network,
         allowed_addresses=(),
         time_line=basis.time_line,
-        sinks=_sink_config(basis, identity),
+        sinks=sink_config(settings, basis.folder.path, basis.upload_plan, identity.user_agent),
         ca_file=settings.ca_file,
         copies=budget.copies,
-    )
-
-
-def _sink_config(basis: _Basis, identity: Identity) -> SinkConfig:
-    settings, folder = basis.settings, basis.folder
-    is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
-    return SinkConfig(
-        stores=settings.store,
-        out=str(folder.path),
-        archive_prefix=archive_prefix(basis.seat.node.name if basis.seat is not None else ""),
-        save_interval=settings.save_interval,
-        warcinfo={
-            "software": f"Gossamer/{__version__}",
-            "robots": "RFC 9309" if is_strict else "RFC 9309, unreachable=allow",
-            "http-header-user-agent": identity.user_agent,
-            "operator": settings.contact or "unknown",
-            "hostname": socket.gethostname() or "localhost",
-            "isPartOf": folder.path.name,
-        },
     )
 
 

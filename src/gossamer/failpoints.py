@@ -24,8 +24,13 @@ POINTS = (
     "in_close",  # the crawl is over, index and report are not written
 )
 
-# Places that only crawls with a page store reach.
-STORE_POINTS = ("in_store",)  # it has the bodies of some pages, but not their metadata
+# Places that only crawls with a store on other machines reach.
+STORE_POINTS = (
+    "in_store",  # it has the bodies of some pages, but not their metadata
+    "after_upload",  # the pages of a commit are in the store, the ledger is not written
+    "after_merge",  # a whole archive file is in the store, but not in the list of merged files
+    "after_segments_removed",  # its local file is still there
+)
 
 # Places in our own code where nothing is stored, with the URL whose answer is handled.
 STAGES = (

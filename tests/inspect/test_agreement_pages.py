@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.mongodb.store import MongoPages
 from gossamer.core.catalog import record_of
@@ -19,7 +20,7 @@ from gossamer.records import ArchiveSpan, QueuedUrl, UrlState
 from tests.contracts.test_page_store import page
 from tests.servers.mongodb import MongoServer, require_mongodb, running
 
-NOWHERE = ArchivedPages(Path("nowhere"), 1000)
+NOWHERE = ArchivedPages(ArchiveFiles(Path("nowhere")), 1000)
 _databases = count()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.reader import ArchiveReader
 from gossamer.archive.warc import RefersTo
 from gossamer.archive.writer import ArchiveWriter
@@ -77,7 +78,7 @@ class CrashedFolder:
     def recovery(self) -> Recovery:
         """Return the recovery of this folder."""
         emitter = EventEmitter(self.events.append, START)
-        rules = ReadingRules(WorkerRules(), 1 << 20)
+        rules = ReadingRules(WorkerRules(), 1 << 20, ArchiveFiles(self.folder.archive))
         warnings = WarningLog(emitter, CrashFile(self.folder.events), lambda: START + 100)
         return Recovery(
             self.folder, self.ledger, self.crawl, emitter, warnings=warnings, rules=rules, now=lambda: START + 100

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.errors import CorruptFolderError, StoreUnavailableError
 from gossamer.inspect.archived_pages import ArchivedPages, stored_page
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.page_store import PageCopy
 from gossamer.runtime.control import Command, Pause, Resume
-from gossamer.runtime.publishing import BATCH_PAGES, OutageControl, PublishedCommits, Publisher
+from gossamer.runtime.outage import OutageControl
+from gossamer.runtime.publishing import BATCH_PAGES, PublishedCommits, Publisher
 from gossamer.sim.running import RunningWeb
 from tests.inspect.folders import Crawled, crawl, small_web
 
@@ -94,7 +96,7 @@ class Run:
         self.store, self.hub = store, hub
         self.warnings: list[str] = []
         control = OutageControl(lambda: hub, lambda _, text: self.warnings.append(text), retry_s=0.0, warn_every_s=0.0)
-        archived = ArchivedPages(reader.folder.archive, 10_000_000, "n1")
+        archived = ArchivedPages(ArchiveFiles(reader.folder.archive), 10_000_000, "n1")
         self.publisher = Publisher(store, archived, reader.ledger, control)
         self.commits = Commits(store)
         for url_id, _ in reader.ledger.urls():
@@ -166,7 +168,7 @@ def test_a_store_that_is_away_at_the_start_is_not_waited_for(reader: CrawlReader
 
 
 def test_a_page_that_is_not_in_the_archive_is_an_error(reader: CrawlReader, tmp_path: Path) -> None:
-    pages = ArchivedPages(tmp_path, 10_000_000)
+    pages = ArchivedPages(ArchiveFiles(tmp_path), 10_000_000)
     found = (stored_page(url_id, row, reader.ledger) for url_id, row in reader.ledger.urls())
     page = next(page for page in found if page is not None)
     with pytest.raises(CorruptFolderError, match="no record at"):

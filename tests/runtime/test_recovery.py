@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.reader import ArchiveReader, read_record
 from gossamer.archive.recovery import close_file, recover, unfinished_files
 from gossamer.core.url import link_to
@@ -242,8 +243,8 @@ def test_records_of_pages_that_another_owner_has_are_removed(tmp_path: Path, els
         crashed.store(writer, url, b"<p>all the same</p>", repeats=kept[0] if is_revisit else "")
     (path,) = crashed.folder.archive.iterdir()
     placing = SharedPlacing({URLS[number] for number in elsewhere})
-    rules = ReadingRules(WorkerRules(), 1 << 20)
-    stored = StoredResults(crashed.folder.archive, [recover(path, 0)], placing, rules)
+    rules = ReadingRules(WorkerRules(), 1 << 20, ArchiveFiles(crashed.folder.archive))
+    stored = StoredResults([recover(path, 0)], placing, rules)
     for result in stored:
         placing.complete(result)
         assert result.words == 3
@@ -261,8 +262,8 @@ def test_records_of_pages_that_another_owner_has_are_removed(tmp_path: Path, els
 def test_a_file_whose_pages_are_all_elsewhere_goes_away(tmp_path: Path) -> None:
     crashed = crashed_with(tmp_path)
     (path,) = crashed.folder.archive.iterdir()
-    rules = ReadingRules(WorkerRules(), 1 << 20)
-    list(StoredResults(crashed.folder.archive, [recover(path, 0)], SharedPlacing(set(URLS)), rules))
+    rules = ReadingRules(WorkerRules(), 1 << 20, ArchiveFiles(crashed.folder.archive))
+    list(StoredResults([recover(path, 0)], SharedPlacing(set(URLS)), rules))
     assert close_file(path, crashed.folder.index) == 0
     assert list(crashed.folder.archive.iterdir()) == []
 
@@ -273,9 +274,9 @@ def test_what_is_committed_is_not_moved_by_a_removal(tmp_path: Path) -> None:
     records = [record for record in ArchiveReader(path) if record.type == "response"]
     committed = records[2].offset + records[2].length
     before = path.read_bytes()[:committed]
-    rules = ReadingRules(WorkerRules(), 1 << 20)
+    rules = ReadingRules(WorkerRules(), 1 << 20, ArchiveFiles(crashed.folder.archive))
     placing = SharedPlacing({URLS[0], URLS[4]})
-    results = list(StoredResults(crashed.folder.archive, [recover(path, committed)], placing, rules))
+    results = list(StoredResults([recover(path, committed)], placing, rules))
     assert path.read_bytes().startswith(before)
     assert [URLS[result.order_id] for result in results] == [URLS[3], *URLS[5:]]
     assert crashed.stored() == [*URLS[:4], *URLS[5:]]

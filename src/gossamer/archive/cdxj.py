@@ -105,10 +105,12 @@ def _details_of(record: ArchivedRecord) -> str:
 
 def index_file(warc_path: Path, filename: str = "") -> list[str]:
     """Return the sorted lines of a WARC file, as far as it is intact. `filename` is the name in the lines."""
-    name = filename or final_name(warc_path)
-    return sorted_lines(
-        record_line(record, name) for record in ArchiveReader(warc_path) if record.type in INDEXED_TYPES
-    )
+    return index_lines_of(ArchiveReader(warc_path), filename or final_name(warc_path))
+
+
+def index_lines_of(records: Iterable[ArchivedRecord], filename: str) -> list[str]:
+    """Return the sorted lines of the records of a WARC file."""
+    return sorted_lines(record_line(record, filename) for record in records if record.type in INDEXED_TYPES)
 
 
 def sorted_lines(lines: Iterable[str]) -> list[str]:

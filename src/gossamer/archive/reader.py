@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from base64 import b32decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -70,15 +70,16 @@ class ArchivedRecord(Struct):
 class ArchiveReader:
     """Iterates the records of a file once; `end` and `problem` are set when the iteration is over."""
 
-    def __init__(self, path: Path, start: int = 0) -> None:
-        self._path = path
+    def __init__(self, source: Path | Callable[[], BinaryIO], start: int = 0) -> None:
+        self._source = source
         self._start = start
         self.end = start  # the offset after the last intact record
         self.problem = ""  # why it stopped there, empty at the end of the file
 
     def __iter__(self) -> Iterator[ArchivedRecord]:
-        with self._path.open("rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
+        source = self._source
+        with source.open("rb", buffering=0) if isinstance(source, Path) else source() as file:
+            size = file.seek(0, os.SEEK_END)
             file.seek(self._start)
             members = _Members(file)
             while self.end < size:

@@ -43,6 +43,7 @@ from gossamer.errors import DiskFullError
 from gossamer.records import ArchiveSpan, Exchange
 
 OPEN_SUFFIX = ".open"
+MAX_FILE_BYTES = 1_000_000_000
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -81,7 +82,7 @@ class ArchiveWriter:
         worker: int,
         warcinfo: Mapping[str, str],
         save_interval: int = 1000,
-        max_file_bytes: int = 1_000_000_000,
+        max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._folder = folder
         self._index_folder = index_folder

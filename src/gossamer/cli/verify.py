@@ -13,8 +13,10 @@ from gossamer.core.identity import host_id
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
+from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
+from gossamer.runtime.object_mending import mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.rebuilding import set_state_aside
 from gossamer.settings.load import settings_for_known
@@ -42,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.mend:
             crawl.folder.lock()
             try:
-                done += mend(crawl.folder, crawl.ledger)
+                done += mend(crawl.folder, crawl.ledger, archive_files(crawl.folder.archive, stores))
+                if url := s3_url(stores):
+                    done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
                 done += mend_pages(crawl)
                 found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
                 check_pages(crawl, found)
@@ -111,6 +115,8 @@ def render(found: Agreement) -> str:
     ]
     if found.plain_files:
         lines[0] += f"; {count(found.plain_files)} plain files"
+    if found.objects:
+        lines[0] += f"; {count(found.objects)} archive files in S3"
     lines += [f"note: {printable(note)}" for note in found.notes]
     lines += [f"{printable(p.where)}: {printable(p.what, 400)}" for p in found.problems[:_SHOWN]]
     if found.problem_count > _SHOWN:

@@ -13,8 +13,8 @@ from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.intake import URL_CHARS
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
+from gossamer.inspect.archive_access import archive_files, s3_url
 from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
-from gossamer.inspect.node_folders import NodeFolders
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
@@ -115,7 +115,7 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield from _advice(life, crawl)
     yield from _waiting(life)
     if life.row is not None and life.row.state is not UrlState.QUEUED:
-        yield from _stored(life, life.row, crawl.folders)
+        yield from _stored(life, life.row, crawl)
     yield from _node_place(life)
 
 
@@ -199,7 +199,7 @@ def _waiting(life: Life) -> Lines:
     yield from (("waits for", reason) for reason in life.waits_for)
 
 
-def _stored(life: Life, row: UrlRecord, folders: NodeFolders) -> Lines:
+def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
     if row.redirect_to:
         yield "redirect to", row.redirect_to
     if row.content_type:
@@ -221,7 +221,7 @@ def _stored(life: Life, row: UrlRecord, folders: NodeFolders) -> Lines:
     if row.visits > 1:
         yield "visits", count(row.visits)
     if row.archived is not None:
-        yield "archived", _archived(row.archived, folders)
+        yield "archived", _archived(row.archived, crawl)
 
 
 def _node_place(life: Life) -> Lines:
@@ -235,14 +235,12 @@ def _node_place(life: Life) -> Lines:
         yield "stored on", f"node {place.stored_on}"
 
 
-def _archived(span: ArchiveSpan, folders: NodeFolders) -> str:
-    from gossamer.archive.reader import read_record
-
+def _archived(span: ArchiveSpan, crawl: CrawlView) -> str:
     where = f"{span.file} at {span.offset}, {span.length} bytes"
-    if folders.folder_of(span.file) is None:
+    folder, stores = crawl.folders.folder_of(span.file), crawl.settings.store
+    if folder is None and not s3_url(stores):
         return f"{where}: its bytes lie elsewhere"
-    path = next((path for path in folders.archive_paths(span.file) if path.is_file()), None)
-    record = read_record(path, span.offset) if path is not None else None
+    record = archive_files(None if folder is None else folder.archive, stores).read(span)
     if record is None:
         return f"{where}: MISSING; 'gossamer verify' shows more"
     return f"{where} ({record.type} of {record.fields.get('warc-date', '')})"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,17 +21,18 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
-from gossamer.archive.reader import ArchivedRecord, ArchiveReader, exchange_of, read_record
+from gossamer.archive.reader import ArchivedRecord, exchange_of
 from gossamer.archive.surt import surt
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.identity import host_id
 from gossamer.core.url import url_id
 from gossamer.errors import UsageError
 from gossamer.fetch.body import decode
+from gossamer.inspect.archive_access import archive_files
 from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Exchange, OrderKind, Outcome, Source, UrlId, UrlRecord
-from gossamer.runtime.sinks import page_store_in
 from gossamer.settings.model import Settings
+from gossamer.settings.stores import has_archive
 
 PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 _REVISIT_MIME = "warc/revisit"
@@ -79,10 +81,10 @@ class StoredPages:
     """The pages of a crawl folder that is open for reading."""
 
     def __init__(self, crawl: OpenCrawl) -> None:
-        if "warc" not in crawl.settings.store and not page_store_in(crawl.settings.store):
+        if not has_archive(crawl.settings.store):
             raise UsageError(f"{crawl.folder.path}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
         self._crawl = crawl
-        self._archive = crawl.folder.archive
+        self._files = archive_files(crawl.folder.archive, crawl.settings.store)
         self._index = crawl.folder.index
         self._max_bytes = crawl.settings.max_bytes
 
@@ -110,7 +112,7 @@ class StoredPages:
 
     def at(self, key: UrlId, row: UrlRecord) -> StoredPage | None:
         """Return the page of one row; None if it has no record."""
-        record = self._read(row.archived) if row.archived is not None else None
+        record = self._files.read(row.archived) if row.archived is not None else None
         return None if record is None or row.archived is None else StoredPage(key, row, row.archived, record)
 
     def exchange(self, page: StoredPage) -> Exchange:
@@ -126,29 +128,12 @@ class StoredPages:
 
     def _records(self, name: str, end: int) -> Iterator[ArchivedRecord]:
         """Yield the answers in a file, as far as it is committed."""
-        for path in self._places(name):
-            try:
-                for record in ArchiveReader(path):
-                    if record.offset >= end:
-                        return
-                    if record.type in INDEXED_TYPES:
-                        yield record
-            except FileNotFoundError:
-                continue
-            return
-
-    def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
-        for path in self._places(span.file):
-            try:
-                return read_record(path, span.offset)
-            except FileNotFoundError:
-                continue
-        return None
-
-    def _places(self, name: str) -> tuple[Path, Path, Path]:
-        """Return the possible paths of a file: it has its final name, or is open, and may be renamed at any time."""
-        closed = self._archive / name
-        return closed, closed.with_name(name + ".open"), closed
+        with suppress(FileNotFoundError):
+            for record in self._files.records(name):
+                if record.offset >= end:
+                    return
+                if record.type in INDEXED_TYPES:
+                    yield record
 
     # -- what a record without a body refers to ---------------------------------------------------
 
@@ -160,7 +145,7 @@ class StoredPages:
         else:
             return None
         row = self._crawl.ledger.look_up(url_id(target))
-        known = self._read(row.archived) if row is not None and row.archived is not None else None
+        known = self._files.read(row.archived) if row is not None and row.archived is not None else None
         if known is not None and _has_body(known) and (not digest or known.payload_digest == digest):
             return known
         return self._indexed(target, digest)
@@ -170,7 +155,7 @@ class StoredPages:
         for line in reversed(captures(self._index, url)):
             if line.get("mime") == _REVISIT_MIME or line.get("status") == "304":
                 continue
-            found = self._read(ArchiveSpan(line["filename"], int(line["offset"]), int(line["length"])))
+            found = self._files.read(ArchiveSpan(line["filename"], int(line["offset"]), int(line["length"])))
             if found is not None and (not digest or found.payload_digest == digest):
                 return found
         return None

@@ -14,19 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from msgspec import Struct
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, record_line
-from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head, read_record
+from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head
 from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
+from gossamer.archive.writer import OPEN_SUFFIX
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_files import check_files
 from gossamer.inspect.agreement_index import IndexFiles
+from gossamer.inspect.agreement_objects import HashedOpening, check_objects
+from gossamer.inspect.archive_access import archive_files
 from gossamer.ports import Catalog
 from gossamer.records import ArchiveSpan, UrlRecord
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
@@ -53,6 +56,7 @@ class Agreement(Struct, kw_only=True):
     queued: int = 0
     hosts: int = 0
     plain_files: int = 0  # of `--store files`
+    objects: int = 0  # archive files in an S3 store
     problem_count: int = 0
     problems: list[Disagreement] = []
     notes: list[str] = []
@@ -90,8 +94,10 @@ def check_agreement(
     folder: CrawlFolder, ledger: Catalog, stores: Sequence[str] = ("warc",), *, is_running: bool
 ) -> Agreement:
     """Return what is wrong with a crawl folder that has these stores."""
-    check = _Check(folder, ledger, is_running)
+    files = archive_files(folder.archive, stores)
+    check = _Check(folder, ledger, files, is_running)
     check.run()
+    check.found.objects = check_objects(files, stores, check.found.add_problem)
     if "files" in stores and not is_running:
         check.found.plain_files = check_files(folder.files, ledger, check.found.add_problem)
     return check.found
@@ -100,8 +106,9 @@ def check_agreement(
 class _Check:
     """One verification, from start to end."""
 
-    def __init__(self, folder: CrawlFolder, ledger: Catalog, is_running: bool) -> None:
-        self._folder = folder
+    def __init__(self, folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles, is_running: bool) -> None:
+        self._files = files
+        self._merged = files.merged()
         self._ledger = ledger
         self._is_running = is_running
         self._ends = ledger.archive_ends()
@@ -113,10 +120,10 @@ class _Check:
     def run(self) -> None:
         """Check everything."""
         self._index.read(self.found.add_problem)
-        paths = sorted(self._folder.archive.glob("*.warc.gz*"))
+        paths = self._files.local_paths()
         for path in paths:
-            self._check_file(path)
-        self._check_missing_files({final_name(path) for path in paths})
+            self._check_file(path.name, ArchiveReader(path), path.stat().st_size)
+        self._check_files_elsewhere({final_name(path) for path in paths})
         self._index.report_unknown_files(self.found.add_problem)
         self._report_strays()
         if self._captures.unplaced:
@@ -137,37 +144,36 @@ class _Check:
 
     # -- a file -----------------------------------------------------------------------------------
 
-    def _check_file(self, path: Path) -> None:
-        name, end = final_name(path), self._ends.get(final_name(path), 0)
-        size = path.stat().st_size
+    def _check_file(self, file: str, reader: ArchiveReader, size: int) -> None:
+        name = file.removesuffix(OPEN_SUFFIX)
+        end = self._ends.get(name, 0)
         self.found.files += 1
         if size < end:
-            self.found.add_problem(path.name, f"{size} bytes, but {end} were committed")
-        reader = ArchiveReader(path)
+            self.found.add_problem(file, f"{size} bytes, but {end} were committed")
         ids: set[str] = set()
         lines = total = unfinished = 0
         for record in reader:
             is_committed = record.offset + record.length <= end
             if not is_committed and self._is_running:
                 break
-            self._check_record(path.name, record, ids)
+            self._check_record(file, record, ids)
             if record.type not in INDEXED_TYPES:
                 continue
             lines, total = lines + 1, total + line_hash(record_line(record, name))
             if is_committed:
-                self._check_capture(path.name, name, record)
+                self._check_capture(file, name, record)
             else:
                 unfinished += 1
-        self._check_end(path, reader, end)
+        self._check_end(file, reader, end)
         if unfinished:
-            self.found.notes.append(f"{path.name}: {unfinished} captures are not in the catalog yet; resume adds them")
-        if path.suffix != ".open":
+            self.found.notes.append(f"{file}: {unfinished} captures are not in the catalog yet; resume adds them")
+        if file == name:
             self._index.compare(name, lines, total, self.found.add_problem)
 
-    def _check_end(self, path: Path, reader: ArchiveReader, end: int) -> None:
+    def _check_end(self, file: str, reader: ArchiveReader, end: int) -> None:
         if reader.problem and not (self._is_running and reader.end >= end):
             cure = "; --mend or resume cuts it off" if reader.end >= end else ""
-            self.found.add_problem(path.name, f"at {reader.end}: {reader.problem}{cure}")
+            self.found.add_problem(file, f"at {reader.end}: {reader.problem}{cure}")
 
     def _check_record(self, file: str, record: ArchivedRecord, ids: set[str]) -> None:
         self.found.records += 1
@@ -229,15 +235,9 @@ class _Check:
             return
         if row.visits > 1:
             return  # it may refer to an earlier visit, which is no longer in the catalog
-        original = self._read(row.archived)
+        original = self._files.read(row.archived)
         if original is None or original.payload_digest != record.payload_digest:
             self.found.add_problem(where, f"refers to {target}, whose payload is different")
-
-    def _read(self, span: ArchiveSpan) -> ArchivedRecord | None:
-        for path in (self._folder.archive / span.file, self._folder.archive / f"{span.file}.open"):
-            if path.is_file():
-                return read_record(path, span.offset)
-        return None
 
     # -- afterwards -------------------------------------------------------------------------------
 
@@ -268,17 +268,25 @@ class _Check:
                 stray.where, f"{stray.url} is stored twice in one visit, or the catalog points elsewhere"
             )
 
-    def _check_missing_files(self, present: set[str]) -> None:
+    def _check_files_elsewhere(self, here: set[str]) -> None:
+        """Check the files that are in a store only; report those that are nowhere."""
         for name, end in sorted(self._ends.items()):
-            if end and name not in present:
+            if not end or name in here:
+                continue
+            opening, merged = HashedOpening(self._files, name), self._merged.get(name)
+            try:
+                self._check_file(name, ArchiveReader(opening), end if merged is None else merged.size)
+            except FileNotFoundError:
                 self.found.add_problem(name, f"is missing, but {end} bytes of it were committed")
+            else:
+                opening.report(merged, self.found.add_problem)
 
     def _name_rows_without_capture(self) -> None:
         """Name the rows whose record is not at their position."""
         named = False
         for row in self._archived_rows():
             assert row.archived is not None
-            record = self._read(row.archived)
+            record = self._files.read(row.archived)
             if record is None or record.length != row.archived.length or record.target != target_uri(row.url):
                 named = True
                 span = row.archived

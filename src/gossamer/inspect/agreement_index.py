@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import (
     INDEX_NAME,
     PARTS_FOLDER,
     fold_index,
-    index_file,
+    index_lines_of,
     merge_index,
     part_path,
     write_index,
@@ -60,7 +61,7 @@ class IndexFiles:
                 report(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
 
 
-def mend(folder: CrawlFolder, ledger: Catalog) -> list[str]:
+def mend(folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles) -> list[str]:
     """Cut torn tails off and rebuild the index; return what was done. The caller owns the folder."""
     done = []
     ends = ledger.archive_ends()
@@ -72,19 +73,19 @@ def mend(folder: CrawlFolder, ledger: Catalog) -> list[str]:
         tail = recover(path, committed)
         if tail.cut_bytes:
             done.append(f"{path.name}: cut {tail.cut_bytes} bytes off ({tail.problem})")
-    lines = _rebuild(folder)
+    lines = _rebuild(folder, files)
     done.append(f"index rebuilt: {lines} captures")
     return done
 
 
-def _rebuild(folder: CrawlFolder) -> int:
-    """Write the index of every closed file, then merge them. May be repeated after a crash."""
+def _rebuild(folder: CrawlFolder, files: ArchiveFiles) -> int:
+    """Write the index of every closed file, here or in a store, then merge them. May be repeated after a crash."""
     total = 0
     parts: list[Path] = []
-    for path in sorted(folder.archive.glob("*.warc.gz")):
-        lines = index_file(path)
+    for name in sorted({path.name for path in folder.archive.glob("*.warc.gz")} | files.merged().keys()):
+        lines = index_lines_of(files.records(name), name)
         total += len(lines)
-        parts.append(part_path(folder.index, path.name))
+        parts.append(part_path(folder.index, name))
         write_index(parts[-1], lines)
     for stale in (folder.index / PARTS_FOLDER).glob("*.cdxj"):
         if stale not in parts:

@@ -6,11 +6,11 @@ A page's record is inflated, its body decoded and hashed, each of which lets oth
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
+from gossamer.archive.archive_files import ArchiveFiles
+from gossamer.archive.reader import ArchivedRecord, exchange_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.url import host_of
 from gossamer.errors import CorruptFolderError
@@ -43,10 +43,10 @@ def stored_page(url_id: UrlId, row: UrlRecord | None, ledger: Ledger) -> StoredP
 
 
 class ArchivedPages:
-    """Reads pages from the archive folder of one machine."""
+    """Reads pages from the archive of one machine."""
 
-    def __init__(self, archive: Path, max_bytes: int, node: str = "") -> None:
-        self._archive = archive
+    def __init__(self, files: ArchiveFiles, max_bytes: int, node: str = "") -> None:
+        self._files = files
         self._max_bytes = max_bytes
         self._node = node
 
@@ -82,12 +82,7 @@ class ArchivedPages:
         return decode(exchange.body, exchange.header("content-encoding"), self._max_bytes).content
 
     def _record(self, span: ArchiveSpan) -> ArchivedRecord:
-        closed = self._archive / span.file
-        for path in (closed, closed.with_name(span.file + ".open"), closed):  # it may be renamed at any time
-            try:
-                record = read_record(path, span.offset)
-            except FileNotFoundError:
-                continue
-            if record is not None:
-                return record
-        raise CorruptFolderError(f"{closed}: no record at {span.offset}, where the catalog has a page")
+        record = self._files.read(span)
+        if record is None:
+            raise CorruptFolderError(f"{span.file}: no record at {span.offset}, where the catalog has a page")
+        return record

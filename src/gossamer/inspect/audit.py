@@ -25,6 +25,7 @@ from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
+from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.requests_made import Fact, OptOut, RunStarted, SentRequest, facts_in_order
 from gossamer.inspect.robots_captures import RobotsCaptures
@@ -115,7 +116,9 @@ class _Host:
 
 def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
     """Audit a crawl."""
-    captures = RobotsCaptures(crawl.folder.archive, crawl.folder.index, crawl.ledger, token)
+    captures = RobotsCaptures(
+        archive_files(crawl.folder.archive, crawl.settings.store), crawl.folder.index, crawl.ledger, token
+    )
     events = crawl.folder.events
     captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
     auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)

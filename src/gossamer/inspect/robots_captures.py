@@ -16,8 +16,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
-from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head, read_record
+from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head
 from gossamer.core.identity import host_id
 from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.robots_state import is_ban, rules_from
@@ -26,7 +27,7 @@ from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.inspect.requests_made import SentRequest
 from gossamer.ports import Catalog
-from gossamer.records import Outcome, Result
+from gossamer.records import ArchiveSpan, Outcome, Result
 
 MAX_CACHED_RULES = 4096
 SAME_MOMENT_S = 0.002  # the same time, once as a WARC date and once in an event
@@ -52,8 +53,8 @@ class _Position(Struct, frozen=True, order=True):
 class RobotsCaptures:
     """Finds the rules of an archived robots.txt."""
 
-    def __init__(self, archive: Path, index: Path, ledger: Catalog, token: str) -> None:
-        self._archive = archive
+    def __init__(self, files: ArchiveFiles, index: Path, ledger: Catalog, token: str) -> None:
+        self._files = files
         self._index = index
         self._ledger = ledger
         self._token = token
@@ -67,7 +68,7 @@ class RobotsCaptures:
             indexed.add(line.filename)
             if line.url.endswith(_ROBOTS) or line.url in targets:
                 self._add(line.url, line.filename, int(line.offset))
-        for path in sorted(self._archive.glob("*.warc.gz*")):
+        for path in self._files.local_paths():
             name = path.name.removesuffix(".open")
             if name not in indexed:
                 for record in ArchiveReader(path):
@@ -93,9 +94,7 @@ class RobotsCaptures:
             self._positions[url].append(_Position(record.date, file, offset))
 
     def _read(self, file: str, offset: int) -> ArchivedRecord | None:
-        path = self._archive / file
-        path = path if path.exists() else path.with_name(file + ".open")
-        return read_record(path, offset) if path.exists() else None
+        return self._files.read(ArchiveSpan(file, offset, 0))
 
     def rules(self, request: SentRequest) -> RobotsRules | None:
         """Return the rules in an answer, or None if its text cannot be found."""

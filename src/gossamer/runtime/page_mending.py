@@ -10,6 +10,7 @@ from contextlib import closing
 from gossamer.errors import StoreUnavailableError
 from gossamer.inspect.agreement import Agreement
 from gossamer.inspect.agreement_pages import PageAgreement
+from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.archived_pages import ArchivedPages
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.inspect.reader import CrawlReader
@@ -35,7 +36,7 @@ def mend_pages(crawl: CrawlReader) -> list[str]:
     store = page_store_in(crawl.settings.store)
     if not store:
         return []
-    pages = ArchivedPages(crawl.folder.archive, crawl.settings.max_bytes)
+    pages = ArchivedPages(archive_files(crawl.folder.archive, crawl.settings.store), crawl.settings.max_bytes)
     with closing(open_page_store(store, is_patient=True)) as inventory:
         try:
             return _agreement(crawl, inventory, store).mend(pages)

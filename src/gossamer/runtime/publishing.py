@@ -8,58 +8,28 @@
 So a row that is durable in the ledger has its page in the store. What a dead process had archived and not committed is
 finished by recovery, added like any other page, and put again, which changes nothing if it is there.
 
-If the store cannot be reached, the commit waits for it in its thread, and fetching is paused: no page is dropped,
-memory does not grow, and what is in flight goes to the archive. The operator is warned at once and every 30 s. If the
-crawl is stopped meanwhile, nothing more is committed: the folder is as after a kill, and the next run recovers it.
+If the store cannot be reached, the commit waits for it in its thread, and fetching is paused (`runtime/outage`): no
+page is dropped, memory does not grow, and what is in flight goes to the archive.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
-from time import monotonic
-from typing import Protocol
 
-from msgspec import Struct
-
-from gossamer.errors import StoreUnavailableError
 from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_page
 from gossamer.ports import CommitLog, Ledger, SealedChanges
 from gossamer.ports.page_store import PageCopy, PageStore
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlId
-from gossamer.runtime.control import Command, Pause, Resume
+from gossamer.runtime.outage import OutageControl, patiently
 from gossamer.runtime.sinks import open_page_store, page_store_in
 
 BATCH_PAGES = 50
-PAUSED_BY = "store"
-RULE = "store_unreachable"
 _READERS = min(4, os.cpu_count() or 1)  # inflating and hashing let other threads run
-
-
-class PausableHub(Protocol):
-    """The part of a hub that an outage concerns."""
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the crawl ends before its time."""
-        ...
-
-    def submit(self, command: Command) -> None:
-        """Apply a command in the hub's next turn."""
-        ...
-
-
-class OutageControl(Struct, frozen=True):
-    """What an outage of the store does to the crawl."""
-
-    hub: Callable[[], PausableHub]  # it is made later
-    warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
-    retry_s: float = 1.0
-    warn_every_s: float = 30.0
 
 
 class Publisher:
@@ -71,7 +41,6 @@ class Publisher:
         self._ledger = ledger
         self._control = control
         self._added: list[StoredPage] = []
-        self._retry = threading.Event()  # never set: a wait that the end of the process does not delay
 
     def on_result(self, order: Order, result: Result) -> None:
         """Add the page of a result that the engine has completed."""
@@ -97,17 +66,7 @@ class Publisher:
     def put_patiently(self, pages: Sequence[StoredPage], loop: asyncio.AbstractEventLoop) -> None:
         """Put pages into the store, however long it is away, unless the crawl is stopped. In a thread."""
         for batch in self._read(pages):
-            outage = _Outage(self._control, loop)
-            while True:
-                try:
-                    self._store.put(batch)
-                    break
-                except StoreUnavailableError as error:
-                    if self._control.hub().is_stopped:
-                        raise _given_up(error) from error
-                    outage.go_on(error)
-                    self._retry.wait(self._control.retry_s)
-            outage.end()
+            patiently(partial(self._store.put, batch), self._control, loop)
 
     def _read(self, pages: Sequence[StoredPage]) -> Iterator[list[PageCopy]]:
         """Yield batches of pages, the next of which is read while the store has the one before."""
@@ -130,37 +89,6 @@ def open_publisher(
     """Return the publisher for the page store among the stores of a crawl; None if there is none."""
     store = page_store_in(stores)
     return Publisher(open_page_store(store, is_patient=False), pages, ledger, control) if store else None
-
-
-def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:
-    return StoreUnavailableError(f"{error}; stopped before it was back: nothing is lost, resume when it is")
-
-
-class _Outage:
-    """A time in which the store cannot be reached."""
-
-    def __init__(self, control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
-        self._control = control
-        self._loop = loop
-        self._began_at = self._warned_at = 0.0
-
-    def go_on(self, error: StoreUnavailableError) -> None:
-        """Pause the crawl, and warn if that is due."""
-        now = monotonic()
-        if not self._began_at:
-            self._began_at = now
-            self._loop.call_soon_threadsafe(self._control.hub().submit, Pause(PAUSED_BY))
-        elif now - self._warned_at < self._control.warn_every_s:
-            return
-        self._warned_at = now
-        waited = f" for {now - self._began_at:.0f} s" if now > self._began_at else ""
-        text = f"fetching is paused{waited}: {error}; nothing is lost, and it goes on by itself"
-        self._loop.call_soon_threadsafe(self._control.warn, RULE, text)
-
-    def end(self) -> None:
-        """Let the crawl go on."""
-        if self._began_at:
-            self._loop.call_soon_threadsafe(self._control.hub().submit, Resume(PAUSED_BY))
 
 
 def published(commits: CommitLog, publisher: Publisher | None) -> CommitLog:

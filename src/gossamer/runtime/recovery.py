@@ -80,7 +80,8 @@ class Recovery:
     def _check_files(self, committed: dict[str, int]) -> None:
         """Refuse to touch an archive that this ledger cannot explain, and warn of files that are missing."""
         present = {final_name(path) for path in self._folder.archive.glob("*.warc.gz*") if path.stat().st_size}
-        missing = sorted(name for name, end in committed.items() if end and name not in present)
+        merged = self._rules.files.merged()
+        missing = sorted(name for name, end in committed.items() if end and name not in present and name not in merged)
         if present and not self._crawl.totals.runs:
             raise CorruptFolderError(
                 f"{self._folder.state}: the ledger is empty, but {self._folder.archive.name}/ has {len(present)} "
@@ -166,7 +167,7 @@ class Recovery:
     # -- both -------------------------------------------------------------------------------------
 
     def _stored(self, tails: Sequence[RecoveredTail], placing: Placing) -> StoredResults:
-        return StoredResults(self._folder.archive, tails, placing, self._rules)
+        return StoredResults(tails, placing, self._rules)
 
     def _close_file(self, path: Path) -> None:
         length = close_file(path, self._folder.index)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 
-from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
+from gossamer.archive.reader import exchange_of
 from gossamer.core.url import host_of, url_id
 from gossamer.engine.rereading import Rereading
+from gossamer.errors import StoreUnavailableError
 from gossamer.ports import Catalog
-from gossamer.records import ArchiveSpan, Order, Result, UrlId, UrlRecord
+from gossamer.records import Order, Result, UrlId, UrlRecord
 from gossamer.runtime.control import CommitSoon, Submit
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.stored_results import ReadingRules, result_of
@@ -23,6 +23,7 @@ from gossamer.runtime.warning_log import WarningLog
 from gossamer.runtime.worker import crashed_result
 
 PAGES_PER_TURN = 20
+RETRY_S = 2.0
 
 
 class Rereader:
@@ -32,7 +33,6 @@ class Rereader:
         self,
         rereading: Rereading,
         ledger: Catalog,
-        archive: Path,
         rules: ReadingRules,
         *,
         warnings: WarningLog,
@@ -41,7 +41,6 @@ class Rereader:
     ) -> None:
         self._rereading = rereading
         self._ledger = ledger
-        self._archive = archive
         self._rules = rules
         self._warnings = warnings
         self._crashes: list[Crash] = []
@@ -54,7 +53,11 @@ class Rereader:
             return
         after = self._rereading.cursor
         while self._rereading.is_pending:
-            pages = await asyncio.to_thread(self._read_slice, after)
+            try:
+                pages = await asyncio.to_thread(self._read_slice, after)
+            except StoreUnavailableError:  # the commits wait for it too, and the operator is warned
+                await asyncio.sleep(RETRY_S)
+                continue
             for page_id, row, result in pages:
                 self._rereading.follow(page_id, row, result, self._now())
                 after = page_id
@@ -70,13 +73,15 @@ class Rereader:
 
     def _read(self, page_id: UrlId, row: UrlRecord) -> Result | None:
         """Return a page's stored answer as if it had just arrived; None if there is none."""
-        response = self._record(row.archived)
+        response = self._rules.files.read(row.archived) if row.archived is not None else None
         if response is None:
             return None
         original = None
         if response.type == "revisit":
             first = self._ledger.look_up(url_id(response.fields.get("warc-refers-to-target-uri", row.url)))
-            original = self._record(first.archived) if first is not None else None
+            original = (
+                self._rules.files.read(first.archived) if first is not None and first.archived is not None else None
+            )
             if original is None:
                 return None
         order = Order(0, row.kind, row.url, page_id, host_of(row.url), (), row.depth, row.hops, 0, row.fetched_at)
@@ -86,11 +91,3 @@ class Rereader:
         except Exception as error:  # as in a worker: the page has no links, and the crawl goes on
             self._crashes.append(crash_of(row.url, error))
             return crashed_result(order, exchange, error)
-
-    def _record(self, span: ArchiveSpan | None) -> ArchivedRecord | None:
-        if span is None:
-            return None
-        for path in (self._archive / span.file, self._archive / f"{span.file}.open"):
-            if path.is_file():
-                return read_record(path, span.offset)
-        return None

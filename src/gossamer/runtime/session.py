@@ -44,6 +44,7 @@ from gossamer.runtime.publishing import Publisher
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.signals import held_to, stop_on_signals
+from gossamer.runtime.upload_watch import UploadWatch
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
@@ -54,6 +55,7 @@ from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
 
+STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
 
 
@@ -102,6 +104,7 @@ class RunServices(Struct, frozen=True):
     opt_outs: OptOutWatch
     rereader: Rereader
     conditions: Conditions
+    uploads: UploadWatch | None
     warnings: WarningLog
     observer: Observer
     publisher: Publisher | None = None  # of a page store
@@ -129,6 +132,7 @@ class Session:
         self._now = now
         self._agent = agent
         self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
+        self._is_stopped = False
 
     @property
     def ledger(self) -> Ledger:
@@ -173,6 +177,7 @@ class Session:
             if self._services.publisher is not None:
                 self._services.publisher.put_added()
             storage.ledger.commit()
+            self._begin_uploads()
         except BaseException:
             storage.folder.release()
             raise
@@ -192,6 +197,11 @@ class Session:
         self._queue_seeds(now)
         self._crawl.totals.runs += 1
         storage.log.flush()
+        self._begin_uploads()
+
+    def _begin_uploads(self) -> None:
+        if self._services.uploads is not None:
+            self._services.uploads.begin()
 
     def rebuild(self) -> tuple[int, int]:
         """Make a new ledger from the archive and close it; return how many answers it has, and how many seeds.
@@ -294,12 +304,23 @@ class Session:
             try:
                 with self._crashes.installed(is_guest=is_guest), time_limit, watchdog:
                     async with self._watched(progress):
-                        return await services.hub.run()
+                        why = await services.hub.run()
+                    await self._finish_uploads(why)
+                    return why
             finally:
                 services.probe.stop()
                 services.probe.measure_memory()
 
+    async def _finish_uploads(self, why: str) -> None:
+        """Complete the store: wait for one that is away, unless the crawl was stopped."""
+        uploads = self._services.uploads
+        if uploads is not None:
+            self._is_stopped = self._is_stopped or why in STOPPED
+            if left := await uploads.finish(lambda: self._is_stopped):
+                self._services.warnings.warn("store_incomplete", left)
+
     def _announce_stop(self, signal_name: str) -> None:
+        self._is_stopped = True
         in_flight = self._services.figures.read().in_flight
         self._notify(
             f"{signal_name}: stopping; waiting for {in_flight} requests in flight ({GRACE_S:g} s at most), "
@@ -328,6 +349,8 @@ class Session:
                 group.create_task(services.opt_outs.run())
                 group.create_task(services.conditions.run(services.figures.read))
                 group.create_task(services.rereader.run())
+                if services.uploads is not None:
+                    group.create_task(services.uploads.run())
                 if self._agent is not None:
                     group.create_task(self._agent.run())
                 if progress is not None:

@@ -2,7 +2,8 @@
 
 A store with a URL is a module `gossamer.backends.<scheme>.store` (see `UrlStore`), which is imported only if it is
 used: its client library is an extra of the package. A page store (`PAGE_STORES`) has no sink: it receives pages from
-the archive, before the commit (`runtime/publishing`).
+the archive, before the commit (`runtime/publishing`). Nor has S3: it receives the archive's files
+(`runtime/segment_uploads`). So workers need no connections to stores.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from msgspec import Struct
 
 from gossamer.archive.files import FileSink
 from gossamer.archive.warc_sink import WarcSink
-from gossamer.archive.writer import ArchiveWriter
+from gossamer.archive.writer import MAX_FILE_BYTES, ArchiveWriter
 from gossamer.errors import UsageError
 from gossamer.ports.page_sink import PageSink
 from gossamer.ports.page_store import PageInventory
-from gossamer.settings.stores import MONGODB, complete_store, scheme_of
+from gossamer.settings.stores import MONGODB, complete_store, has_archive, scheme_of
 
 
 class SinkConfig(Struct, frozen=True):
@@ -33,6 +34,7 @@ class SinkConfig(Struct, frozen=True):
     archive_prefix: str
     save_interval: int
     warcinfo: dict[str, str]
+    max_file_bytes: int = MAX_FILE_BYTES  # of an archive file
 
 
 class UrlStore(Protocol):
@@ -42,17 +44,9 @@ class UrlStore(Protocol):
         """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
         ...
 
-    def open_sink(self, url: str, worker: int) -> PageSink:
-        """Return the sink of one worker."""
-        ...
 
-
-class UrlPageStore(Protocol):
+class UrlPageStore(UrlStore, Protocol):
     """What the module of a page store provides."""
-
-    def check(self, url: str) -> None:
-        """Raise UsageError if pages cannot be stored there: it cannot be reached, refuses the login, lacks rights."""
-        ...
 
     def open_store(self, url: str, *, is_patient: bool) -> PageInventory:
         """Return the store; one that is patient waits longer for a server before it raises."""
@@ -81,6 +75,7 @@ def _warc(config: SinkConfig, worker: int) -> PageSink:
         worker=worker,
         warcinfo=config.warcinfo,
         save_interval=config.save_interval,
+        max_file_bytes=config.max_file_bytes,
     )
     return WarcSink(writer)
 
@@ -95,13 +90,8 @@ SINKS: Mapping[str, Callable[[SinkConfig, int], PageSink]] = {"files": _files, "
 
 def open_sinks(config: SinkConfig, worker: int) -> list[PageSink]:
     """Return the sinks of a worker, in the order in which a page goes through them."""
-    remote = [
-        _url_store(store).open_sink(complete_store(store, os.environ), worker)
-        for store in config.stores
-        if scheme_of(store) and scheme_of(store) not in PAGE_STORES
-    ]
-    names = {*config.stores, "warc"} if page_store_in(config.stores) else config.stores
-    return [*remote, *(build(config, worker) for name, build in SINKS.items() if name in names)]
+    names = {*config.stores, "warc"} if has_archive(config.stores) else config.stores
+    return [build(config, worker) for name, build in SINKS.items() if name in names]
 
 
 def page_store_in(stores: Sequence[str]) -> str:
@@ -111,7 +101,7 @@ def page_store_in(stores: Sequence[str]) -> str:
 
 def open_page_store(store: str, *, is_patient: bool) -> PageInventory:
     """Open a page store. A caller who does not try again is patient."""
-    return cast(UrlPageStore, _url_store(store)).open_store(complete_store(store, os.environ), is_patient=is_patient)
+    return cast(UrlPageStore, url_store(store)).open_store(complete_store(store, os.environ), is_patient=is_patient)
 
 
 def check_url_stores(stores: Sequence[str]) -> None:
@@ -119,10 +109,11 @@ def check_url_stores(stores: Sequence[str]) -> None:
     for store in stores:
         if scheme_of(store):
             url = complete_store(store, os.environ)
-            _url_store(store).check(url)
+            url_store(store).check(url)
 
 
-def _url_store(store: str) -> UrlStore:
+def url_store(store: str) -> UrlStore:
+    """Return the module of a store; raise UsageError if its client library is not installed."""
     scheme = scheme_of(store)
     client = CLIENTS[scheme]
     if find_spec(client.module) is None:

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from gossamer.archive.reader import exchange_of, read_record
+from gossamer.archive.archive_files import ArchiveFiles
+from gossamer.archive.reader import exchange_of
+from gossamer.errors import StoreUnavailableError
 from gossamer.fetch.body import decode
 from gossamer.records import ContentRecord, Exchange
 
 
 class StoredCopies:
-    """Reads pages from an archive folder."""
+    """Reads pages from the archive."""
 
-    def __init__(self, archive: Path, max_bytes: int) -> None:
-        self._archive = archive
+    def __init__(self, files: ArchiveFiles, max_bytes: int) -> None:
+        self._files = files
         self._max_bytes = max_bytes
 
     def __call__(self, copy: ContentRecord) -> Exchange | None:
         """Return the answer that has a content, decoded; None if it cannot be read."""
-        span = copy.archived
-        if span is None:
+        try:
+            record = self._files.read(copy.archived) if copy.archived is not None else None
+        except StoreUnavailableError:
             return None
-        closed = self._archive / span.file
-        for path in (closed, closed.with_name(span.file + ".open"), closed):  # it may be renamed at any time
-            try:
-                record = read_record(path, span.offset)
-            except FileNotFoundError:
-                continue
-            if record is None or record.type != "response" or record.payload_digest != copy.payload_digest:
-                return None
-            return decoded_exchange(exchange_of(record), self._max_bytes)
-        return None
+        if record is None or record.type != "response" or record.payload_digest != copy.payload_digest:
+            return None
+        return decoded_exchange(exchange_of(record), self._max_bytes)
 
 
 def decoded_exchange(exchange: Exchange, max_bytes: int) -> Exchange:

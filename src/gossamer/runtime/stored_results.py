@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from heapq import merge
-from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import Excision
 from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
@@ -68,10 +69,11 @@ class Placing(Protocol):
 
 
 class ReadingRules(Struct, frozen=True):
-    """How a stored answer is read: as by a worker."""
+    """How a stored answer is read: as by a worker, from these files."""
 
     worker: WorkerRules
     max_bytes: int
+    files: ArchiveFiles
 
 
 class StoredRecord(Struct, frozen=True):
@@ -100,8 +102,7 @@ class StoredResults:
     order. Positions in results are those after removals, which are made at the end of the iteration.
     """
 
-    def __init__(self, archive: Path, tails: Sequence[RecoveredTail], placing: Placing, rules: ReadingRules) -> None:
-        self._archive = archive
+    def __init__(self, tails: Sequence[RecoveredTail], placing: Placing, rules: ReadingRules) -> None:
         self._tails = tails
         self._placing = placing
         self._rules = rules
@@ -168,9 +169,7 @@ class StoredResults:
         if span is None:
             return None
         excision = self._excisions.get(span.file)
-        path = self._archive / span.file
-        path = path if path.exists() else path.with_name(path.name + ".open")
-        return read_record(path, span.offset if excision is None else excision.present(span.offset))
+        return self._rules.files.read(span if excision is None else replace(span, offset=excision.present(span.offset)))
 
 
 def _places(number: int, tail: RecoveredTail) -> list[_Place]:

@@ -17,6 +17,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, max_idle_connections, raise_file_limit
+from gossamer.inspect.archive_access import archive_files
 from gossamer.records import ContentRecord
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import crash_of
@@ -59,7 +60,8 @@ async def open_worker(
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
         marks=marks,
     )
-    copies = StoredCopies(Path(config.sinks.out) / "archive", config.limits.max_bytes)
+    files = archive_files(Path(config.sinks.out) / "archive", config.sinks.stores)
+    copies = StoredCopies(files, config.limits.max_bytes)
     async with fetcher:
         sinks = open_sinks(config.sinks, config.rules.number)
         worker = Worker(config.rules, fetcher, sinks, first_copy, listener, stored_copy=copies, marks=marks)

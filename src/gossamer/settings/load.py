@@ -110,8 +110,9 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
         settings["workers"] = os.cpu_count() or 1
     if isinstance(settings.get("ca_file"), str) and settings["ca_file"]:
         settings["ca_file"] = str(Path(settings["ca_file"]).absolute())  # a crawl may be continued from elsewhere
-    if isinstance(settings.get("memory"), str):
-        settings["memory"] = _memory_from(settings["memory"], named["memory"])
+    for name in ("memory", "spool"):
+        if isinstance(settings.get(name), str):
+            settings[name] = _size_from(name, settings[name], named[name])
     try:
         made = msgspec.convert(settings, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -120,10 +121,10 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
     return made
 
 
-def _memory_from(text: str, source: str) -> int:
+def _size_from(name: str, text: str, source: str) -> int:
     size = size_from(text)
     if size is None:
-        raise UsageError(f"{source}: memory = {text!r}: not a size; expected 2G, 512M or a number of bytes")
+        raise UsageError(f"{source}: {name} = {text!r}: not a size; expected 2G, 512M or a number of bytes")
     return size
 
 

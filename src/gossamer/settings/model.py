@@ -42,6 +42,13 @@ class RobotsUnreachable(StrEnum):
     ALLOW = "allow"
 
 
+class S3Layout(StrEnum):
+    """What the objects of an S3 store are."""
+
+    SEGMENTS = "segments"
+    PAGE = "page"
+
+
 class AfterTarget(StrEnum):
     """What follows the first pass."""
 
@@ -82,6 +89,7 @@ def _field(
     return Meta(extra={**extra, "is_raised_only": is_raised_only})
 
 
+MIN_SPOOL_BYTES = 16 << 20
 _Count = Annotated[int, Meta(ge=1)]
 _Natural = Annotated[int, Meta(ge=0)]
 _Seconds = Annotated[float, Meta(ge=0)]
@@ -202,6 +210,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             metavar="KIND",
         ),
     ] = ("warc",)
+    s3_layout: Annotated[
+        S3Layout, _field(Group.STORING, "in S3: WARC files made of segments, or an object per page", is_fixed=True)
+    ] = S3Layout.SEGMENTS
+    spool: Annotated[
+        Annotated[int, Meta(ge=MIN_SPOOL_BYTES)] | None,
+        _field(Group.STORING, "pause while this much in the folder waits for S3, as 500M (4G)", metavar="SIZE"),
+    ] = None
     accept: Annotated[
         tuple[str, ...],
         _field(Group.STORING, "store this type too, as image/png or image/*", is_fixed=True, metavar="TYPE"),

@@ -36,6 +36,11 @@ def scheme_of(store: str) -> str:
     return scheme if found else ""
 
 
+def has_archive(stores: Sequence[str]) -> bool:
+    """Return whether pages are stored in WARC files: what goes to a store with a URL comes from them."""
+    return any(store == "warc" or scheme_of(store) for store in stores)
+
+
 def masked_store(text: str) -> str:
     """Return a store, or a text with its URL, without passwords."""
     return _USER_INFO.sub(rf"\1:{MASK}@", text)

@@ -1,0 +1,31 @@
+"""The configuration of sinks, from the settings of a crawl."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from gossamer import __version__
+from gossamer.runtime.sinks import SinkConfig
+from gossamer.runtime.upload_factory import UploadPlan
+from gossamer.settings.model import RobotsUnreachable, Settings
+
+
+def sink_config(settings: Settings, folder: Path, plan: UploadPlan, user_agent: str) -> SinkConfig:
+    """Return the configuration of all workers' sinks."""
+    is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
+    return SinkConfig(
+        stores=settings.store,
+        out=str(folder),
+        archive_prefix=plan.archive_prefix,
+        save_interval=settings.save_interval,
+        warcinfo={
+            "software": f"Gossamer/{__version__}",
+            "robots": "RFC 9309" if is_strict else "RFC 9309, unreachable=allow",
+            "http-header-user-agent": user_agent,
+            "operator": settings.contact or "unknown",
+            "hostname": socket.gethostname() or "localhost",
+            "isPartOf": folder.name,
+        },
+        max_file_bytes=plan.max_file_bytes,
+    )
