@@ -33,7 +33,6 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
 from gossamer.inspect.archive_access import archive_files
-from gossamer.inspect.archived_pages import ArchivedPages
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
 from gossamer.ports.shared_ledger import SharedLedger
@@ -53,7 +52,7 @@ from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
-from gossamer.runtime.publishing import open_publisher
+from gossamer.runtime.publishing import open_publishers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_stores import RunStores
@@ -262,7 +261,9 @@ def build_session(
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
     rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
     watching = (heartbeat, opt_outs, rereader, conditions, stores.watch(hub.submit, warnings.warn))
-    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publisher)
+    services = RunServices(
+        hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publishers
+    )
     promises, as_toml, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
     plan = RunPlan(as_toml, promises, seeds, settings.max_time, retries, order, basis.few_files)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
@@ -272,9 +273,9 @@ def _open_stores(
     basis: _Basis, ledger: Ledger, rules: ReadingRules, outage: OutageControl, ends: Callable[[], Mapping[str, int]]
 ) -> RunStores:
     node = "" if basis.seat is None else basis.seat.node.name
-    pages = ArchivedPages(rules.files, basis.settings.max_bytes, node)
+    publishers = open_publishers(basis.settings, rules.files, node, ledger, outage)
     uploads = build_uploads(basis.upload_plan, basis.folder, ends)
-    return RunStores(open_publisher(basis.settings.store, pages, ledger, outage), uploads, basis.upload_plan, outage)
+    return RunStores(publishers, uploads, basis.upload_plan, outage)
 
 
 def _build_observer(

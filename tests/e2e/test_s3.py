@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +87,7 @@ class Crawl:
         assert self.local_files() == []
         verified = self.verb("verify")
         assert verified.returncode == 0, verified.stdout
-        assert f"{len(self.keys('archive/'))} archive files in S3" in verified.stdout
+        assert f"{len(self.keys('archive/'))} objects in S3" in verified.stdout
 
 
 def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -249,3 +252,35 @@ def test_verify_finds_what_is_wrong_in_the_store_and_mends_what_it_can(
     found = crawl.verb("verify")
     assert found.returncode == 1
     assert f"{Path(alone).name}: its bytes in the store are not those that were stored there" in found.stdout
+
+
+def test_every_page_is_an_object_if_the_layout_is_page(tmp_path: Path, server: S3Server, web: RunningWeb) -> None:
+    crawl, began_at = Crawl(tmp_path, server, web), datetime.now(UTC)
+    killed = crawl.run("--s3-layout", "page", failpoint="before_commit:kill:2")
+    assert killed.returncode == -signal.SIGKILL
+    done = crawl.resume()
+    assert done.returncode == 0, done.stderr
+    pages = documents(crawl.verb("export", "--format", "jsonl"))
+    assert len(pages) == PAGES
+    keys = {page["url"]: _raw_key(page["url"]) for page in pages}
+    assert sorted(keys.values()) == crawl.keys()
+    client = server.client()
+    for page in pages:
+        answer = client.get_object(Bucket=BUCKET, Key=f"{crawl.prefix}/{keys[page['url']]}")
+        body, about = gzip.decompress(answer["Body"].read()), answer["Metadata"]
+        assert (about["url"], about["size"]) == (page["url"], str(page["bytes"]))
+        assert about["mime-type"] == page["content_type"]
+        assert about["content-hash"] == hashlib.sha256(body).hexdigest()
+        assert began_at <= datetime.fromisoformat(about["fetched-at"]) <= datetime.now(UTC)
+    assert f"{PAGES} objects in S3" in crawl.verb("verify").stdout
+    client.delete_object(Bucket=BUCKET, Key=f"{crawl.prefix}/{keys[pages[0]['url']]}")
+    found = crawl.verb("verify")
+    assert found.returncode == 1
+    assert f"{pages[0]['url']}: is not there" in found.stdout
+    assert crawl.verb("verify", "--mend").returncode == 0
+    assert sorted(keys.values()) == crawl.keys()
+
+
+def _raw_key(url: str) -> str:
+    name = hashlib.sha1(url.encode()).hexdigest()
+    return f"raw/{name[:2]}/{name}.gz"

@@ -18,6 +18,7 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
 from gossamer.runtime.object_mending import mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
+from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
 from gossamer.runtime.rebuilding import set_state_aside
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.text import count, printable
@@ -47,15 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
                 done += mend(crawl.folder, crawl.ledger, archive_files(crawl.folder.archive, stores))
                 if url := s3_url(stores):
                     done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
-                done += mend_pages(crawl)
+                done += mend_pages(crawl) + mend_page_objects(crawl)
                 found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
                 check_pages(crawl, found)
+                check_page_objects(crawl, found)
             finally:
                 crawl.folder.release()
         else:
             found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=crawl.owner is not None)
             if crawl.owner is None:
                 check_pages(crawl, found)
+                check_page_objects(crawl, found)
     found.notes = [*done, *found.notes]
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1
@@ -116,7 +119,7 @@ def render(found: Agreement) -> str:
     if found.plain_files:
         lines[0] += f"; {count(found.plain_files)} plain files"
     if found.objects:
-        lines[0] += f"; {count(found.objects)} archive files in S3"
+        lines[0] += f"; {count(found.objects)} objects in S3"
     lines += [f"note: {printable(note)}" for note in found.notes]
     lines += [f"{printable(p.where)}: {printable(p.what, 400)}" for p in found.problems[:_SHOWN]]
     if found.problem_count > _SHOWN:

@@ -45,13 +45,17 @@ def stored_page(url_id: UrlId, row: UrlRecord | None, ledger: Ledger) -> StoredP
 class ArchivedPages:
     """Reads pages from the archive of one machine."""
 
-    def __init__(self, files: ArchiveFiles, max_bytes: int, node: str = "") -> None:
+    def __init__(self, files: ArchiveFiles, max_bytes: int, node: str = "", *, keeps_copies: bool = False) -> None:
         self._files = files
         self._max_bytes = max_bytes
         self._node = node
+        self._keeps_copies = keeps_copies
 
     def read(self, page: StoredPage) -> PageCopy:
-        """Return a page with its body, unless that is stored with another page or an earlier visit."""
+        """Return a page with its body, unless that is stored with another page or an earlier visit.
+
+        If copies are kept, every page has its body.
+        """
         row, record = page.row, self._record(page.archived)
         has_body = record.type == "response"
         content = self._content(record if has_body or page.first is None else self._record(page.first))
@@ -74,7 +78,7 @@ class ArchivedPages:
             worker=row.worker,
             node=self._node,
             duplicate_of=(row.duplicate_of or page.url_id) if is_copy else b"",
-            content=None if is_copy else content,
+            content=None if is_copy and not self._keeps_copies else content,
         )
 
     def _content(self, record: ArchivedRecord) -> bytes:

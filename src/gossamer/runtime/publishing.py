@@ -21,12 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
+from gossamer.archive.archive_files import ArchiveFiles
+from gossamer.backends.s3.pages import S3Pages
+from gossamer.inspect.archive_access import open_s3, s3_url
 from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_page
 from gossamer.ports import CommitLog, Ledger, SealedChanges
 from gossamer.ports.page_store import PageCopy, PageStore
 from gossamer.records import Order, OrderKind, Outcome, Result, UrlId
 from gossamer.runtime.outage import OutageControl, patiently
 from gossamer.runtime.sinks import open_page_store, page_store_in
+from gossamer.settings.model import S3Layout, Settings
 
 BATCH_PAGES = 50
 _READERS = min(4, os.cpu_count() or 1)  # inflating and hashing let other threads run
@@ -83,17 +87,25 @@ class Publisher:
         self._store.close()
 
 
-def open_publisher(
-    stores: Sequence[str], pages: ArchivedPages, ledger: Ledger, control: OutageControl
-) -> Publisher | None:
-    """Return the publisher for the page store among the stores of a crawl; None if there is none."""
-    store = page_store_in(stores)
-    return Publisher(open_page_store(store, is_patient=False), pages, ledger, control) if store else None
+def open_publishers(
+    settings: Settings, files: ArchiveFiles, node: str, ledger: Ledger, control: OutageControl
+) -> list[Publisher]:
+    """Return the publishers of a crawl: one for each store that gets single pages."""
+    publishers = []
+    if store := page_store_in(settings.store):
+        pages = ArchivedPages(files, settings.max_bytes, node)
+        publishers.append(Publisher(open_page_store(store, is_patient=False), pages, ledger, control))
+    if (url := s3_url(settings.store)) and settings.s3_layout is S3Layout.PAGE:
+        pages = ArchivedPages(files, settings.max_bytes, node, keeps_copies=True)
+        publishers.append(Publisher(S3Pages(open_s3(url)), pages, ledger, control))
+    return publishers
 
 
-def published(commits: CommitLog, publisher: Publisher | None) -> CommitLog:
-    """Return the commits of a crawl: with its pages, if it has a page store."""
-    return commits if publisher is None else PublishedCommits(commits, publisher)
+def published(commits: CommitLog, publishers: Sequence[Publisher]) -> CommitLog:
+    """Return the commits of a crawl: with its pages, for each store that gets them."""
+    for publisher in publishers:
+        commits = PublishedCommits(commits, publisher)
+    return commits
 
 
 class PublishedCommits:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from msgspec import Struct
 
 from gossamer.ports import CommitLog
+from gossamer.records import UrlId
 from gossamer.runtime.control import Submit
-from gossamer.runtime.hub_observer import OnResult
+from gossamer.runtime.hub_observer import OnResult, all_of
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.publishing import Publisher, published
 from gossamer.runtime.recovery import OnFinished
@@ -19,9 +21,9 @@ from gossamer.runtime.uploads import PageUploads
 
 
 class RunStores(Struct, frozen=True):
-    """A page store, and uploads of archive files: each of them if the settings name one."""
+    """Stores that get single pages, and uploads of archive files: each of them if the settings name one."""
 
-    publisher: Publisher | None
+    publishers: Sequence[Publisher]
     uploads: PageUploads | None
     plan: UploadPlan
     outage: OutageControl
@@ -29,16 +31,20 @@ class RunStores(Struct, frozen=True):
     @property
     def on_result(self) -> OnResult | None:
         """What must learn of every result."""
-        return None if self.publisher is None else self.publisher.on_result
+        return reduce(all_of, (publisher.on_result for publisher in self.publishers), None)
 
     @property
     def on_finished(self) -> OnFinished | None:
         """What must learn of every answer that was read back."""
-        return None if self.publisher is None else self.publisher.add
+        return self._add if self.publishers else None
+
+    def _add(self, url_id: UrlId) -> None:
+        for publisher in self.publishers:
+            publisher.add(url_id)
 
     def commits(self, inner: CommitLog) -> CommitLog:
         """Return commits that feed the stores first."""
-        return uploaded(published(inner, self.publisher), self.uploads, self.outage)
+        return uploaded(published(inner, self.publishers), self.uploads, self.outage)
 
     def watch(self, submit: Submit, warn: Callable[[str, str], None]) -> UploadWatch | None:
         """Return what does the work that no commit waits for."""

@@ -107,7 +107,7 @@ class RunServices(Struct, frozen=True):
     uploads: UploadWatch | None
     warnings: WarningLog
     observer: Observer
-    publisher: Publisher | None = None  # of a page store
+    publishers: Sequence[Publisher] = ()  # of stores that get single pages
 
 
 class Session:
@@ -174,8 +174,8 @@ class Session:
             self._crawl.totals.runs += 1
             self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
-            if self._services.publisher is not None:
-                self._services.publisher.put_added()
+            for publisher in self._services.publishers:
+                publisher.put_added()
             storage.ledger.commit()
             self._begin_uploads()
         except BaseException:
@@ -382,8 +382,8 @@ class Session:
         fold_index(storage.folder.index)
         write_report(storage.folder.path, storage.ledger, figures)
         storage.ledger.close()
-        if self._services.publisher is not None:
-            self._services.publisher.close()
+        for publisher in self._services.publishers:
+            publisher.close()
         storage.folder.release()
         if whole is not None:
             figures = replace(figures, totals=whole, node_pages=totals.pages)

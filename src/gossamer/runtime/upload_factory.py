@@ -14,7 +14,7 @@ from gossamer.core.archive_names import archive_prefix
 from gossamer.inspect.archive_access import open_s3, s3_url
 from gossamer.runtime.segment_uploads import SegmentUploads
 from gossamer.runtime.uploads import PageUploads
-from gossamer.settings.model import Settings
+from gossamer.settings.model import S3Layout, Settings
 
 DEFAULT_SPOOL_BYTES = 4 << 30
 _FILES_PER_SPOOL = 4  # so that some are closed, and can leave, when it is full
@@ -33,7 +33,8 @@ class UploadPlan(Struct, frozen=True):
     @classmethod
     def of(cls, settings: Settings, folder: CrawlFolder, *, run: str, node: str) -> UploadPlan:
         """Return the plan of a run."""
-        url, spool = s3_url(settings.store), settings.spool or DEFAULT_SPOOL_BYTES
+        url = s3_url(settings.store) if settings.s3_layout is S3Layout.SEGMENTS else ""
+        spool = settings.spool or DEFAULT_SPOOL_BYTES
         if not url:
             return cls("", run, node, stays_local=True, spool_bytes=spool)
         label = node or read_label(folder.archive) or secrets.token_hex(4)
