@@ -15,6 +15,7 @@ from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core import rows
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.catalog import record_of
+from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
 from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.core.url import link_to
@@ -234,8 +235,9 @@ def test_the_first_page_with_a_content_is_known_to_all(ledger: SharedLedger) -> 
     for node in (A, B):
         started(ledger).join(node, "", LEASE_S)
     content, other = b"h" * 16, b"i" * 16
-    assert ledger.commit(A, Commit(1, Totals(), contents={content: b"first"})) == {}
-    assert ledger.commit(B, Commit(1, Totals(), contents={content: b"second", other: b"x"})) == {content: b"first"}
+    assert ledger.commit(A, Commit(1, Totals(), contents={content: b"first"})).contents == {}
+    known = ledger.commit(B, Commit(1, Totals(), contents={content: b"second", other: b"x"}))
+    assert known.contents == {content: b"first"}
 
 
 def test_totals_and_archives_are_as_committed(ledger: SharedLedger) -> None:
@@ -434,6 +436,51 @@ def test_a_commit_has_no_more_pages_than_were_claimed(ledger: SharedLedger) -> N
     with pytest.raises(LeaseLostError, match="claim"):
         ledger.commit(A, Commit(1, Totals(pages=6)))
     ledger.commit(A, Commit(1, Totals(pages=5)))
+
+
+# -- signatures -----------------------------------------------------------------------------------
+
+
+def signed(*words: str) -> bytes:
+    return minhash(" ".join(words))
+
+
+TEXT = [f"word{number}" for number in range(400)]
+P, Q, R = (bytes([number]) * 16 for number in (1, 2, 3))
+
+
+def test_a_page_that_is_nearly_like_one_of_another_node_is_found(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    first, like_it, other = signed(*TEXT), signed(*TEXT[:-4], "end"), signed(*reversed(TEXT))
+    assert ledger.commit(A, Commit(1, Totals(), signatures={P: first})).similar == {}
+    known = ledger.commit(B, Commit(1, Totals(), signatures={Q: like_it, R: other}))
+    assert known.similar.keys() == {Q}
+    assert known.similar[Q].url_id == P
+    assert known.similar[Q].similarity == equal_lanes(first, like_it) / LANES >= 0.9
+
+
+def test_a_page_that_repeats_another_is_not_what_others_repeat(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    first, second, third = signed(*TEXT), signed(*TEXT[:-4]), signed(*TEXT[:-4], "x")
+    ledger.commit(A, Commit(1, Totals(), signatures={P: first}))
+    ledger.commit(A, Commit(2, Totals(), signatures={Q: second}))
+    known = ledger.commit(B, Commit(1, Totals(), signatures={R: third}))
+    assert known.similar[R].url_id == P
+
+
+def test_two_pages_of_one_commit_are_compared_too(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    known = ledger.commit(A, Commit(1, Totals(), signatures={P: signed(*TEXT), Q: signed(*TEXT[:-4])}))
+    assert known.similar.keys() == {Q}
+
+
+def test_a_commit_that_is_repeated_returns_the_same(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+    ledger.commit(A, Commit(1, Totals(), contents={b"c" * 16: P}, signatures={P: signed(*TEXT)}))
+    again = Commit(1, Totals(), contents={b"c" * 16: Q}, signatures={Q: signed(*TEXT)})
+    known = ledger.commit(B, again)
+    assert (len(known.contents), len(known.similar)) == (1, 1)
+    assert ledger.commit(B, again) == known
 
 
 # -- readers --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_runs import PLANTED, plan_of, planted, run_seed
 
-SEEDS, PER_TEST = 120, 10
+SEEDS, PER_TEST = 200, 10
 SEEDS_TO_FIND = 200
 
 

@@ -13,7 +13,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.core.identity import SHARD_COUNT
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def shards_of(name: str, names: tuple[str, ...]) -> frozenset[int]:
     """Return the shards that a node is to own, beside other nodes. 0.1 µs per shard and node."""
     others = [other for other in names if other != name]

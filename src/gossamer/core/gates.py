@@ -224,10 +224,12 @@ class Gates:
         return freed
 
     def _wake_one(self, gate: Gate, freed: list[HostSlot], now: float) -> None:
+        is_address = isinstance(gate, AddressSlot)
         if gate.blocked:
+            if self.permits is not None and isinstance(gate, AddressSlot) and self.permits.is_closed(gate, now):
+                return  # until it is granted
             freed.append(gate.blocked.popleft())
             # It may have nothing to request: the next one must not wait forever.
-            is_address = isinstance(gate, AddressSlot)
             self._time(gate, now + (self._limits.address_delay_s if is_address else self._limits.domain_delay_s))
         elif isinstance(gate, AddressSlot):
             if not gate.in_flight:

@@ -113,7 +113,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         seeding=Seeding(way.seeds, scope, admission, rereading),
         pages=pages,
         backlog=backlog,
-        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots, pages=pages),
+        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots, copies=copies),
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )
 

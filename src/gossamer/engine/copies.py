@@ -6,7 +6,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.events import EventName
 from gossamer.ports import Ledger
-from gossamer.records import ContentRecord, QueuedUrl, Result, UrlId
+from gossamer.records import ContentRecord, QueuedUrl, Result, Similar, UrlId
 from gossamer.state import CrawlState
 
 
@@ -46,6 +46,23 @@ class Copies:
             self._ledger.amend(page, row)
             self._state.totals.duplicates += 1
             self._events.emit(EventName.DUPLICATE, now, url=row.url, depth=row.depth, reason="first stored elsewhere")
+
+    def mark_near(self, page: UrlId, other: Similar, now: float) -> None:
+        """Mark a page as nearly the same as one that another node stored before; both are stored."""
+        row = self._ledger.look_up(page)
+        if row is not None and not row.duplicate_of and not row.near_duplicate_of:
+            row.near_duplicate_of, row.similarity = other.url_id, other.similarity
+            self._ledger.amend(page, row)
+            self._state.totals.near_duplicates += 1
+            self._events.emit(
+                EventName.NEAR_DUPLICATE,
+                now,
+                url=row.url,
+                depth=row.depth,
+                parent=other.url_id.hex(),
+                similarity=round(other.similarity, 4),
+                reason="first stored elsewhere",
+            )
 
     def emit(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Emit the event of a page that repeats another."""

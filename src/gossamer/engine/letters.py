@@ -6,13 +6,13 @@ from gossamer.core.frontier import Frontier
 from gossamer.core.url import host_of
 from gossamer.core.workbench import RobotsRequest
 from gossamer.engine.admission import Admission
+from gossamer.engine.copies import Copies
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.link_messages import Letter, RobotsAnswer, link_of
-from gossamer.engine.page_results import PageResults
 from gossamer.engine.robots_results import RobotsResults, result_of
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import HostStore
-from gossamer.records import OrderKind, Source, UrlId
+from gossamer.records import OrderKind, Source
 
 _OF_SEEDS = (Source.SEED, Source.REDIRECT)
 
@@ -29,7 +29,7 @@ class Letters:
         admission: Admission,
         scope: ScopeRecord,
         robots: RobotsResults,
-        pages: PageResults,
+        copies: Copies,
     ) -> None:
         self._frontier = frontier
         self._ledger = ledger
@@ -37,7 +37,7 @@ class Letters:
         self._admission = admission
         self._scope = scope
         self._robots = robots
-        self._pages = pages
+        self.copies = copies
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer the links of a letter, and exchange robots.txt files."""
@@ -53,10 +53,6 @@ class Letters:
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned, with the next commit."""
         return self._admission.take_outbox()
-
-    def mark_copy(self, page: UrlId, first: UrlId, now: float) -> None:
-        """Record that another node was the first to store the content of a page."""
-        self._pages.mark_copy(page, first, now)
 
     def _learn_robots(self, answer: RobotsAnswer, now: float) -> None:
         host = host_of(answer.origin + "/")

@@ -35,7 +35,10 @@ class NearDuplicates:
             return False
         if self._is_stored(url, found):
             return False
-        result.near_duplicate_of, result.similarity = found.url_id, found.similarity
+        # In a cluster the page found here may have turned out to repeat one that another node stored.
+        row = self._ledger.look_up(found.url_id)
+        first = (row.near_duplicate_of if row is not None else b"") or found.url_id
+        result.near_duplicate_of, result.similarity = first, found.similarity
         return True
 
     def _is_stored(self, url: QueuedUrl, found: Similar) -> bool:

@@ -19,18 +19,20 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer.core.assignment import shards_of
+from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import decode_letter, encode_letter
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
-from gossamer.ports.shared_ledger import Commit, Membership, Message, NodeId
-from gossamer.records import UrlId
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
 from gossamer.state import NodeStatus, OperatorRequest
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
-_CONTENTS, _ARCHIVES = "contents", "archives"
+_CONTENTS, _ARCHIVES, _SIGNATURES = "contents", "archives", "signatures"
+_ID_BYTES = 16
+_SIGNED_BYTES = _ID_BYTES + SIGNATURE_BYTES
 
 
 class Asked(NamedTuple):
@@ -100,6 +102,8 @@ class ClusterNode:
 
     def _compare_shards(self, at_engine: Mapping[int, int]) -> None:
         mine = self._granted | self._owned | self._leaving
+        if mine == at_engine:
+            return
         if any(at_engine.get(shard) != epoch for shard, epoch in mine.items()):
             raise LeaseLostError(f"node {self.id.name}: the engine has lost shards that it owns")
         # The answer to `take` was lost, or the engine has lost a release: read their rows, whatever was known of them.
@@ -218,11 +222,12 @@ class ClusterNode:
             links={shard: encode_letter(letter) for shard, letter in self._crawl.letters.take_outbox().items()},
             read=self.read_ids(),
             contents={row.key: decode_content(row.value or b"").url_id for row in unsharded if _is_new(row, _CONTENTS)},
+            signatures={value[:_ID_BYTES]: value[_ID_BYTES:] for value in _values(unsharded, _SIGNATURES)},
             archives=[row for row in unsharded if _is_new(row, _ARCHIVES)],
         )
 
-    def committed(self, commit: Commit, repeated: Mapping[bytes, UrlId], now: float) -> None:
-        """Record that the engine has a commit; pages whose contents it knew before are copies of others."""
+    def committed(self, commit: Commit, known: KnownBefore, now: float) -> None:
+        """Record that the engine has a commit; pages that it knew before are copies of others."""
         self._committed = commit.number
         for shard, count in self._sealed_read.items():
             ids = self._read_ids.get(shard)
@@ -231,10 +236,13 @@ class ClusterNode:
                 if not ids:
                     del self._read_ids[shard]
         self._sealed_read = {}
-        for content_hash, first in repeated.items():
+        for content_hash, first in known.contents.items():
             page = commit.contents[content_hash]
             if first != page and shard_of(page) in self._owned:
-                self._crawl.letters.mark_copy(page, first, now)
+                self._crawl.letters.copies.mark(page, first, now)
+        for page, other in known.similar.items():
+            if shard_of(page) in self._owned:
+                self._crawl.letters.copies.mark_near(page, other, now)
 
     # -- the budget of pages ----------------------------------------------------------------------
 
@@ -279,6 +287,11 @@ class ClusterNode:
         why = self._crawl.why_over(now, max_wait_s) or ""
         # What was claimed and is not needed has been returned, so that the claim looks used up.
         return "exhausted" if why == "max_pages" and not self._crawl.frontier.counts.queued else why
+
+
+def _values(changed: Sequence[Row], table: str) -> list[bytes]:
+    """Return the new values of a table; of signatures only MinHash's, which are compared with those of other nodes."""
+    return [row.value for row in changed if row.table == table and row.value and len(row.value) == _SIGNED_BYTES]
 
 
 def _is_new(row: Row, table: str) -> bool:

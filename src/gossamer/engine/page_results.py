@@ -10,7 +10,7 @@ from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports import QueueStore
-from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlId, UrlState
+from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
 
 MAX_USAGE_CHARS = 1000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
@@ -59,10 +59,6 @@ class PageResults:
         self._events.page(order, url, result, new, now)
         if is_copy:
             self._copies.emit(url, result, now)
-
-    def mark_copy(self, page: UrlId, first: UrlId, now: float) -> None:
-        """Record that a page repeats one that another node had stored before."""
-        self._copies.mark(page, first, now)
 
     def record_retry(self, order: Order, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
         """Record a request that failed and is tried again."""

@@ -26,7 +26,7 @@ from msgspec import Struct
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.figures import Totals
 from gossamer.ports.commit import Row
-from gossamer.records import UrlId
+from gossamer.records import Similar, UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 
@@ -90,7 +90,15 @@ class Commit(Struct, frozen=True):
     links: Mapping[int, bytes] = {}  # by the shard that they are for
     read: Mapping[int, Sequence[bytes]] = {}  # ids of the messages read from each inbox, from its first on
     contents: Mapping[bytes, UrlId] = {}  # content hashes, and the first page with each that this node knows
+    signatures: Mapping[UrlId, bytes] = {}  # of pages that repeat no other that this node knows
     archives: Sequence[Row] = ()  # committed lengths of this node's archive files
+
+
+class KnownBefore(Struct, frozen=True):
+    """What a commit repeats: pages of it that other nodes stored before."""
+
+    contents: Mapping[bytes, UrlId] = {}  # content hash, and the first page with it
+    similar: Mapping[UrlId, Similar] = {}  # page of the commit, and the one that it nearly repeats
 
 
 class SharedLedger(Protocol):
@@ -138,10 +146,11 @@ class SharedLedger(Protocol):
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
-        """Make a commit durable; return the contents in it that were known before, and the first page with each.
+    def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
+        """Make a commit durable; return which of its pages repeat others.
 
-        A commit that the engine already has is not made again: a call may be repeated if its answer was lost. One with
+        A commit that the engine already has is not made again: if the answer was lost, the call is repeated and
+        returns the same. A signature that is like another is not stored, so those that are repeat no other. One with
         more pages than the node has claimed of a budget raises: the engine has lost the claim.
         """
         ...

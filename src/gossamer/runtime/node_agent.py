@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -27,8 +27,8 @@ from gossamer.engine.node import ClusterNode
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.figures import Totals
 from gossamer.ports import Ledger, SealedChanges
-from gossamer.ports.shared_ledger import Commit
-from gossamer.records import Order, UrlId
+from gossamer.ports.shared_ledger import Commit, KnownBefore
+from gossamer.records import Order
 from gossamer.runtime import control
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
@@ -273,7 +273,7 @@ class NodeCommits:
         self._agent = agent
         self._seat = seat
         self._ledger = ledger
-        self._written: tuple[Commit, Mapping[bytes, UrlId]] | None = None
+        self._written: tuple[Commit, KnownBefore] | None = None
 
     def apply(self) -> None:
         """Record the commit that was written last, if it is not recorded yet. In the event loop."""
@@ -303,11 +303,11 @@ class NodeCommits:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
-                repeated = self._seat.shared.commit(self._seat.node, commit)
+                known = self._seat.shared.commit(self._seat.node, commit)
             except EngineUnavailableError:
                 time.sleep(RETRY_S)
                 continue
-            self._written = commit, repeated
+            self._written = commit, known
             return
 
 

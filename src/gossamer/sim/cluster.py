@@ -28,7 +28,7 @@ from gossamer.engine.node import ClusterNode
 from gossamer.errors import EngineUnavailableError, LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import SealedChanges
-from gossamer.ports.shared_ledger import Commit, NodeId
+from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
 from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Result, Source, UrlId, UrlRecord
 from gossamer.sim.cluster_plan import ClusterPlan, StoredPage
 from gossamer.sim.driver import Request
@@ -248,12 +248,12 @@ class VirtualNode:
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():
             return
-        repeated = self._call(lambda engine: engine.commit(self._id, commit))
-        self._later(self._sim.step(), lambda: self._committed(commit, repeated))
+        known = self._call(lambda engine: engine.commit(self._id, commit))
+        self._later(self._sim.step(), lambda: self._committed(commit, known))
 
-    def _committed(self, commit: Commit, repeated: Mapping[bytes, UrlId]) -> None:
+    def _committed(self, commit: Commit, known: KnownBefore) -> None:
         self._is_committing = False
-        self._node.committed(commit, repeated, self._sim.now)
+        self._node.committed(commit, known, self._sim.now)
 
     def _receive(self) -> None:
         self._later(RECEIVE_EVERY_S, self._receive)

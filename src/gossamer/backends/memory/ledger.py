@@ -301,6 +301,7 @@ class MemoryLedger:
         """Store the signature of a page that repeats no other."""
         assert self._near is not None, "call use_signatures first"
         self._near.add(len(self._signatures), signature)
+        self._put("signatures", len(self._signatures).to_bytes(8, "big"), url_id + signature)
         self._signatures.append((url_id, signature))
 
     # -- the change feed, archives, state ---------------------------------------------------------

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_address import TURN_S, SharedAddress
+from gossamer.backends.memory.shared_pages import SharedPages
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView, Ownership
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId, NodeView, Ownership
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
@@ -38,6 +39,7 @@ class _Node:
     totals: Totals = field(default_factory=Totals)
     status: NodeStatus = field(default_factory=NodeStatus)
     claims: dict[str, int] = field(default_factory=dict)
+    answer: KnownBefore = field(default_factory=KnownBefore)  # to the last commit
 
 
 @dataclass(slots=True)
@@ -45,9 +47,10 @@ class _State:
     record: CrawlRecord | None = None
     nodes: dict[NodeId, _Node] = field(default_factory=dict)
     owners: dict[int, tuple[NodeId, int]] = field(default_factory=dict)  # shard -> node, epoch
+    shards: dict[NodeId, dict[int, int]] = field(default_factory=dict)  # the same by node
     rows: dict[int, dict[str, dict[bytes, bytes]]] = field(default_factory=dict)  # shard -> table
     inboxes: dict[int, list[Message]] = field(default_factory=dict)
-    contents: dict[bytes, UrlId] = field(default_factory=dict)
+    pages: SharedPages = field(default_factory=SharedPages)
     archives: dict[str, dict[bytes, bytes]] = field(default_factory=dict)  # by node name
     addresses: dict[str, SharedAddress] = field(default_factory=dict)
 
@@ -127,7 +130,7 @@ class MemorySharedLedger:
             now=self._clock(),
             lease_s=state.nodes[node].lease_s,
             members=tuple(sorted(live, key=lambda member: member.name)),
-            shards={shard: epoch for shard, (owner, epoch) in state.owners.items() if owner == node},
+            shards=state.shards.get(node, {}).copy(),
             commit=state.nodes[node].commit,
             claimed=state.nodes[node].claims.get("pages", 0) if self._has_budget() else None,
             record_version=state.record.version if state.record else 0,
@@ -150,8 +153,10 @@ class MemorySharedLedger:
                 continue
             if owner is not None:
                 self._state.nodes[owner[0]].is_over = True
+                del self._state.shards[owner[0]][shard]
             taken[shard] = self._next_epoch()
             self._state.owners[shard] = node, taken[shard]
+        self._state.shards.setdefault(node, {}).update(taken)
         if taken:
             known.status = replace(known.status, idle="")
         return taken
@@ -165,7 +170,7 @@ class MemorySharedLedger:
         self._live(node)
         for shard in shards:
             if self.owner(shard) == node:
-                del self._state.owners[shard]
+                del self._state.owners[shard], self._state.shards[node][shard]
 
     def owner(self, shard: int) -> NodeId | None:
         """Return who owns a shard; its lease may have ended."""
@@ -174,11 +179,11 @@ class MemorySharedLedger:
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
+    def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
         known = self._live(node)
         if commit.number <= known.commit:
-            return {}
+            return known.answer if commit.number == known.commit else KnownBefore()
         self._check_basis(node, known, commit)
         state = self._state
         for shard, changes in commit.rows.items():
@@ -195,12 +200,10 @@ class MemorySharedLedger:
             del state.inboxes[shard][: len(ids)]
             if not state.inboxes[shard]:
                 del state.inboxes[shard]
-        repeated = {each: state.contents[each] for each in commit.contents if each in state.contents}
-        state.contents = {**commit.contents, **state.contents}
         files = state.archives.setdefault(node.name, {})
         files.update({row.key: row.value for row in commit.archives if row.value is not None})
-        known.commit, known.totals = commit.number, commit.totals.copy()
-        return repeated
+        known.commit, known.totals, known.answer = commit.number, commit.totals.copy(), state.pages.add(commit)
+        return known.answer
 
     def _has_budget(self) -> bool:
         return self._state.record is not None and "pages" in self._state.record.budgets
@@ -280,7 +283,7 @@ class MemorySharedLedger:
         if record.ended:
             return record.ended
         live = [known for each, known in state.nodes.items() if self._is_live(each)]
-        owned = sum(self._is_live(owner) for owner, _ in state.owners.values())
+        owned = sum(len(shards) for owner, shards in state.shards.items() if self._is_live(owner))
         if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version) for known in live):
             return ""
         reasons = {known.status.idle for known in live}

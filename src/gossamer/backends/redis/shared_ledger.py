@@ -6,6 +6,7 @@ commit is made wholly or not at all; what happens if the server loses its last s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import islice
@@ -31,6 +32,9 @@ from redis.exceptions import (
 from gossamer.backends.redis.keys import changes_of, rows_of
 from gossamer.backends.redis.packing import RowPacking
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.dedup.bands import BANDS, band_keys
+from gossamer.core.dedup.index import MIN_SIMILARITY
+from gossamer.core.dedup.minhash import LANES
 from gossamer.core.identity import shard_of
 from gossamer.errors import (
     EngineUnavailableError,
@@ -41,8 +45,8 @@ from gossamer.errors import (
 )
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId, NodeView, Ownership
-from gossamer.records import UrlId
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId, NodeView, Ownership
+from gossamer.records import Similar, UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 _SCRIPTS = (
@@ -69,6 +73,7 @@ class RedisSharedLedger:
         self._prefix = f"gossamer:{name}:"
         self._own = local()
         common = _script("common")
+        common += f"local MIN_EQUAL_LANES = {math.ceil(MIN_SIMILARITY * LANES)}\n"
         self._scripts = {each: client.register_script("#!lua\n" + common + _script(each)) for each in _SCRIPTS}
 
     def _call(self, script: str, node: NodeId | None, *args: str | bytes | float) -> Any:  # noqa: ANN401
@@ -141,7 +146,7 @@ class RedisSharedLedger:
 
     # -- rows and links ---------------------------------------------------------------------------
 
-    def commit(self, node: NodeId, commit: Commit) -> Mapping[bytes, UrlId]:
+    def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
         totals = commit.totals
         args: list[str | bytes | float] = [commit.number, _to_json(totals), totals.pages, totals.unique_domains]
@@ -151,10 +156,15 @@ class RedisSharedLedger:
         message_id = f"{_id_of(node)}/{commit.number}".encode()
         _append(args, [(shard, _message(message_id, links)) for shard, links in commit.links.items()])
         _append(args, [(f"contents:{key[:1].hex()}", key, page) for key, page in commit.contents.items()])
+        signed = commit.signatures.items()
+        _append(args, [(page, signature, BANDS, *band_keys(signature)) for page, signature in signed])
         ends = [(row.key, int.from_bytes(row.value or b"", "big")) for row in commit.archives]
         _append(args, ends)
-        repeated: list[bytes] = self._call("commit", node, *args)
-        return dict(zip(repeated[::2], repeated[1::2], strict=True))
+        repeated, similar = self._call("commit", node, *args)
+        return KnownBefore(
+            dict(zip(repeated[::2], repeated[1::2], strict=True)),
+            {page: Similar(other, lanes / LANES) for page, other, lanes in zip(*[iter(similar)] * 3, strict=True)},
+        )
 
     def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
         """Return messages for the node's shards."""
@@ -288,7 +298,8 @@ class RedisSharedLedger:
 
 
 def _script(name: str) -> str:
-    return files("gossamer.backends.redis").joinpath("lua", f"{name}.lua").read_text()
+    text = files("gossamer.backends.redis").joinpath("lua", f"{name}.lua").read_text()
+    return _script("pages") + text if name == "commit" else text
 
 
 def _id_of(node: NodeId) -> str:

@@ -18,7 +18,7 @@ from array import array
 from collections import Counter
 from typing import Final
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.kernel import Bands, kernel
@@ -88,6 +88,12 @@ class PlainBandTable:
             if entry:
                 _put(larger, entry)
         self._shards[shard] = larger
+
+
+def band_keys(signature: bytes) -> list[bytes]:
+    """Return 8 bytes per band, the same for signatures that share it: for an index of the pages of many nodes."""
+    bands = range(BANDS)
+    return [xxh3_64_digest(signature[band * _BAND_BYTES : (band + 1) * _BAND_BYTES], band) for band in bands]
 
 
 def _places(signature: bytes) -> list[tuple[int, int]]:

@@ -4,15 +4,17 @@
 --   count, (key, fields, (field, value)..., removed, field...)...   rows, by hash
 --   count, (shard, message)...        links to other shards
 --   count, (key, field, value)...     contents
+--   count, (page, signature, bands, band...)...   signatures
 --   count, (file, length)...          archive files
--- Returns the contents that were known: field, value...
+-- Returns the contents that were known: field, value...; and the pages that are similar: page, other, equal lanes...
 if not is_live(ME) then
   return lease_lost('its lease has ended')
 end
 local node_key = P .. 'node:' .. ME
 local known = tonumber(redis.call('HGET', node_key, 'commit'))
 if tonumber(ARGV[3]) <= known then
-  return {}
+  local answer = tonumber(ARGV[3]) == known and redis.call('HGET', node_key, 'answer')
+  return answer and cmsgpack.unpack(answer) or {{}, {}}
 end
 if tonumber(ARGV[3]) ~= known + 1 then
   return lease_lost('the engine has lost its last commit')
@@ -83,9 +85,25 @@ for _ = 1, take() do
     repeated[#repeated + 1] = redis.call('HGET', key, field)
   end
 end
+local similar = {}
+for _ = 1, take() do
+  local page, signature, bands = take(), take(), {}
+  for index = 1, take() do
+    bands[index] = take()
+  end
+  local other, lanes = nearest(page, signature, bands)
+  if other and lanes >= MIN_EQUAL_LANES then
+    similar[#similar + 1] = page
+    similar[#similar + 1] = other
+    similar[#similar + 1] = lanes
+  else
+    add_signature(page, signature, bands)
+  end
+end
 local files = tonumber(take())
 if files > 0 then
   each_chunk('HSET', P .. 'archives:' .. string.match(ME, '^(.*)/'), 2 * files, 4000)
 end
-redis.call('HSET', node_key, 'commit', ARGV[3], 'totals', ARGV[4], 'pages', ARGV[5], 'domains', ARGV[6])
-return repeated
+redis.call('HSET', node_key, 'commit', ARGV[3], 'totals', ARGV[4], 'pages', ARGV[5], 'domains', ARGV[6],
+  'answer', cmsgpack.pack({repeated, similar}))
+return {repeated, similar}

@@ -11,6 +11,8 @@
 --   inbox:SHARD            list    messages: length of the id (2 bytes), id, links
 --   archives:NAME          hash    file -> committed length
 --   contents:XX            hash    content hash -> URL id of the first page with it; XX: its first byte
+--   signatures:XX          hash    URL id -> MinHash signature, of pages that repeat no other; XX: its last byte
+--   bands:XXXX             hash    band of a signature -> ids of the latest pages with it; XXXX: its first bytes
 --   address:IP             hash    p:NODE -> permits held, granted, when it said so, since when (µs);
 --                                  w:NODE -> it waits: when it said so, since when;
 --                                  holder, until: whose the address is; next, next_at: who waits for it
