@@ -192,6 +192,8 @@ class CrawlRecord(Struct):
     leaving: dict[str, int] = {}  # node -> with this version it was to leave
     ended: str = ""  # why the crawl is over
     requests: list[OperatorRequest] = []
+    opened: list[str] = []  # private addresses that a seed named: see `CrawlState`
+    blocked: dict[str, list[str]] = {}  # node -> hosts and domains that opted out, by the file in its folder
 
 
 class NodeStatus(Struct, frozen=True):

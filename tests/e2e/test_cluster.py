@@ -102,7 +102,7 @@ class Nodes:
 
     def check(self, *, max_twice: int = 0) -> None:
         """Compare what the servers saw with what all nodes have stored."""
-        rules = JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.002)
+        rules = JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.01)
         verdict = self._web.judge(rules, self._web.truth())
         assert verdict.is_polite, verdict.render()
         assert verdict.missing == 0, verdict.missing_samples

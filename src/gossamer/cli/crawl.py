@@ -24,7 +24,7 @@ from gossamer.figures import Figures
 from gossamer.records import Order, OrderKind, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node, to_toml
 from gossamer.settings.model import Group, Settings
-from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
+from gossamer.settings.seeds import Seed, default_folder, opened_addresses, seeds_from, seeds_from_csv
 from gossamer.state import CrawlRecord
 from gossamer.telemetry.summary import REASONS, Summary
 from gossamer.telemetry.text import printable, raw_stream
@@ -117,7 +117,8 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     scope = [seed.link.url for seed in seeds]
     budgets = {} if settings.max_pages is None else {"pages": settings.max_pages}
     terms = own_terms()
-    record = shared.start(CrawlRecord(terms, to_toml(settings).encode(), scope=scope, budgets=budgets))
+    opened = sorted({address for seed in seeds for address in opened_addresses(seed)})
+    record = shared.start(CrawlRecord(terms, to_toml(settings).encode(), scope=scope, budgets=budgets, opened=opened))
     check_terms(record, terms)
     name = arguments.ledger.rpartition("/")[2]
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)

@@ -74,6 +74,7 @@ class NodeAgent:
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
         self._is_unreachable = False
+        self._share_record: Callable[[CrawlRecord], CrawlRecord] | None = None
         self._pages_at_claim = 0
         self._claims_at = 0.0
         self._machine = socket.gethostname()
@@ -88,11 +89,16 @@ class NodeAgent:
         left_s = self._crawl.frontier.addresses.send_until(order.addresses[0]) - self.now()
         return min(self.lease_until, lease_clock() + left_s)
 
-    def begin(self, submit: Submit) -> None:
-        """Begin without shards, in the engine."""
+    def begin(self, submit: Submit, share_record: Callable[[CrawlRecord], CrawlRecord]) -> None:
+        """Begin without shards, in the engine.
+
+        `share_record` applies what the crawl's record says to this run, and returns it with what this run adds to it.
+        """
         self._submit = submit
+        self._share_record = share_record
         self._crawl.begin_as_node(self.now())
         self._crawl.join_scope_of(self.record.scope)
+        share_record(self.record)
         self.node.learn(self._seat.membership, self.node.ask(self._seat.asked_at))
         if "pages" in self.record.budgets:
             self.node.claim(0, self.now())
@@ -148,7 +154,7 @@ class NodeAgent:
         node.learn(membership, asked)
         if membership.record_version != self.record.version:
             await self._read_record()
-        await self._extend_scope()
+        await self._extend_record()
         ended = membership.ended
         if not ended and status.idle:
             ended = await asyncio.to_thread(seat.shared.try_end, seat.node)
@@ -173,11 +179,13 @@ class NodeAgent:
             self._crawl.join_scope_of(record.scope)
             self.node.learn_requests(record.requests)
 
-    async def _extend_scope(self) -> None:
-        """Tell the other nodes which URLs extend the scope: the targets of redirects of seeds."""
+    async def _extend_record(self) -> None:
+        """Tell the other nodes which URLs extend the scope (targets of redirects of seeds), and what else is new."""
+        assert self._share_record is not None
         added = [url for url in self._crawl.state.scope if url not in self.record.scope]
-        if added:
-            record = replace(self.record, scope=[*self.record.scope, *added], version=self.record.version + 1)
+        record = self._share_record(self.record)
+        if added or record != self.record:
+            record = replace(record, scope=[*record.scope, *added], version=record.version + 1)
             if await asyncio.to_thread(self._seat.shared.change_record, record):
                 self.record = record  # else another node changed it first: it is read with the next renewal
 

@@ -35,6 +35,11 @@ class OptOutFile:
         self._stamp = stamp
         return self._fixed | self._names()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there was a file when it was last checked."""
+        return self._stamp not in (None, (0, 0, 0))
+
     def _read_stamp(self) -> tuple[int, int, int] | None:
         try:
             found = self._path.stat()
@@ -56,12 +61,26 @@ class OptOutWatch:
     def __init__(self, file: OptOutFile, submit: Submit) -> None:
         self._file = file
         self._submit = submit
+        self._elsewhere: frozenset[str] = frozenset()
+        self.names: frozenset[str] = frozenset()  # of this node
 
     def check(self) -> None:
         """Submit the names if they may have changed. Call once before the crawl starts: they precede every order."""
         names = self._file.changed()
         if names is not None:
-            self._submit(SetOptOuts(names))
+            self.names = names
+            self._submit(SetOptOuts(names | self._elsewhere))
+
+    @property
+    def has_file(self) -> bool:
+        """Whether this node has a file of its own."""
+        return self._file.is_there
+
+    def learn(self, elsewhere: frozenset[str]) -> None:
+        """Block what other nodes of the cluster block too."""
+        if elsewhere != self._elsewhere:
+            self._elsewhere = elsewhere
+            self._submit(SetOptOuts(self.names | elsewhere))
 
     async def run(self) -> None:
         """Check once per second until cancelled."""

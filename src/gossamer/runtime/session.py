@@ -50,7 +50,7 @@ from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.repeatable import Repeatability
 from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.state import SeedRecord
+from gossamer.state import CrawlRecord, SeedRecord
 from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
@@ -192,8 +192,8 @@ class Session:
         for done in restore_archive(storage.folder, agent.archive_ends()):
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
-        agent.begin(self.submit)
         self._open_addresses()
+        agent.begin(self.submit, self._share_record)
         self._queue_seeds(now)
         self._crawl.totals.runs += 1
         storage.log.flush()
@@ -242,13 +242,24 @@ class Session:
                 ledger.put_host(record)
                 self._crawl.lift_bans(record.name, Outcome.TLS_ERROR)
 
-    def _open_addresses(self) -> None:
-        """Allow the addresses that seeds name, including those of earlier runs."""
+    def _open_addresses(self, others: Sequence[str] = ()) -> None:
+        """Allow the addresses that seeds name, including those of earlier runs and of other nodes."""
         state = self._crawl.state
         named = {address for seed in self._plan.seeds for address in opened_addresses(seed)}
-        state.opened_addresses = sorted({*state.opened_addresses, *named})
+        state.opened_addresses = sorted({*state.opened_addresses, *named, *others})
         for address in state.opened_addresses:
             self._services.policy.open_address(address)
+
+    def _share_record(self, record: CrawlRecord) -> CrawlRecord:
+        """Apply what the record of a crawl on many nodes says to this one; return it with what this one adds."""
+        assert self._agent is not None
+        name, opt_outs = self._agent.node.id.name, self._services.opt_outs
+        self._open_addresses(record.opened)
+        blocked = dict(record.blocked)
+        if opt_outs.has_file:  # a node whose disk was lost does not unblock what its file had blocked
+            blocked[name] = sorted(opt_outs.names)
+        opt_outs.learn(frozenset(each for names in blocked.values() for each in names))
+        return replace(record, opened=self._crawl.state.opened_addresses, blocked=blocked)
 
     def _seed_rules(self) -> dict[UrlId, SeedRecord]:
         return {seed.link.id: seed.rules for seed in self._plan.seeds if seed.rules is not None}

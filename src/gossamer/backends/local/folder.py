@@ -16,7 +16,8 @@ from gossamer.backends.local.store import DATA_FILE
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
-_OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp"})
+_BLOCKED_FILE = "blocked.txt"  # may be there before the crawl begins
+_OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE})
 
 
 class CrawlFolder:
