@@ -190,13 +190,13 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     return ledger
 
 
-def open_shared(url: str) -> SharedLedger:
-    """Open the ledger that nodes share, by its URL; the caller closes it."""
+def open_shared(url: str, warn: Callable[[str], None] = lambda _: None) -> SharedLedger:
+    """Open the ledger that nodes share, by its URL; the caller closes it. A node warns of what may go wrong."""
     if find_spec("redis") is None:
         raise UsageError(f"{url.partition(':')[0]}:// needs the Redis client: pip install 'gossamer[redis]'")
     from gossamer.backends.redis.connect import connect
 
-    return connect(url)
+    return connect(url, warn)
 
 
 class RunPlace(Struct, frozen=True):
@@ -439,4 +439,5 @@ def _measures(basis: _Basis, hub: Hub, probe: vitals.StallProbe) -> RunMeasures:
         stats=hub.stats,
         probe=probe,
         state=lambda: hub.state,
+        is_node=basis.seat is not None,
     )

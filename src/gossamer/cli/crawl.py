@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
     from gossamer.assembly import open_shared
-    from gossamer.cli.node import NodeFolder, check_seeds, check_settings, own_terms, take_part
+    from gossamer.cli.node import NodeFolder, check_seeds, check_settings, own_terms, take_part, tell_once
     from gossamer.runtime.seat import check_terms
 
     if not seeds:
@@ -113,7 +113,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
     check_settings(settings)
-    shared = open_shared(arguments.ledger)
+    shared = open_shared(arguments.ledger, tell_once)
     scope = [seed.link.url for seed in seeds]
     budgets = {} if settings.max_pages is None else {"pages": settings.max_pages}
     terms = own_terms()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.node import NodeFolder, add_node_options, own_terms, take_part
+from gossamer.cli.node import NodeFolder, add_node_options, own_terms, take_part, tell_once
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
@@ -57,12 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _wait_for_record(
-    arguments: argparse.Namespace, open_shared: Callable[[str], SharedLedger]
+    arguments: argparse.Namespace, open_shared: Callable[[str, Callable[[str], None]], SharedLedger]
 ) -> tuple[CrawlRecord, SharedLedger]:
     until = time.monotonic() + arguments.wait
     while True:
         try:
-            shared = open_shared(arguments.url)
+            shared = open_shared(arguments.url, tell_once)
             record = shared.record()
         except EngineUnavailableError:
             if time.monotonic() > until:

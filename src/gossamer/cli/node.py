@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
@@ -25,6 +26,7 @@ from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import printable
 
 RETRY_S = 1.0
+TELL_EVERY_S = 30.0
 PROTOCOL = 1
 
 
@@ -99,6 +101,12 @@ def check_seeds(seeds: Sequence[Seed]) -> None:
             )
 
 
+@cache
+def tell_once(text: str) -> None:
+    """Tell the operator something about the ledger."""
+    print(f"gossamer: {printable(text, 500)}", file=sys.stderr)
+
+
 def own_terms() -> Terms:
     """Return what this program's nodes must agree on."""
     return Terms(PROTOCOL, FORMAT.decode(), list_digest())
@@ -127,7 +135,7 @@ def take_part(
 def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float) -> Seat:
     """Join; wait for the server, and for one lease if a node of this name seems to be alive."""
     given_up_at = time.monotonic() + 2 * lease_s
-    is_told = False
+    told_at = float("-inf")
     while True:
         try:
             former = place.former()
@@ -137,9 +145,9 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
         except (EngineUnavailableError, NodeNameTakenError) as error:
             if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
                 raise
-            if not is_told:
+            if time.monotonic() - told_at >= TELL_EVERY_S:
+                told_at = time.monotonic()
                 print(f"gossamer: {printable(str(error), 500)}; trying again", file=sys.stderr)
-            is_told = True
             time.sleep(RETRY_S)
             continue
         place.record(seat.node)

@@ -22,6 +22,7 @@ class RunMeasures(Struct, frozen=True):
     stats: HubStats
     probe: vitals.StallProbe
     state: Callable[[], RunState]
+    is_node: bool = False  # of a cluster: then the limit of pages is what it has claimed so far, not the crawl's
 
 
 class FiguresSource:
@@ -58,7 +59,7 @@ class FiguresSource:
             out=measures.out,
             state=state,
             finished=finished,
-            max_pages=frontier.limits.max_pages,
+            max_pages=None if measures.is_node else frontier.limits.max_pages,
             run_seconds=now - measures.started_at,
             pages_before=self._pages_before,
             urls_queued=frontier.counts.queued,

@@ -45,6 +45,7 @@ REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than
 CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
+WARN_EVERY_S = 30.0
 
 
 class NodeAgent:
@@ -73,7 +74,7 @@ class NodeAgent:
         self.node.learn_requests(seat.record.requests)
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
-        self._is_unreachable = False
+        self._warned_at = float("-inf")
         self._share_record: Callable[[CrawlRecord], CrawlRecord] | None = None
         self._pages_at_claim = 0
         self._claims_at = 0.0
@@ -126,11 +127,10 @@ class NodeAgent:
         while True:
             try:
                 has_more = await act()
-                self._is_unreachable = False
             except EngineUnavailableError as error:
                 has_more = False
-                if not self._is_unreachable:
-                    self._is_unreachable = True
+                if self.now() - self._warned_at >= WARN_EVERY_S:
+                    self._warned_at = self.now()
                     self._warn("ledger_unreachable", f"{error}; trying again until the lease ends")
             except GossamerError as error:
                 self._on_failure(error)

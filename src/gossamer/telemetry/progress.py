@@ -106,4 +106,5 @@ def _bound_by(figures: Figures) -> str:
         return "busy"
     if figures.in_flight:
         return "waiting for answers"
-    return f"waiting politely for {count(figures.hosts.get('waiting', 0))} hosts"
+    waiting = figures.hosts.get("waiting", 0)
+    return f"waiting politely for {count(waiting)} host{'s' * (waiting != 1)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
 import redis
@@ -41,7 +42,7 @@ class RedisAddress:
         self.is_tls = parts.scheme == "rediss"
 
 
-def connect(url: str) -> RedisSharedLedger:
+def connect(url: str, warn: Callable[[str], None]) -> RedisSharedLedger:
     """Return the ledger behind a URL; raises `EngineUnavailableError` if the server cannot be reached."""
     address = RedisAddress(url)
     client = redis.Redis(
@@ -57,7 +58,8 @@ def connect(url: str) -> RedisSharedLedger:
         protocol=2,
     )
     ledger = RedisSharedLedger(client, address.name)
-    ledger.check_server()
+    if caveat := ledger.check_server():
+        warn(caveat)
     return ledger
 
 

@@ -20,6 +20,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     NoPermissionError,
+    OutOfMemoryError,
     RedisError,
 )
 from redis.exceptions import (
@@ -56,6 +57,7 @@ _SCRIPTS = (
 _SHARDS_AT_ONCE = 64
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
 _RETRIED = (RedisConnectionError, RedisTimeoutError)
+_REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _encode = msgspec.msgpack.Encoder().encode
 _to_json = msgspec.json.Encoder().encode
 _record = msgspec.msgpack.Decoder(CrawlRecord).decode
@@ -94,8 +96,8 @@ class RedisSharedLedger:
         except RedisError as error:
             raise _as_ours(error, self._name) from error
 
-    def check_server(self) -> None:
-        """Raise if the server cannot hold a crawl: it is away, refuses us, or may remove keys when it is full."""
+    def check_server(self) -> str:
+        """Raise if the server cannot hold a crawl; return what the operator should know, or an empty string."""
         memory = self._guarded(lambda: self._client.info("memory"))
         policy = memory.get("maxmemory_policy", "noeviction")
         if memory.get("maxmemory") and policy != "noeviction":
@@ -103,6 +105,13 @@ class RedisSharedLedger:
                 f"ledger {self._name}: Redis may remove keys when it is full (maxmemory-policy {policy}), "
                 "which would lose pages; set it to noeviction"
             )
+        persistence = self._guarded(lambda: self._client.info("persistence"))
+        if persistence.get("aof_enabled"):
+            return ""
+        return (
+            f"ledger {self._name}: Redis writes no append-only file: the crawl is lost if it ends; "
+            "start it with --appendonly yes"
+        )
 
     # -- the record -------------------------------------------------------------------------------
 
@@ -312,7 +321,13 @@ def _budget(record: CrawlRecord) -> str | int:
 
 def _record_of(found: Sequence[bytes]) -> CrawlRecord:
     version, body, ended = found
-    return replace(_record(body), version=int(version), ended=ended.decode())
+    try:
+        record = _record(body)
+    except msgspec.MsgspecError:
+        raise UsageError(
+            "this program cannot read the record of the crawl: another version of Gossamer started it; use that one"
+        ) from None
+    return replace(record, version=int(version), ended=ended.decode())
 
 
 def _membership_of(found: Sequence[Any]) -> Membership:
@@ -370,17 +385,24 @@ def _message_of(data: bytes) -> Message:
 
 def _as_ours(error: RedisError, name: str) -> GossamerError:
     """Return an error of Redis as one of ours, in one line."""
-    text = str(error)
-    if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
-        return UsageError(f"ledger {name}: {text}: give a user and password that may use its keys and scripts")
+    text = str(error).rstrip(".")
+    if isinstance(error, _REFUSED) or "can't access at least one of the keys" in text:
+        return UsageError(
+            f"ledger {name}: {text}; give a user and a password that may run scripts (EVALSHA, SCRIPT LOAD, INFO) and "
+            f"use the keys gossamer:{name}:*"
+        )
+    if "DB index is out of range" in text:
+        return UsageError(
+            f"ledger {name}: the server has no database of this number; expected redis://host:port/0/NAME"
+        )
     if isinstance(error, _RETRIED):
         return EngineUnavailableError(f"ledger {name}: Redis cannot be reached: {text}")
     if text.startswith("LEASELOST "):
         return LeaseLostError(f"ledger {name}: {text.removeprefix('LEASELOST ')}")
     if text.startswith("NAMETAKEN "):
         return NodeNameTakenError(f"ledger {name}: a live node has the name {text.removeprefix('NAMETAKEN ')}")
-    if text.startswith("OOM ") or "OOM command not allowed" in text:
-        return EngineUnavailableError(f"ledger {name}: Redis is full (maxmemory): give it more memory")
+    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
+        return EngineUnavailableError(f"ledger {name}: Redis is full (maxmemory); give it more memory")
     return (
         EngineUnavailableError(f"ledger {name}: {text}")
         if "LOADING" in text

@@ -1,0 +1,132 @@
+"""A ledger that cannot be used: one clear line, the right status, and nothing lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.test_cluster import Nodes
+from tests.servers.redis import RedisServer, free_port, redis_program, running
+
+SEED = "http://127.0.0.1:9/"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running(program, tmp_path_factory.mktemp("redis")) as server:
+        client = server.client()
+        client.acl_setuser(
+            "reader", enabled=True, passwords="+pass", keys=["*"], categories=["+@read"], commands=["+info"]
+        )
+        client.acl_setuser("stranger", enabled=True, passwords="+pass", keys=["other:*"], categories=["+@all"])
+        client.close()
+        yield server
+
+
+def said(*words: str, status: int = 2) -> str:
+    """Run a verb that fails; return its only line."""
+    done = subprocess.run([sys.executable, "-m", "gossamer", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def crawled(url: str, tmp_path: Path) -> str:
+    line = said("crawl", SEED, "--ledger", url, "-o", str(tmp_path / "node"))
+    assert not (tmp_path / "node" / "archive").exists()
+    return line
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    line = crawled(f"redis://127.0.0.1:{free_port()}/0/x", tmp_path)
+    assert "ledger x: Redis cannot be reached" in line
+    assert "Connection refused" in line
+
+
+@pytest.mark.parametrize(("user", "expected"), [
+    ("reader:wrong", "invalid username-password pair"),
+    ("reader:pass", "no permissions to run"),
+    ("stranger:pass", "give a user and a password that may"),
+])  # fmt: skip
+def test_a_user_that_may_not(server: RedisServer, tmp_path: Path, user: str, expected: str) -> None:
+    line = crawled(server.url.replace("//", f"//{user}@") + "/x", tmp_path)
+    assert expected in line
+    assert "gossamer:x:*" in line
+    assert "pass@" not in line
+
+
+def test_a_database_that_is_not_there(server: RedisServer, tmp_path: Path) -> None:
+    line = crawled(f"redis://127.0.0.1:{server.port}/99/x", tmp_path)
+    assert "no database of this number" in line
+
+
+@pytest.mark.parametrize("verb", ["join", "status", "stop", "leave", "hosts"])
+def test_a_crawl_that_is_not_there(server: RedisServer, tmp_path: Path, verb: str) -> None:
+    more = {"join": ["--wait", "0", "-o", str(tmp_path / "b")], "leave": ["--node", "b"]}
+    assert "no crawl nowhere in this ledger" in said(verb, f"{server.url}/nowhere", *more.get(verb, []))
+
+
+def test_a_crawl_of_another_version(server: RedisServer, tmp_path: Path) -> None:
+    client = server.client()
+    client.hset("gossamer:newer:record", mapping={"version": 1, "body": b"\x81\xa5terms\x07", "ended": ""})
+    line = said("join", f"{server.url}/newer", "-o", str(tmp_path / "b"))
+    client.close()
+    assert "another version of Gossamer started it" in line
+
+
+def test_a_server_that_is_full_at_the_start(server: RedisServer, tmp_path: Path) -> None:
+    client = server.client()
+    client.config_set("maxmemory", "1mb")
+    line = crawled(f"{server.url}/full", tmp_path)
+    client.config_set("maxmemory", "0")
+    client.close()
+    assert "Redis is full (maxmemory); give it more memory" in line
+
+
+def test_a_server_without_an_append_only_file_is_warned_of(server: RedisServer, tmp_path: Path) -> None:
+    client = server.client()
+    client.config_set("appendonly", "no")
+    command = [sys.executable, "-m", "gossamer", "crawl", SEED, "--ledger", f"{server.url}/memory"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "a"), "--max-time", "3", "--no-progress"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    client.config_set("appendonly", "yes")
+    client.close()
+    assert "Redis writes no append-only file" in done.stderr
+    assert "--appendonly yes" in done.stderr
+
+
+def test_a_server_that_is_full_for_a_while_loses_nothing(server: RedisServer, tmp_path: Path) -> None:
+    client = server.client()
+    with RunningWeb(preset("small", seed=3, pages=150)) as web:
+        nodes = Nodes(web, server, tmp_path, name="filled")
+        nodes.start("a", "b")
+        nodes.wait_for_requests(60)
+        client.config_set("maxmemory", "1mb")
+        nodes.wait_for(lambda: "is full" in (tmp_path / "a" / "events" / events_of(tmp_path / "a")).read_text())
+        client.config_set("maxmemory", "0")
+        assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+        nodes.check(max_twice=200)
+    client.close()
+
+
+def events_of(folder: Path) -> str:
+    """Return the name of the file with the latest events."""
+    return max(path.name for path in (folder / "events").glob("*.jsonl"))
+
+
+def test_a_setting_that_needs_one_machine_is_named(server: RedisServer, tmp_path: Path) -> None:
+    options = ["--ledger", f"{server.url}/x", "-o", str(tmp_path / "a"), "--target-unique-domains", "5"]
+    assert "--target-unique-domains" in said("crawl", SEED, *options)
