@@ -307,7 +307,7 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
         check_deep(parses_pdf=settings.parse_pdf_links)
-    check_url_stores(settings.store)
+    check_url_stores(settings.store, is_new=seat is None and not folder.settings_path.is_file())
     files = raise_file_limit()
     possible = _within_files(settings, files)
     few_files = ""

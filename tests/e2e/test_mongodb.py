@@ -228,6 +228,18 @@ def test_the_password_is_in_no_file_and_in_no_message(web: RunningWeb, tmp_path:
         assert f":{PASSWORD}@" not in path.read_text()
 
 
+def test_a_new_crawl_does_not_replace_the_pages_of_another(
+    web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
+) -> None:
+    database.metadata.insert_one({"_id": "of another crawl"})
+    out = tmp_path / "out"
+    refused = run(*command(web, out, server.url(database.name)))
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert f"{database.name}: has pages of another crawl" in refused.stderr
+    assert not out.exists()
+
+
 # -- verify ---------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,10 @@ class UrlStore(Protocol):
 class UrlPageStore(UrlStore, Protocol):
     """What the module of a page store provides."""
 
+    def check_empty(self, url: str) -> None:
+        """Raise UsageError if there are pages."""
+        ...
+
     def open_store(self, url: str, *, is_patient: bool) -> PageInventory:
         """Return the store; one that is patient waits longer for a server before it raises."""
         ...
@@ -104,12 +108,17 @@ def open_page_store(store: str, *, is_patient: bool) -> PageInventory:
     return cast(UrlPageStore, url_store(store)).open_store(complete_store(store, os.environ), is_patient=is_patient)
 
 
-def check_url_stores(stores: Sequence[str]) -> None:
-    """Raise UsageError if one of the stores with a URL cannot be used now. Before anything is started."""
+def check_url_stores(stores: Sequence[str], *, is_new: bool) -> None:
+    """Raise UsageError if one of the stores with a URL cannot be used now. Before anything is started.
+
+    A page store of a new crawl must have no pages: those of another crawl would be replaced.
+    """
     for store in stores:
         if scheme_of(store):
             url = complete_store(store, os.environ)
             url_store(store).check(url)
+            if is_new and scheme_of(store) in PAGE_STORES:
+                cast(UrlPageStore, url_store(store)).check_empty(url)
 
 
 def url_store(store: str) -> UrlStore:

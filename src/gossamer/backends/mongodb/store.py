@@ -29,6 +29,7 @@ from gossamer.backends.mongodb.connect import (
     unavailable,
 )
 from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document, part_id
+from gossamer.errors import UsageError
 from gossamer.ports.page_store import PageCopy, StoredBody, StoredVisit
 
 METADATA, CONTENT = "metadata", "content"
@@ -139,6 +140,21 @@ def check(url: str) -> None:
     store = MongoPages(url, choose_s=CONNECT_S)
     try:
         store.check()
+    finally:
+        store.close()
+
+
+def check_empty(url: str) -> None:
+    """Raise UsageError if there are pages: a new crawl would replace those of URLs that it has, too."""
+    store = MongoPages(url, choose_s=CONNECT_S)
+    try:
+        if store.metadata.find_one({}, {"_id": True}) is not None:
+            raise UsageError(
+                f"store = {store.name}: has pages of another crawl, which a new one would replace; expected an empty "
+                "database, or the folder of that crawl (gossamer resume DIR)"
+            )
+    except PyMongoError as error:
+        raise refusal(url, error) from error
     finally:
         store.close()
 
