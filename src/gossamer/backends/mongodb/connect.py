@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias
 
-from pymongo import MongoClient, WriteConcern
+from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.database import Database
 from pymongo.errors import (
     ConfigurationError,
@@ -47,7 +47,8 @@ def open_database(url: str, choose_s: float) -> Database[Document]:
             appname="gossamer",
             tz_aware=True,
         )
-        return client.get_default_database(write_concern=WriteConcern("majority", wtimeout=int(1000 * ANSWER_S)))
+        majority = WriteConcern("majority", wtimeout=int(1000 * ANSWER_S))
+        return client.get_default_database(write_concern=majority, read_preference=ReadPreference.PRIMARY)
     except (InvalidURI, ConfigurationError, InvalidName, ValueError) as error:
         raise UsageError(f"store = {name_of(url)}: {error}; {_EXPECTED}") from error
 
