@@ -96,12 +96,12 @@ engines: .engines/ferretdb  ## install the servers, tools and pages that tests a
 
 # With its version file, without which it does not start; its own go.sum says what it is built from.
 .engines/ferretdb:
-	@echo "Building a server that speaks MongoDB's protocol (three minutes) ..."
-	@rm -rf $@-source && mkdir -p .engines
-	@cp -r "$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $@-source
-	@chmod -R u+w $@-source && echo $(FERRETDB) > $@-source/build/version/version.txt
-	@cd $@-source && go build -trimpath -tags ferretdb_no_postgresql -o ../ferretdb ./cmd/ferretdb
-	@rm -rf $@-source
+	@if command -v go >/dev/null; then \
+	  echo "Building a server that speaks MongoDB's protocol (three minutes) ..." && rm -rf $@-source && mkdir -p .engines \
+	  && cp -r "$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $@-source \
+	  && chmod -R u+w $@-source && echo $(FERRETDB) > $@-source/build/version/version.txt \
+	  && (cd $@-source && go build -trimpath -tags ferretdb_no_postgresql -o ../ferretdb ./cmd/ferretdb) && rm -rf $@-source; \
+	else echo "Go is not installed: the tests with MongoDB are skipped"; fi
 
 lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/python -m pip install --quiet uv

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -146,6 +147,17 @@ def test_pages_of_a_worker_that_dies_are_in_the_database(
 # -- outages --------------------------------------------------------------------------------------
 
 
+@contextmanager
+def crawling(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a crawl beside the test; nothing of it is left if the test fails."""
+    process = start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def until(process: subprocess.Popen[str], words: str) -> str:
     """Return the first line of stderr with these words."""
     assert process.stderr is not None
@@ -160,13 +172,13 @@ def test_an_outage_pauses_the_crawl_which_goes_on_by_itself(
 ) -> None:
     out = tmp_path / "out"
     with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
-        process = start(*command(web, out, server.url(database.name, proxy.port)))
-        warning = until(process, "fetching is paused")
-        assert f"mongodb://127.0.0.1:{proxy.port}/{database.name}" in warning
-        assert "nothing is lost" in warning
-        proxy.restore()
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+        with crawling(*command(web, out, server.url(database.name, proxy.port))) as process:
+            warning = until(process, "fetching is paused")
+            assert f"mongodb://127.0.0.1:{proxy.port}/{database.name}" in warning
+            assert "nothing is lost" in warning
+            proxy.restore()
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == 0, err
     check_whole(database, out)
     events = [json.loads(line) for path in (out / "events").glob("*.jsonl") for line in path.open()]
     assert [event for event in events if event.get("rule") == "store_unreachable"]
@@ -178,10 +190,9 @@ def test_a_crawl_that_is_killed_during_an_outage_loses_nothing(
     out = tmp_path / "out"
     with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
         arguments = command(web, out, server.url(database.name, proxy.port))
-        process = start(*arguments)
-        until(process, "fetching is paused")
-        process.kill()
-        process.communicate(timeout=60)
+        with crawling(*arguments) as process:
+            until(process, "fetching is paused")
+            process.kill()
         proxy.restore()
         done = run(*arguments)
         assert run("verify", str(out)).returncode == 0
@@ -195,11 +206,11 @@ def test_a_crawl_that_is_stopped_during_an_outage_can_be_resumed(
     out = tmp_path / "out"
     with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
         arguments = command(web, out, server.url(database.name, proxy.port))
-        process = start(*arguments)
-        until(process, "fetching is paused")
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 11, err
+        with crawling(*arguments) as process:
+            until(process, "fetching is paused")
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == 11, err
         assert "resume" in err
         assert "Traceback" not in err
         proxy.restore()
