@@ -171,14 +171,16 @@ def test_an_outage_pauses_the_crawl_which_goes_on_by_itself(
     web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
-        with crawling(*command(web, out, server.url(database.name, proxy.port))) as process:
-            warning = until(process, "fetching is paused")
-            assert f"mongodb://127.0.0.1:{proxy.port}/{database.name}" in warning
-            assert "nothing is lost" in warning
-            proxy.restore()
-            _, err = process.communicate(timeout=60)
-            assert process.returncode == 0, err
+    with (
+        TcpProxy(server.port, cut_after_bytes=60_000) as proxy,
+        crawling(*command(web, out, server.url(database.name, proxy.port))) as process,
+    ):
+        warning = until(process, "fetching is paused")
+        assert f"mongodb://127.0.0.1:{proxy.port}/{database.name}" in warning
+        assert "nothing is lost" in warning
+        proxy.restore()
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
     check_whole(database, out)
     events = [json.loads(line) for path in (out / "events").glob("*.jsonl") for line in path.open()]
     assert [event for event in events if event.get("rule") == "store_unreachable"]
