@@ -25,6 +25,13 @@ from gossamer.sim.web import preset
 NAMES = ("a", "b", "c", "d")
 FAULTS_PER_CRAWL = 4
 PAGES = 900
+BUDGET = 600
+ADDRESS_DELAY_MS = 25
+KINDS = {  # of crawls, in turn
+    "whole": [],
+    "budget": ["--max-pages", str(BUDGET)],
+    "address": ["--address-politeness-ms", str(ADDRESS_DELAY_MS)],
+}
 CUT_BYTES = 200_000  # of the append-only file: about two seconds of a crawl
 
 
@@ -54,9 +61,10 @@ def main() -> int:
 
 
 def _one_crawl(program: str, folder: Path, faults: list[str], rng: random.Random, seed: int) -> str:
-    plan = preset("small", seed=seed, pages=PAGES)
+    kind = list(KINDS)[seed % len(KINDS)]
+    plan = preset("small", seed=seed, pages=PAGES, domains_per_address=4)
     with RunningWeb(plan) as web, running(program, folder / "redis", "--appendfsync", "everysec") as server:
-        nodes = Nodes(web, server, folder)
+        nodes = Nodes(web, server, folder, more=KINDS[kind])
         nodes.start(*NAMES)
         alive = list(NAMES)
         try:
@@ -65,7 +73,13 @@ def _one_crawl(program: str, folder: Path, faults: list[str], rng: random.Random
                 _make(fault, nodes, alive, server, rng)
             for name in alive:
                 nodes.end(name)
-            nodes.check(max_twice=(len(faults) + 1) * len(NAMES) * WINDOW_PAGES)
+            max_more = (len(faults) + 1) * len(NAMES) * WINDOW_PAGES
+            if kind == "budget":
+                nodes.check_budget(BUDGET, max_more=max_more)
+            else:
+                nodes.check(max_twice=max_more)
+            if kind == "address":
+                nodes.check_address(ADDRESS_DELAY_MS / 1000)
         except AssertionError as error:
             return f"{str(error)[:400]}"
         finally:

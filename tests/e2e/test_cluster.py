@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,16 @@ import pytest
 from gossamer.archive.reader import ArchiveReader
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.server_judge import JudgeRules
+from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
 from tests.servers.redis import RedisServer, redis_program, running
 
 LEASE_S = 3
 LONGEST_S = 120.0
 POLITENESS_MS = 40
+SLACK_S = 0.01  # by which a busy server may be late to note a request
 WINDOW_PAGES = 200  # of a commit: what is fetched again after a kill
-PLAN = preset("small", seed=11, pages=300)
+PLAN = preset("small", seed=11, pages=300, domains_per_address=4)
 
 
 @pytest.fixture
@@ -45,8 +47,11 @@ def web() -> Iterator[RunningWeb]:
 class Nodes:
     """The nodes of one crawl."""
 
-    def __init__(self, web: RunningWeb, server: RedisServer, folder: Path, name: str = "crawl") -> None:
+    def __init__(
+        self, web: RunningWeb, server: RedisServer, folder: Path, name: str = "crawl", more: Sequence[str] = ()
+    ) -> None:
         self._web = web
+        self._more = more
         self._folder = folder
         self._server = server
         self.name = name
@@ -78,7 +83,7 @@ class Nodes:
         """Return a command that crawls the web, on one machine."""
         pace = ["--politeness-ms", str(POLITENESS_MS), "--connections", "16", "--max-wait", "5"]
         where = ["--dns", self._web.dns_address, "--allow-network", "127.0.0.0/8"]
-        return ["crawl", *self._web.seeds(), "--contact", "t@example.org", *where, *pace]
+        return ["crawl", *self._web.seeds(), "--contact", "t@example.org", *where, *pace, *self._more]
 
     def end(self, name: str, status: int = 0) -> dict[str, object]:
         """Wait for the end of a node; return its summary."""
@@ -102,14 +107,35 @@ class Nodes:
 
     def check(self, *, max_twice: int = 0) -> None:
         """Compare what the servers saw with what all nodes have stored."""
-        rules = JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=0.01)
-        verdict = self._web.judge(rules, self._web.truth())
-        assert verdict.is_polite, verdict.render()
+        verdict = self._verdict()
         assert verdict.missing == 0, verdict.missing_samples
         assert verdict.fetched_twice.count <= max_twice
+        assert len(self._stored_once()) == verdict.pages_fetched
+
+    def check_budget(self, pages: int, *, max_more: int) -> None:
+        """Check that exactly as many pages are stored as the budget allows, and hardly more were requested."""
+        verdict = self._verdict()
+        assert len(self._stored_once()) == pages
+        assert verdict.pages_fetched <= pages + max_more
+
+    def check_address(self, delay_s: float) -> None:
+        """Check the distance between requests to an address, to whichever of its hosts."""
+        times: dict[str, list[float]] = {}
+        for request in self._web.log():
+            site = self._web.plan.site(request.host)
+            times.setdefault(site.address if site is not None else "", []).append(request.arrived_at)
+        gaps = [after - before for each in times.values() for before, after in pairwise(sorted(each))]
+        assert min(gaps) >= delay_s - SLACK_S, f"{min(gaps) * 1000:.1f} ms between two requests to an address"
+
+    def _verdict(self) -> ServerVerdict:
+        verdict = self._web.judge(JudgeRules(politeness_s=POLITENESS_MS / 1000, slack_s=SLACK_S), self._web.truth())
+        assert verdict.is_polite, verdict.render()
+        return verdict
+
+    def _stored_once(self) -> Counter[str]:
         stored = self._stored()
         assert {url: count for url, count in stored.items() if count > 1} == {}
-        assert len(stored) == verdict.pages_fetched
+        return stored
 
     def _stored(self) -> Counter[str]:
         ledger = RedisSharedLedger(self._server.client(), self.name)
@@ -220,3 +246,13 @@ def test_an_operator_sees_the_nodes_sends_one_away_and_stops_the_rest(
     nodes.start("a", "b")
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check()
+
+
+def test_nodes_keep_the_distance_at_an_address_together(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    nodes = Nodes(web, server, tmp_path, more=["--address-politeness-ms", str(POLITENESS_MS), "--max-pages", "150"])
+    nodes.start("a", "b", "c")
+    nodes.wait_for_requests(50)
+    nodes.kill("b")
+    assert nodes.end("a")["finished"] == nodes.end("c")["finished"] == "max_pages"
+    nodes.check_address(POLITENESS_MS / 1000)
+    nodes.check_budget(150, max_more=WINDOW_PAGES)
