@@ -1,6 +1,6 @@
-"""A web in which every name exists and every path is a page without links: for crawls whose URLs are known before.
+"""A web in which every name exists and every path is a page, with links to others of its host if there are to be any.
 
-    python -m benchmarks.any_web HTTP_PORT DNS_PORT [--answer-after SECONDS]
+    python -m benchmarks.any_web HTTP_PORT DNS_PORT [--answer-after SECONDS] [--pages PER_HOST]
 
 Prints one line per request: time (CLOCK_MONOTONIC), host, path. A server that is cheaper than what it is to measure.
 """
@@ -16,14 +16,16 @@ from typing import cast
 
 _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 _PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b"
-_BODY = b"<html><head><title>%b</title></head><body><p>%b, a page of this host, and of no other.</p></body></html>"
+_BODY = b"<html><head><title>%b</title></head><body><p>%b, a page of this host, and of no other.</p>%b</body></html>"
+_FANOUT = 3
 
 
 class Pages(asyncio.Protocol):
     """Answers requests, one connection."""
 
-    def __init__(self, answer_after_s: float) -> None:
+    def __init__(self, answer_after_s: float, pages: int) -> None:
         self._after_s = answer_after_s
+        self._pages = pages
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -41,12 +43,17 @@ class Pages(asyncio.Protocol):
             host = hosts[0].partition(b":")[0] if hosts else b""
             sys.stdout.buffer.write(b"%.6f %b %b\n" % (time.monotonic(), host, path))
             what = host + path
-            body = _BODY % (what, what)
+            body = _BODY % (what, what, self._links(path))
             answer = _NOT_FOUND if path == b"/robots.txt" else _PAGE % (len(body), body)
             if self._after_s:
                 asyncio.get_running_loop().call_later(self._after_s, self._transport.write, answer)
             else:
                 self._transport.write(answer)
+
+    def _links(self, path: bytes) -> bytes:
+        number = int(path[1:] or 0) if self._pages and path[1:].isdigit() | (path == b"/") else self._pages
+        first = number * _FANOUT + 1
+        return b"".join(b'<a href="/%d">more</a>' % each for each in range(first, min(first + _FANOUT, self._pages)))
 
 
 class Names(asyncio.DatagramProtocol):
@@ -65,11 +72,11 @@ class Names(asyncio.DatagramProtocol):
         self._transport.sendto(head + data[12:end] + answer, addr)
 
 
-async def serve(http_port: int, dns_port: int, answer_after_s: float) -> None:
+async def serve(http_port: int, dns_port: int, answer_after_s: float, pages: int) -> None:
     """Serve until killed."""
     loop = asyncio.get_running_loop()
     await loop.create_datagram_endpoint(Names, ("127.0.0.1", dns_port))
-    server = await loop.create_server(lambda: Pages(answer_after_s), "127.0.0.1", http_port, backlog=4096)
+    server = await loop.create_server(lambda: Pages(answer_after_s, pages), "127.0.0.1", http_port, backlog=4096)
     async with server:
         while True:
             await asyncio.sleep(0.2)
@@ -81,5 +88,6 @@ if __name__ == "__main__":
     parser.add_argument("http_port", type=int)
     parser.add_argument("dns_port", type=int)
     parser.add_argument("--answer-after", type=float, default=0.0)
-    arguments = parser.parse_args()
-    asyncio.run(serve(arguments.http_port, arguments.dns_port, arguments.answer_after))
+    parser.add_argument("--pages", type=int, default=0)
+    given = parser.parse_args()
+    asyncio.run(serve(given.http_port, given.dns_port, given.answer_after, given.pages))
