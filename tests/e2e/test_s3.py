@@ -19,10 +19,10 @@ from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers.s3 import BUCKET, S3Proxy, S3Server, proxy, running, weed_program
 
-PAGES = 70
+PAGES = 50
 PLAN = preset("small", seed=5, pages=PAGES)
 PACE_MS = 10
-SAVE = ("--save-interval", "15")
+SAVE = ("--save-interval", "10")
 # What differs between two crawls of the same web.
 VOLATILE = ("fetched_at", "storage")
 
@@ -125,6 +125,13 @@ def test_a_crawl_goes_to_s3_and_back(tmp_path: Path, server: S3Server, web: Runn
     assert index == (crawl.folder / "index" / "index.cdxj").read_bytes()
     assert "response of" in run("why", str(crawl.folder), web.seeds()[0], environment=crawl.environment).stdout
     assert crawl.verb("audit").returncode == 0
+    for path in (crawl.folder / "state").glob("*.mdb"):
+        path.unlink()
+    assert crawl.verb("verify").returncode == 1
+    rebuilt = crawl.verb("verify", "--mend")
+    assert rebuilt.returncode == 0, rebuilt.stdout
+    assert "ledger rebuilt from" in rebuilt.stdout
+    assert len(crawl.verb("export", "--format", "jsonl").stdout.splitlines()) == PAGES
 
 
 def test_the_archive_stays_here_too_if_it_is_a_store_of_its_own(
@@ -209,6 +216,22 @@ def test_a_crawl_killed_in_an_outage_loses_nothing(
     refused = crawl.resume()
     assert refused.returncode == 2
     assert "answered 503" in refused.stderr
+    between.fault = ""
+    crawl.check_complete(crawl.resume())
+
+
+def test_a_crawl_stopped_in_an_outage_ends_and_can_be_resumed(
+    tmp_path: Path, server: S3Server, web: RunningWeb, between: S3Proxy
+) -> None:
+    crawl = Crawl(tmp_path, server, web, between.port)
+    process = start(*crawl.words("-vv"), environment=crawl.environment)
+    _wait_for(process, "fetched")
+    between.fault = "refuse"
+    _wait_for(process, "fetching is paused")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 11, err
+    assert "resume when it is" in err.strip().splitlines()[-1]
     between.fault = ""
     crawl.check_complete(crawl.resume())
 

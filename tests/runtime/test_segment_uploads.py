@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -190,8 +191,6 @@ def test_records_are_read_from_the_store_when_the_local_file_is_gone(spool: Spoo
 
 
 def test_large_segments_are_copied_within_the_store(spool: Spool) -> None:
-    import random
-
     noise = random.Random(1)
     for _ in range(3):
         spool.add(noise.randbytes(MIN_PART_BYTES + 1000))
@@ -202,6 +201,24 @@ def test_large_segments_are_copied_within_the_store(spool: Spool) -> None:
     spool.uploads.tidy()
     assert spool.remote_bytes(name) == local
     assert spool.store.copied_bytes > 3 * MIN_PART_BYTES
+
+
+def test_a_segment_that_somebody_has_removed_is_not_needed_for_the_merge(spool: Spool) -> None:
+    spool.add(random.Random(2).randbytes(2 * MIN_PART_BYTES))
+    spool.writer.close()
+    (name,) = spool.ends
+    local = (spool.archive / name).read_bytes()
+    spool.store.remove(spool.keys("segments/"))
+    assert spool.uploads.tidy()
+    assert spool.remote_bytes(name) == local
+
+
+def test_a_file_that_is_merged_is_not_uploaded_again(spool: Spool) -> None:
+    spool.add(b"one")
+    spool.writer.close()
+    spool.uploads.tidy()
+    spool.uploads.upload(spool.ends)
+    assert spool.keys("segments/") == []
 
 
 SIZES = st.lists(st.integers(1, 3 * MIN_PART_BYTES), max_size=12)

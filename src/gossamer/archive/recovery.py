@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import copyfileobj
 
@@ -120,8 +121,9 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
     for path in sorted(archive.glob("*.warc.gz*")):
         name = path.name.removesuffix(".open")
         end = committed.get(name, 0)
-        if path.suffix == ".open" or name not in committed or path.stat().st_size > end:
-            found.append((path, end))
+        with suppress(FileNotFoundError):  # it was committed to its end, and has gone to a store
+            if path.suffix == ".open" or name not in committed or path.stat().st_size > end:
+                found.append((path, end))
     return found
 
 

@@ -16,7 +16,7 @@ from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
-from gossamer.runtime.object_mending import mend_objects
+from gossamer.runtime.object_mending import download_missing, mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
 from gossamer.runtime.rebuilding import set_state_aside
@@ -77,6 +77,8 @@ def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
     try:
         aside = set_state_aside(folder)
         settings = settings_for_known(folder.settings_path, [])
+        if url := s3_url(settings.store):
+            download_missing(folder, open_s3(url))
         answers, seeds = build_session(settings, folder, []).rebuild()
     finally:
         folder.release()

@@ -6,6 +6,7 @@ are merged, segments of files that the ledger does not know, and parts of object
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from gossamer.archive.archive_files import ArchiveFiles
@@ -16,6 +17,7 @@ from gossamer.ports.object_store import ObjectStore
 from gossamer.runtime.segment_uploads import SegmentUploads
 
 _SEGMENTS = "segments/"
+_CHUNK_BYTES = 8 << 20
 
 
 def mend_objects(folder: CrawlFolder, store: ObjectStore, ends: Mapping[str, int]) -> list[str]:
@@ -37,6 +39,24 @@ def mend_objects(folder: CrawlFolder, store: ObjectStore, ends: Mapping[str, int
     if aborted := store.abort_unfinished(archive_key(own)):
         done.append(f"{store.url}: {aborted} uploads that were never finished were removed")
     return done
+
+
+def download_missing(folder: CrawlFolder, store: ObjectStore) -> int:
+    """Fetch merged files back that are not here, to rebuild a ledger; return how many. The next run removes them."""
+    missing = [
+        merged
+        for name, merged in ArchiveFiles(folder.archive).merged().items()
+        if not (folder.archive / name).is_file()
+    ]
+    for merged in missing:
+        unfinished = folder.archive / f".{merged.name}.tmp"
+        with unfinished.open("wb") as file:
+            for start in range(0, merged.size, _CHUNK_BYTES):
+                file.write(store.read(archive_key(merged.name), start, min(merged.size, start + _CHUNK_BYTES)))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(folder.archive / merged.name)
+    return len(missing)
 
 
 def _upload_missing(folder: CrawlFolder, store: ObjectStore, label: str) -> list[str]:

@@ -80,8 +80,8 @@ class Recovery:
     def _check_files(self, committed: dict[str, int]) -> None:
         """Refuse to touch an archive that this ledger cannot explain, and warn of files that are missing."""
         present = {final_name(path) for path in self._folder.archive.glob("*.warc.gz*") if path.stat().st_size}
-        merged = self._rules.files.merged()
-        missing = sorted(name for name, end in committed.items() if end and name not in present and name not in merged)
+        present |= self._rules.files.merged().keys()
+        missing = sorted(name for name, end in committed.items() if end and name not in present)
         if present and not self._crawl.totals.runs:
             raise CorruptFolderError(
                 f"{self._folder.state}: the ledger is empty, but {self._folder.archive.name}/ has {len(present)} "
@@ -155,12 +155,12 @@ class Recovery:
 
     def rescue(self, number: int) -> Iterator[Result]:
         """Yield what a dead worker had archived but not reported; then close its files."""
-        ends = self._ledger.archive_ends()
-        paths = sorted(self._folder.archive.glob(f"*-{number:02d}-?????.warc.gz*"))
-        tails = [recover(path, ends.get(path.name.removesuffix(".open"), 0)) for path in paths]
+        unfinished = unfinished_files(self._folder.archive, self._ledger.archive_ends())
+        own = [(path, end) for path, end in unfinished if path.match(f"*-{number:02d}-?????.warc.gz*")]
+        tails = [recover(path, end) for path, end in own]
         stored = self._stored(tails, OutstandingOrders(self._ledger, self._crawl))
         yield from stored
-        for path in paths:
+        for path, _ in own:
             self._close_file(path)
         self._report(stored, self._now())
 

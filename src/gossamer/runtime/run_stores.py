@@ -15,7 +15,7 @@ from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.publishing import Publisher, published
 from gossamer.runtime.recovery import OnFinished
 from gossamer.runtime.upload_factory import UploadPlan
-from gossamer.runtime.upload_watch import UploadWatch
+from gossamer.runtime.upload_watch import UploadWatch, WatchLimits
 from gossamer.runtime.uploaded_commits import uploaded
 from gossamer.runtime.uploads import PageUploads
 
@@ -50,4 +50,4 @@ class RunStores(Struct, frozen=True):
         """Return what does the work that no commit waits for."""
         if self.uploads is None:
             return None
-        return UploadWatch(self.uploads, max_bytes=self.plan.spool_bytes, submit=submit, warn=warn)
+        return UploadWatch(self.uploads, WatchLimits(self.plan.spool_bytes), submit, warn)

@@ -31,7 +31,7 @@ from gossamer.archive.objects import (
     write_label,
 )
 from gossamer.archive.writer import OPEN_SUFFIX
-from gossamer.ports.object_store import MIN_PART_BYTES, ObjectStore, Part
+from gossamer.ports.object_store import MIN_PART_BYTES, ObjectStore, Part, StoredObject
 
 MAX_SEGMENT_BYTES = 64 << 20  # in memory at a time, per upload
 WHOLE_BYTES = 32 << 20  # smaller files are one request
@@ -81,7 +81,8 @@ class SegmentUploads:
 
     def upload(self, ends: Mapping[str, int]) -> None:
         """Upload what a commit adds to the archive files."""
-        parts = [part for name, end in ends.items() for part in self._new_parts(name, end)]
+        merged = self._merged.all()
+        parts = [part for name, end in ends.items() if name not in merged for part in self._new_parts(name, end)]
         if len(parts) == 1:
             self._upload_segment(*parts[0])
         elif parts:
@@ -143,6 +144,12 @@ class SegmentUploads:
         failpoints.reach("after_merge")
         self._merged.add(MergedFile(path.name, size, sha256, whole.tag))
         self._committed.pop(path.name, None)
+
+    def _write_whole(self, path: Path, parts: list[Part], about: Mapping[str, str]) -> StoredObject:
+        store, key = self._connected(), archive_key(path.name)
+        if parts[-1].end <= WHOLE_BYTES and not any(part.source for part in parts):
+            return store.put(key, path.read_bytes(), about)
+        return store.compose(key, lambda start, end: _read_range(path, start, end), parts, about)
 
     def _index_of(self, path: Path) -> bytes:
         part = part_path(self._index, path.name)

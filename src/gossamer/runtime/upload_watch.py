@@ -11,27 +11,35 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
+from msgspec import Struct
+
 from gossamer.errors import StoreUnavailableError
 from gossamer.runtime.control import Pause, Resume, Submit
 from gossamer.runtime.uploads import PageUploads
 from gossamer.telemetry.text import count, size
 
 LOOK_S = 0.5
-RETRY_S = 2.0
 RESUME_SHARE = 0.8
-WARN_EVERY_S = 30.0
 PAUSED_BY = "spool"
-GIVE_UP_S = 15.0
+
+
+class WatchLimits(Struct, frozen=True):
+    """When fetching pauses, and how long is waited for a store."""
+
+    max_bytes: int  # in the spool
+    retry_s: float = 2.0
+    give_up_s: float = 15.0  # after a stop
+    warn_every_s: float = 30.0
 
 
 class UploadWatch:
     """The uploads of one run that no commit waits for."""
 
     def __init__(
-        self, uploads: PageUploads, *, max_bytes: int, submit: Submit, warn: Callable[[str, str], None]
+        self, uploads: PageUploads, limits: WatchLimits, submit: Submit, warn: Callable[[str, str], None]
     ) -> None:
         self._uploads = uploads
-        self._max_bytes = max_bytes
+        self._limits = limits
         self._submit = submit
         self._warn = warn
         self._warned_at = 0.0  # 0: fetching is not paused
@@ -48,17 +56,19 @@ class UploadWatch:
                 if await asyncio.to_thread(self._uploads.tidy):
                     wait_s = 0.0
             except StoreUnavailableError:
-                wait_s = RETRY_S
-            self._judge_spool(await asyncio.to_thread(self._uploads.spool_bytes))
+                wait_s = self._limits.retry_s
+            self.look(await asyncio.to_thread(self._uploads.spool_bytes))
             await asyncio.sleep(wait_s)
 
-    def _judge_spool(self, spooled: int) -> None:
+    def look(self, spooled: int) -> None:
+        """Pause fetching, or let it go on, by the size of the spool."""
         now = monotonic()
-        if spooled >= self._max_bytes or (self._warned_at and spooled > RESUME_SHARE * self._max_bytes):
+        if spooled >= self._limits.max_bytes or (self._warned_at and spooled > RESUME_SHARE * self._limits.max_bytes):
             self._submit(Pause(PAUSED_BY))
-            if not self._warned_at or now - self._warned_at >= WARN_EVERY_S:
+            if not self._warned_at or now - self._warned_at >= self._limits.warn_every_s:
                 self._warned_at = now
-                text = f"{size(spooled)} in the crawl folder wait for the store; --spool allows {size(self._max_bytes)}"
+                allowed = size(self._limits.max_bytes)
+                text = f"{size(spooled)} in the crawl folder wait for the store; --spool allows {allowed}"
                 self._warn("spool_full", f"{text}: fetching is paused until they are there")
         elif self._warned_at:
             self._warned_at = 0.0
@@ -78,12 +88,12 @@ class UploadWatch:
             except StoreUnavailableError as error:
                 now = monotonic()
                 stopped_at = stopped_at or (now if is_stopped() else 0.0)
-                if stopped_at and now - stopped_at >= GIVE_UP_S:
+                if stopped_at and now - stopped_at >= self._limits.give_up_s:
                     return self._left(str(error))
-                if not self._warned_at or now - self._warned_at >= WARN_EVERY_S:
+                if not self._warned_at or now - self._warned_at >= self._limits.warn_every_s:
                     self._warned_at = now
                     self._warn("store_unreachable", f"{error}; the crawl ends when the store has its last files")
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(self._limits.retry_s)
 
     def _left(self, error: str) -> str:
         waiting = self._uploads.spool_bytes()

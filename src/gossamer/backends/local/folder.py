@@ -79,8 +79,9 @@ class CrawlFolder:
             )
 
     def has_archive(self) -> bool:
-        """Return whether anything is stored in the archive."""
-        return any(path.stat().st_size for path in self.archive.glob("*.warc.gz*"))
+        """Return whether anything is stored in the archive, here or in a store that its list names."""
+        listed = self.archive / "objects.jsonl"
+        return listed.is_file() or any(path.stat().st_size for path in self.archive.glob("*.warc.gz*"))
 
     def check_usable(self) -> None:
         """Raise if a new crawl cannot be started here: a file, or a folder that contains something else."""

@@ -48,6 +48,8 @@ class MemoryObjectStore:
     def _part(self, part: Part, read: Callable[[int, int], bytes]) -> bytes:
         if not part.source:
             return read(part.start, part.end)
+        if part.source not in self._objects:
+            raise FileNotFoundError(f"{self.url}: no {part.source}")
         return self._objects[part.source].data[part.source_start : part.source_start + part.end - part.start]
 
     def read(self, key: str, start: int, end: int) -> bytes:
