@@ -133,13 +133,10 @@ class SegmentUploads:
         store, size = self._connected(), path.stat().st_size
         sha256 = _sha256(path)
         about = {"sha256": sha256}
-        parts = plan_parts(self._segments.get(path.name, ()), size)
-        if size <= WHOLE_BYTES and not any(part.source for part in parts):
-            whole = store.put(archive_key(path.name), path.read_bytes(), about)
-        else:
-            whole = store.compose(
-                archive_key(path.name), lambda start, end: _read_range(path, start, end), parts, about
-            )
+        try:
+            whole = self._write_whole(path, plan_parts(self._segments.get(path.name, ()), size), about)
+        except FileNotFoundError:  # somebody has removed a segment
+            whole = self._write_whole(path, plan_parts((), size), about)
         store.put(index_key(path.name), self._index_of(path))
         failpoints.reach("after_merge")
         self._merged.add(MergedFile(path.name, size, sha256, whole.tag))
