@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gossamer.core.arrival import MAX_TRANSIT_S
 from gossamer.core.frontier import Frontier
+from gossamer.core.frontier_io import KillQueue
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import QueueOrder, ordering
@@ -147,3 +148,11 @@ def test_what_was_assumed_stands_if_another_request_was_sent_since() -> None:
     frontier.mark_sent(second.id, NOW + 2, NOW + 2)
     frontier.complete(Result(first.id, Outcome.OK, sent_at=NOW, finished_at=NOW + 2.05), NOW + 2.05)
     assert record.next_at == NOW + 2 + MAX_TRANSIT_S + 1.0
+
+
+def test_a_name_that_does_not_exist_leaves_nothing_of_a_queue_that_was_about_to_be_read() -> None:
+    frontier = frontier_of(0, 0, limits=FrontierLimits())
+    frontier.load_host(HostRecord("a.test", "a.test", queued=1), DomainRecord("a.test"), {}, NOW)
+    frontier.fail_address("a.test", Outcome.DNS_NOT_FOUND, "no such name", NOW)
+    (command,) = frontier.take_commands(NOW)
+    assert isinstance(command, KillQueue)

@@ -415,7 +415,7 @@ class Frontier:
         host.deferred.clear()
         host.out.clear()
         host.robots_requests.clear()
-        host.horizon = None
+        self._table.stop_reading(host)
         host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
         self._table.commands.append(KillQueue(host.record, outcome, error))
 

@@ -147,6 +147,15 @@ class HostTable:
         host.is_reading_queue = True
         self.commands.append(ReadQueue(host.name, host.horizon, self.head_size()))
 
+    def stop_reading(self, host: HostSlot) -> None:
+        """Read no more of a host's queue, not even what was about to be read: nothing is left of it."""
+        host.horizon = None
+        if host.is_reading_queue:
+            host.is_reading_queue = False
+            self.commands = [
+                each for each in self.commands if not (isinstance(each, ReadQueue) and each.host == host.name)
+            ]
+
     def _may_swap_out(self, host: HostSlot, until: float, now: float) -> bool:
         """Return whether a host with a long wait should make room in memory."""
         return self.is_crowded() and not host.in_flight and not host.robots_requests and until - now > LONG_WAIT_S

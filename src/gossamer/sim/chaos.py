@@ -112,8 +112,9 @@ def _one_crawl(  # noqa: PLR0917 - one call
         died: list[Death] = []
         for death in deaths:
             status = _run_until_death(command, death)
-            if status == 0:
-                break  # it finished before its death
+            if status == 0:  # it finished before its death, or only a worker died
+                died.append(Death(failpoint=death.failpoint))
+                break
             report.deaths += 1
             died.append(death)
             if status != -signal.SIGKILL:
