@@ -69,3 +69,14 @@ def test_without_limits_per_address_nothing_is_asked() -> None:
     assert not permits.needs_slot()
     assert not permits.is_closed(slot(500), NOW)
     assert permits.send_until(NAME) == float("inf")
+
+
+def test_hosts_that_wait_are_woken_when_the_share_is_enough_for_them() -> None:
+    permits = permits_of(0, address_connections=20)
+    assert permits.is_closed(slot(0), NOW)
+    permits.members = 2
+    assert permits.asks({NAME: slot(0, waiting=1)}) == {NAME: AddressAsk(0, 0)}
+    permits.grant(NAME, AddressGrant(0), NOW)
+    assert permits.connections(NAME) == 5, "the gate wakes them now"
+    assert permits.asks({NAME: slot(1)}) == {NAME: AddressAsk(0, 0)}
+    assert permits.asks({NAME: slot(1)}) == {}

@@ -112,7 +112,7 @@ class AddressPermits:
             if self._limits.address_delay_s:
                 wanted = max(wanted, int(slot is not None))
             asks[address] = AddressAsk(in_use, wanted)
-            if not wanted:
+            if not wanted and not waiting:  # else the answer wakes those that the share is enough for now
                 del self._held[address]
         return asks
 
