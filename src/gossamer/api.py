@@ -26,6 +26,7 @@ from gossamer.core.intake import FoundLink, LinkHooks
 from gossamer.errors import GossamerError, UsageError
 from gossamer.handover.documents import DocumentMaker, PageDocument
 from gossamer.handover.stored import StoredPage, StoredPages
+from gossamer.inspect.node_folders import one_folder
 from gossamer.parse.article import Article
 from gossamer.ports import Ledger
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
@@ -47,8 +48,10 @@ class _LedgerAccess:
     """The ledger of a crawl while it runs and after it has ended: the content of its pages may still be read."""
 
     def __init__(self, folder: CrawlFolder, settings: Settings, session: Session) -> None:
-        self.folder = folder
+        self.name = str(folder.path)
+        self.folders = one_folder(folder)
         self.settings = settings
+        self._folder = folder
         self._session = session
         self._reader: Ledger | None = None
 
@@ -57,7 +60,7 @@ class _LedgerAccess:
         if self._session.is_open:
             return self._session.ledger
         if self._reader is None:
-            self._reader = open_ledger(self.folder, is_readonly=True)
+            self._reader = open_ledger(self._folder, is_readonly=True)
         return self._reader
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -116,6 +117,72 @@ def test_dead_letters_and_traps_of_all_nodes_are_listed(crawls: Crawls, capsys: 
     assert shown(capsys, "traps", crawls.ledger) == shown(capsys, "traps", crawls.one)
 
 
+def exported(capsys: Output, *words: str, status: int = 0) -> dict[str, dict[str, object]]:
+    """Return the documents of an export by URL, without what differs from crawl to crawl."""
+    lines = shown(capsys, "export", *words, "--format", "jsonl", status=status).splitlines()
+    pages = [json.loads(line) for line in lines]
+    for page in pages:
+        for name in ("fetched_at", "storage", "worker", "parent", "depth", "found_via", "duplicate_of"):
+            del page[name]
+        for name in ("near_duplicate_of", "similarity", "payload_digest"):
+            del page[name]
+    assert len({page["url"] for page in pages}) == len(pages)
+    return {page["url"]: page for page in pages}
+
+
+def test_the_export_is_that_of_a_crawl_on_one_machine(crawls: Crawls, capsys: Output, tmp_path: Path) -> None:
+    assert exported(capsys, crawls.ledger) == exported(capsys, crawls.one)
+    for form in ("cdxj", "links"):
+        lines = [shown(capsys, "export", place, "--format", form) for place in (crawls.ledger, crawls.one)]
+        assert len(lines[0].splitlines()) == len(lines[1].splitlines())
+    shown(capsys, "export", crawls.ledger, "--format", "wet", "-o", str(tmp_path / "text.wet.gz"))
+    host = next(iter(exported(capsys, crawls.ledger))).split("/")[2].partition(":")[0]
+    chosen = exported(capsys, crawls.ledger, "--where", f"host={host}")
+    assert {url.split("/")[2].partition(":")[0] for url in chosen} == {host}
+
+
+def test_archives_index_and_catalog_of_all_nodes_agree(crawls: Crawls, capsys: Output) -> None:
+    found = json.loads(shown(capsys, "verify", crawls.ledger, "--json"))
+    alone = json.loads(shown(capsys, "verify", crawls.one, "--json"))
+    assert (found["problems"], found["notes"]) == ([], [])
+    assert (found["rows"], found["hosts"]) == (alone["rows"], alone["hosts"])
+    assert "agree" in shown(capsys, "verify", crawls.ledger)
+
+
+def test_pace_and_robots_are_judged_over_the_events_of_all_nodes(crawls: Crawls, capsys: Output) -> None:
+    report = json.loads(shown(capsys, "audit", crawls.ledger, "--json"))
+    assert report["kept"], report["violations"][:3]
+    assert report["runs"] == len(NODES)
+    whole = json.loads(shown(capsys, "report", crawls.ledger, "--json"))
+    assert report["requests"] == whole["fetches"]["requests"]
+
+
+def test_what_lies_on_a_node_elsewhere_is_counted_and_can_be_named(crawls: Crawls, capsys: Output) -> None:
+    everything = exported(capsys, crawls.ledger)
+    b, moved = crawls.folder / "b", crawls.folder / "moved"
+    b.rename(moved)
+    try:
+        some = exported(capsys, crawls.ledger, status=1)
+        missing = len(everything) - len(some)
+        assert 0 < missing < len(everything)
+        main(["export", crawls.ledger, "--format", "cdxj"])
+        assert f"the bytes of {missing} pages" in capsys.readouterr().err
+        found = json.loads(shown(capsys, "verify", crawls.ledger, "--json", status=1))
+        assert found["unreachable"] >= missing
+        assert all(problem["where"] in ("node b", "nodes") for problem in found["problems"])
+        assert not json.loads(shown(capsys, "audit", crawls.ledger, "--json", status=1))["kept"]
+        assert "as far as the events show" in shown(capsys, "audit", crawls.ledger, status=1)
+        named = ["--node-folder", f"b={moved}"]
+        assert exported(capsys, crawls.ledger, *named) == everything
+        shown(capsys, "verify", crawls.ledger, *named)
+        shown(capsys, "audit", crawls.ledger, *named)
+        wrong = ["--node-folder", f"b={crawls.folder / 'a'}"]
+        assert main(["verify", crawls.ledger, *wrong]) == 2
+        assert "the folder of node a" in capsys.readouterr().err
+    finally:
+        moved.rename(b)
+
+
 def events_of(folder: Path, name: str) -> list[dict[str, object]]:
     """Return the events of this name of all nodes."""
     lines = [line for path in folder.glob("*/events/*.jsonl") for line in path.read_text().splitlines()]
@@ -134,3 +201,19 @@ def test_dead_letters_are_queued_again_while_the_crawl_runs(
         nodes.wait_for(lambda: events_of(tmp_path, "queued_again"))
         assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
         nodes.check()
+
+
+def test_what_a_lost_node_had_stored_is_fetched_again(server: RedisServer, tmp_path: Path, capsys: Output) -> None:
+    with RunningWeb(preset("small", seed=9, pages=60)) as web:
+        nodes = Nodes(web, server, tmp_path, "lost")
+        nodes.start("a", "b")
+        pages = {nodes.end("a")["pages"], nodes.end("b")["pages"]}
+        everything = exported(capsys, nodes.url)
+        rmtree(tmp_path / "b")
+        exported(capsys, nodes.url, status=1)
+        assert "join" in shown(capsys, "retry", nodes.url, "--stored-on", "b")
+        nodes.start("a")
+        assert {nodes.end("a")["pages"]} == pages, "each page counts once"
+        shown(capsys, "verify", nodes.url)
+        assert exported(capsys, nodes.url).keys() == everything.keys()
+        shown(capsys, "retry", nodes.url, "--stored-on", "z", status=2)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.opening import add_crawl, open_view
 from gossamer.inspect.audit import AuditReport, audit_crawl
-from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.telemetry.text import count, printable
 
@@ -17,7 +16,7 @@ _SHOWN = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -25,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: they were not respected, or it cannot be proven."""
     from gossamer.settings.identity import robots_token_of
 
-    with CrawlReader(arguments.dir) as crawl:
+    with open_view(arguments) as crawl:
         report = audit_crawl(crawl, robots_token_of(crawl.settings))
     if arguments.json:
         print(msgspec.json.encode({"kept": report.is_compliant, **msgspec.to_builtins(report)}).decode())
@@ -41,7 +40,7 @@ def _print_report(report: AuditReport) -> None:
         f"{count(report.robots_requests)} of them for robots.txt{gap}"
     )
     for note in report.notes:
-        print(f"note: {note}")
+        print(f"note: {printable(note, 2000)}")
     for violation in report.violations[:_SHOWN]:
         at = f"{moment(violation.at)}.{int(violation.at % 1 * 1000):03d}"
         print(f"{at} {violation.breach:<18} {printable(violation.url, 200)}: {printable(violation.detail, 200)}")
@@ -50,6 +49,8 @@ def _print_report(report: AuditReport) -> None:
         print(f"and {count(found - _SHOWN)} more; --json shows the first {count(len(report.violations))}")
     if report.is_compliant:
         print("robots.txt and pace were respected")
+    elif not report.breaches:
+        print("robots.txt and pace were respected as far as the events show; those of some nodes are missing")
     else:
         kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))
         print(f"VIOLATED: {kinds}")

@@ -6,11 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
+from gossamer.handover.documents import wanted_pages
 from gossamer.handover.export import FORMATS, export, target_file
+from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import FIELDS, selection_from
-from gossamer.inspect.reader import CrawlReader
 from gossamer.telemetry.text import count
 
 _UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
@@ -37,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMATS
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("--format", required=True, choices=tuple(FORMATS), help="see below")
     parser.add_argument(
         "-o", "--out", type=_out, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout"
@@ -53,16 +55,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run the verb. Exit status 1: pages are missing, since their bytes lie on nodes elsewhere."""
     selection = selection_from(arguments.where)
     if arguments.with_text and arguments.format != "parquet":
         raise UsageError(f"--with-text is for --format parquet; {arguments.format} has {_TEXT_IN[arguments.format]}")
-    with quiet_pipe(), CrawlReader(arguments.dir) as crawl:
+    with quiet_pipe(), open_view(arguments) as crawl:
         written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)
             print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)
-    return 0
+        missing = StoredPages(crawl).elsewhere(wanted_pages(selection))
+        return report_elsewhere(crawl, missing)
 
 
 def _out(text: str) -> Path:

@@ -12,7 +12,7 @@ from gossamer.errors import UsageError
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
-from gossamer.telemetry.text import printable
+from gossamer.telemetry.text import count, printable
 
 
 def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, reads_folders: bool = True) -> None:
@@ -30,11 +30,18 @@ def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, read
 
 def open_view(arguments: argparse.Namespace) -> CrawlReader | SharedReader:
     """Return the crawl that the arguments name, to be used with `with`."""
+    return _open_shared(arguments) if is_ledger_url(arguments.dir) else open_folder(arguments)
+
+
+def open_folder(arguments: argparse.Namespace) -> CrawlReader:
+    """Return the crawl in the folder that the arguments name."""
+    if folders_given(arguments):
+        raise UsageError("--node-folder is for a ledger URL; a crawl in a folder has one folder")
+    return CrawlReader(Path(arguments.dir))
+
+
+def _open_shared(arguments: argparse.Namespace) -> SharedReader:
     given = folders_given(arguments)
-    if not is_ledger_url(arguments.dir):
-        if given:
-            raise UsageError("--node-folder is for a ledger URL; a crawl in a folder has one folder")
-        return CrawlReader(Path(arguments.dir))
     shared, record = open_crawl(arguments.dir)
     return SharedReader(shared, record, shown_url(arguments.dir), given, time.time())
 
@@ -54,3 +61,12 @@ def warn_of_elsewhere(crawl: CrawlView, what: str) -> None:
     """Print what was not read, since it lies elsewhere."""
     if crawl.folders.hint:
         print(f"note: without {what} {printable(crawl.folders.hint, 2000)}", file=sys.stderr)
+
+
+def report_elsewhere(crawl: CrawlView, pages: int) -> int:
+    """Print how many pages are missing in the output, since their bytes lie elsewhere; return the exit status."""
+    if not pages:
+        return 0
+    text = f"INCOMPLETE: the bytes of {count(pages)} pages lie in folders {printable(crawl.folders.hint, 2000)}"
+    print(text, file=sys.stderr)
+    return 1

@@ -9,8 +9,10 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.store import DATA_FILE
+from gossamer.cli.ledger import is_ledger_url
+from gossamer.cli.opening import add_crawl, open_folder, open_view
 from gossamer.core.identity import host_id
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, UsageError
 from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
@@ -28,7 +30,7 @@ _SHOWN = 50
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--mend",
@@ -39,8 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: something is wrong."""
-    done = _rebuild_ledger(CrawlFolder(arguments.dir)) if arguments.mend else []
-    with CrawlReader(arguments.dir) as crawl:
+    if is_ledger_url(arguments.dir):
+        return _verify_nodes(arguments)
+    done = _rebuild_ledger(CrawlFolder(Path(arguments.dir))) if arguments.mend else []
+    with open_folder(arguments) as crawl:
         stores = crawl.settings.store
         if arguments.mend:
             crawl.folder.lock()
@@ -49,17 +53,32 @@ def run(arguments: argparse.Namespace) -> int:
                 if url := s3_url(stores):
                     done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
                 done += mend_pages(crawl) + mend_page_objects(crawl)
-                found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=False)
+                found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=False)
                 check_pages(crawl, found)
                 check_page_objects(crawl, found)
             finally:
                 crawl.folder.release()
         else:
-            found = check_agreement(crawl.folder, crawl.ledger, stores, is_running=crawl.owner is not None)
+            found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=crawl.owner is not None)
             if crawl.owner is None:
                 check_pages(crawl, found)
                 check_page_objects(crawl, found)
     found.notes = [*done, *found.notes]
+    return _print(found, arguments)
+
+
+def _verify_nodes(arguments: argparse.Namespace) -> int:
+    """Compare the folders of all nodes with the catalog in the shared ledger."""
+    if arguments.mend:
+        raise UsageError("--mend changes a folder: stop the node, and give the node's own folder instead of the ledger")
+    with open_view(arguments) as crawl:
+        found = check_agreement(crawl.folders, crawl.ledger, crawl.settings.store, is_running=crawl.is_running)
+        if crawl.folders.hint:
+            found.notes.append(f"without the folders {crawl.folders.hint}")
+    return _print(found, arguments)
+
+
+def _print(found: Agreement, arguments: argparse.Namespace) -> int:
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1
 

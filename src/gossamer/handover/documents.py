@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from gossamer.archive.warc import sha1_base32
 from gossamer.core.tables import SEEDS
-from gossamer.handover.stored import OpenCrawl, StoredPage, StoredPages, is_answer, is_page
+from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import CrawlView, OpenCrawl
 from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
@@ -162,7 +162,7 @@ class DocumentMaker:
         return row.url if row is not None else ""
 
 
-def documents(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
+def documents(crawl: CrawlView, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
     """Yield the documents of a crawl that is open for reading, in archive order."""
     pages = StoredPages(crawl)
     maker = DocumentMaker(crawl, pages)

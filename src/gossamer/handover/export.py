@@ -19,7 +19,7 @@ from gossamer.handover.output import whole_file, write_lines, write_stream
 from gossamer.handover.parquet import require_pyarrow, write_parquet
 from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import CrawlView
 
 # Format -> name of the file if a folder is given.
 FORMATS = {
@@ -33,7 +33,7 @@ _BINARY = frozenset({"parquet", "wet"})
 
 
 def export(
-    crawl: CrawlReader, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
+    crawl: CrawlView, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
 ) -> int:
     """Write a crawl that is open for reading in one of `FORMATS` to a file, into a folder, or to stdout (None).
 
@@ -43,9 +43,9 @@ def export(
     if form == "parquet":
         require_pyarrow()
         assert target is not None
-        return write_parquet(documents(crawl, selection), target, crawl.folder.path.name, with_text=with_text)
+        return write_parquet(documents(crawl, selection), target, short_name(crawl), with_text=with_text)
     if form == "wet":
-        about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {crawl.folder.path.name}"}
+        about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {short_name(crawl)}"}
         name = target.name if target is not None else FORMATS["wet"]
         # The first record describes the file.
         return _write_members(wet_members(documents(crawl, selection), name, about), target) - 1
@@ -56,6 +56,11 @@ def export(
     if form == "cdxj":
         return write_lines(index_lines(crawl, selection), target)
     return write_lines((document.to_json() + b"\n" for document in documents(crawl, selection)), target)
+
+
+def short_name(crawl: CrawlView) -> str:
+    """Return the name of the crawl's folder, or its name in the ledger."""
+    return crawl.name.rstrip("/").rpartition("/")[2]
 
 
 def target_file(form: str, out: Path | None) -> Path | None:

@@ -21,14 +21,14 @@ from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER, merge
 from gossamer.archive.reader import ArchiveReader
 from gossamer.core.url import url_id
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import CrawlView
 from gossamer.ports import Catalog
 from gossamer.records import OrderKind, Source, UrlRecord, UrlState
 
 _OPEN_AT_ONCE = 400  # files
 
 
-def index_lines(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator[bytes]:
+def index_lines(crawl: CrawlView, selection: Selection = ANYTHING) -> Iterator[bytes]:
     """Yield the lines of the index in its order, with their newlines."""
     is_filtered = selection is not ANYTHING and bool(selection.tests or selection.languages)
     for line in _merged(crawl):
@@ -36,10 +36,10 @@ def index_lines(crawl: CrawlReader, selection: Selection = ANYTHING) -> Iterator
             yield line
 
 
-def _merged(crawl: CrawlReader) -> Iterator[bytes]:
+def _merged(crawl: CrawlView) -> Iterator[bytes]:
     """Yield all lines in order, equal ones once."""
     with ExitStack() as stack:
-        paths = [path for path in [crawl.folder.index / INDEX_NAME, *_parts(crawl)] if path.exists()]
+        paths = [path for path in _index_files(crawl) if path.exists()]
         if len(paths) > _OPEN_AT_ONCE:
             whole = Path(stack.enter_context(TemporaryDirectory(prefix="gossamer-"))) / INDEX_NAME
             merge_index(paths, whole)
@@ -55,15 +55,18 @@ def _merged(crawl: CrawlReader) -> Iterator[bytes]:
             previous = line
 
 
-def _parts(crawl: CrawlReader) -> list[Path]:
-    return sorted((crawl.folder.index / PARTS_FOLDER).glob("*.cdxj"))
+def _index_files(crawl: CrawlView) -> Iterator[Path]:
+    for folder in crawl.folders.found.values():
+        yield folder.index / INDEX_NAME
+        yield from sorted((folder.index / PARTS_FOLDER).glob("*.cdxj"))
 
 
-def _unfinished(crawl: CrawlReader) -> list[list[bytes]]:
+def _unfinished(crawl: CrawlView) -> list[list[bytes]]:
     """Return the sorted lines of each file that is being written, as far as it is committed."""
     ends = crawl.ledger.archive_ends()
     found = []
-    for path in sorted(crawl.folder.archive.glob("*.warc.gz.open")):
+    folders = crawl.folders.found.values()
+    for path in sorted(path for folder in folders for path in folder.archive.glob("*.warc.gz.open")):
         name = path.name.removesuffix(".open")
         with suppress(FileNotFoundError):
             records = (record for record in ArchiveReader(path) if record.offset < ends.get(name, 0))

@@ -16,22 +16,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, exchange_of
 from gossamer.archive.surt import surt
-from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.identity import host_id
 from gossamer.core.url import url_id
 from gossamer.errors import UsageError
 from gossamer.fetch.body import decode
-from gossamer.inspect.archive_access import archive_files
-from gossamer.ports import Ledger
+from gossamer.inspect.archive_access import CrawlArchive
+from gossamer.inspect.view import OpenCrawl
 from gossamer.records import ArchiveSpan, Exchange, OrderKind, Outcome, Source, UrlId, UrlRecord
-from gossamer.settings.model import Settings
 from gossamer.settings.stores import has_archive
 
 PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -58,34 +56,14 @@ def is_answer(row: UrlRecord) -> bool:
     return row.kind is OrderKind.PAGE and row.source is not Source.PROBE
 
 
-class OpenCrawl(Protocol):
-    """A crawl folder whose ledger is open, for reading or by the crawl itself."""
-
-    @property
-    def folder(self) -> CrawlFolder:
-        """The folder."""
-        ...
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the crawl."""
-        ...
-
-
 class StoredPages:
-    """The pages of a crawl folder that is open for reading."""
+    """The pages of a crawl that is open for reading."""
 
     def __init__(self, crawl: OpenCrawl) -> None:
         if not has_archive(crawl.settings.store):
-            raise UsageError(f"{crawl.folder.path}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
+            raise UsageError(f"{crawl.name}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
         self._crawl = crawl
-        self._files = archive_files(crawl.folder.archive, crawl.settings.store)
-        self._index = crawl.folder.index
+        self._files = CrawlArchive(crawl.folders, crawl.settings.store)
         self._max_bytes = crawl.settings.max_bytes
 
     def in_archive_order(self, is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
@@ -114,6 +92,17 @@ class StoredPages:
         """Return the page of one row; None if it has no record."""
         record = self._files.read(row.archived) if row.archived is not None else None
         return None if record is None or row.archived is None else StoredPage(key, row, row.archived, record)
+
+    def is_reachable(self, row: UrlRecord) -> bool:
+        """Return whether the bytes of a row, if it has any, are where they can be read."""
+        return row.archived is None or self._files.is_reachable(row.archived.file)
+
+    def elsewhere(self, is_wanted: Callable[[UrlRecord], bool]) -> int:
+        """Return how many of the wanted pages have their bytes where they cannot be read."""
+        ledger = self._crawl.ledger
+        if all(map(self._files.is_reachable, ledger.archive_ends())):
+            return 0
+        return sum(is_wanted(row) for _, row in ledger.urls() if not self.is_reachable(row))
 
     def exchange(self, page: StoredPage) -> Exchange:
         """Return what was received, decoded; for a revisit with the body that it refers to."""
@@ -152,7 +141,8 @@ class StoredPages:
 
     def _indexed(self, url: str, digest: bytes) -> ArchivedRecord | None:
         """Return the last full answer of a URL in the index, with a certain payload if one is given."""
-        for line in reversed(captures(self._index, url)):
+        folders = self._crawl.folders.found.values()
+        for line in reversed([line for folder in folders for line in captures(folder.index, url)]):
             if line.get("mime") == _REVISIT_MIME or line.get("status") == "304":
                 continue
             found = self._files.read(ArchiveSpan(line["filename"], int(line["offset"]), int(line["length"])))

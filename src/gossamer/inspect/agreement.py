@@ -17,25 +17,26 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, record_line
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head
 from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
 from gossamer.archive.writer import OPEN_SUFFIX
-from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.archive_names import node_of
 from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_files import check_files
 from gossamer.inspect.agreement_index import IndexFiles
 from gossamer.inspect.agreement_objects import HashedOpening, check_objects
-from gossamer.inspect.archive_access import archive_files
+from gossamer.inspect.archive_access import CrawlArchive
+from gossamer.inspect.node_folders import NodeFolders
 from gossamer.ports import Catalog
 from gossamer.records import ArchiveSpan, UrlRecord
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
 MAX_PROBLEMS = 1000  # listed; further ones are only counted
 _MAX_STRAYS = 10_000
+_MAX_UNREACHABLE_NAMED = 5
 
 
 class Disagreement(Struct, frozen=True):
@@ -57,6 +58,7 @@ class Agreement(Struct, kw_only=True):
     hosts: int = 0
     plain_files: int = 0  # of `--store files`
     objects: int = 0  # archive files or pages in an S3 store
+    unreachable: int = 0  # URLs whose bytes are in folders of nodes that cannot be read here
     problem_count: int = 0
     problems: list[Disagreement] = []
     notes: list[str] = []
@@ -91,40 +93,45 @@ class _Captures:
 
 
 def check_agreement(
-    folder: CrawlFolder, ledger: Catalog, stores: Sequence[str] = ("warc",), *, is_running: bool
+    folders: NodeFolders, ledger: Catalog, stores: Sequence[str] = ("warc",), *, is_running: bool
 ) -> Agreement:
-    """Return what is wrong with a crawl folder that has these stores."""
-    files = archive_files(folder.archive, stores)
-    check = _Check(folder, ledger, files, is_running)
+    """Return what is wrong with a crawl that has these stores: with its folder, or with those of its nodes."""
+    archive = CrawlArchive(folders, stores)
+    check = _Check(folders, ledger, archive, is_running)
     check.run()
-    check.found.objects = check_objects(files, stores, check.found.add_problem)
-    if "files" in stores and not is_running:
-        check.found.plain_files = check_files(folder.files, ledger, check.found.add_problem)
+    found = check.found
+    found.objects = sum(check_objects(files, stores, found.add_problem) for files in archive.parts().values())
+    if "files" in stores and "" not in folders.found:
+        found.notes.append("plain files are not compared: they are in the folders of several nodes")
+    elif "files" in stores and not is_running:
+        found.plain_files = check_files(folders.found[""].files, ledger, found.add_problem)
     return check.found
 
 
 class _Check:
     """One verification, from start to end."""
 
-    def __init__(self, folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles, is_running: bool) -> None:
-        self._files = files
-        self._merged = files.merged()
+    def __init__(self, folders: NodeFolders, ledger: Catalog, archive: CrawlArchive, is_running: bool) -> None:
+        self._folders = folders
+        self._files = archive
         self._ledger = ledger
         self._is_running = is_running
         self._ends = ledger.archive_ends()
-        self._index = IndexFiles(folder.index)
+        self._indexes = {name: IndexFiles(folder.index) for name, folder in folders.found.items()}
         self._captures = _Captures()
-        self._unplaced = unplaced_records(folder.events)
+        self._unplaced = {record for events in folders.events for record in unplaced_records(events)}
         self.found = Agreement()
 
     def run(self) -> None:
         """Check everything."""
-        self._index.read(self.found.add_problem)
+        for index in self._indexes.values():
+            index.read(self.found.add_problem)
         paths = self._files.local_paths()
         for path in paths:
             self._check_file(path.name, ArchiveReader(path), path.stat().st_size)
         self._check_files_elsewhere({final_name(path) for path in paths})
-        self._index.report_unknown_files(self.found.add_problem)
+        for index in self._indexes.values():
+            index.report_unknown_files(self.found.add_problem)
         self._report_strays()
         if self._captures.unplaced:
             self.found.notes.append(
@@ -132,10 +139,11 @@ class _Check:
             )
         counts = check_catalog(self._ledger, self.found.add_problem, is_running=self._is_running)
         self.found.rows, self.found.queued, self.found.hosts = counts.rows, counts.queued, counts.hosts
+        unreachable = self._report_unreachable()
         if self._is_running:
             self.found.notes.append("the crawl is running: what still changes was not compared")
             return
-        if counts.archived_rows != self._captures.own:
+        if counts.archived_rows != self._captures.own + unreachable:
             self._name_rows_without_capture()
         if self._captures.extra > counts.revisits:
             self.found.add_problem(
@@ -167,8 +175,9 @@ class _Check:
         self._check_end(file, reader, end)
         if unfinished:
             self.found.notes.append(f"{file}: {unfinished} captures are not in the catalog yet; resume adds them")
-        if file == name:
-            self._index.compare(name, lines, total, self.found.add_problem)
+        index = self._indexes.get("") or self._indexes.get(node_of(name))
+        if file == name and index is not None:
+            index.compare(name, lines, total, self.found.add_problem)
 
     def _check_end(self, file: str, reader: ArchiveReader, end: int) -> None:
         if reader.problem and not (self._is_running and reader.end >= end):
@@ -235,6 +244,8 @@ class _Check:
             return
         if row.visits > 1:
             return  # it may refer to an earlier visit, which is no longer in the catalog
+        if not self._files.is_reachable(row.archived.file):
+            return  # `_report_unreachable` counts it
         original = self._files.read(row.archived)
         if original is None or original.payload_digest != record.payload_digest:
             self.found.add_problem(where, f"refers to {target}, whose payload is different")
@@ -271,9 +282,10 @@ class _Check:
     def _check_files_elsewhere(self, here: set[str]) -> None:
         """Check the files that are in a store only; report those that are nowhere."""
         for name, end in sorted(self._ends.items()):
-            if not end or name in here:
+            if not end or name in here or not self._files.is_reachable(name):
                 continue
-            opening, merged = HashedOpening(self._files, name), self._merged.get(name)
+            files = self._files.part_of(name)
+            opening, merged = HashedOpening(files, name), files.merged().get(name)
             try:
                 self._check_file(name, ArchiveReader(opening), end if merged is None else merged.size)
             except FileNotFoundError:
@@ -281,11 +293,30 @@ class _Check:
             else:
                 opening.report(merged, self.found.add_problem)
 
+    def _report_unreachable(self) -> int:
+        """Report the rows whose record is in a folder that cannot be read; return how many."""
+        if all(map(self._files.is_reachable, self._ends)):
+            return 0
+        count = 0
+        for row in self._archived_rows():
+            assert row.archived is not None
+            if not self._files.is_reachable(row.archived.file):
+                count += 1
+                if count <= _MAX_UNREACHABLE_NAMED:
+                    node = node_of(row.archived.file) or "?"
+                    self.found.add_problem(f"node {node}", f"{row.url}: its bytes cannot be reached")
+        self.found.unreachable = count
+        if count > _MAX_UNREACHABLE_NAMED:
+            self.found.add_problem("nodes", f"the bytes of {count - _MAX_UNREACHABLE_NAMED} more cannot be reached")
+        return count
+
     def _name_rows_without_capture(self) -> None:
         """Name the rows whose record is not at their position."""
         named = False
         for row in self._archived_rows():
             assert row.archived is not None
+            if not self._files.is_reachable(row.archived.file):
+                continue
             record = self._files.read(row.archived)
             if record is None or record.length != row.archived.length or record.target != target_uri(row.url):
                 named = True

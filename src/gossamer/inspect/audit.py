@@ -25,10 +25,9 @@ from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
-from gossamer.inspect.archive_access import archive_files
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.requests_made import Fact, OptOut, RunStarted, SentRequest, facts_in_order
+from gossamer.inspect.requests_made import Fact, OptOut, RunStarted, SentRequest, facts_of_nodes
 from gossamer.inspect.robots_captures import RobotsCaptures
+from gossamer.inspect.view import CrawlView
 from gossamer.records import Outcome
 from gossamer.settings.promises import promises_of
 from gossamer.telemetry.event_log import read_events
@@ -78,11 +77,12 @@ class AuditReport(Struct, kw_only=True):
     breaches: dict[str, int] = {}
     violations: list[Violation] = []  # the first 1,000
     notes: list[str] = []
+    is_whole: bool = True  # the events of all nodes could be read
 
     @property
     def is_compliant(self) -> bool:
-        """Whether no rule was broken."""
-        return not self.breaches
+        """Whether no rule was broken, as far as can be proven."""
+        return self.is_whole and not self.breaches
 
 
 @dataclass(slots=True)
@@ -114,16 +114,18 @@ class _Host:
         return max(delays, default=0.0)
 
 
-def audit_crawl(crawl: CrawlReader, token: str) -> AuditReport:
+def audit_crawl(crawl: CrawlView, token: str) -> AuditReport:
     """Audit a crawl."""
-    captures = RobotsCaptures(
-        archive_files(crawl.folder.archive, crawl.settings.store), crawl.folder.index, crawl.ledger, token
-    )
-    events = crawl.folder.events
-    captures.open({event.target for event in read_events(events) if event.kind == "robots" and event.target})
+    captures = RobotsCaptures(crawl, token)
+    folders = crawl.folders.events
+    events = (event for folder in folders for event in read_events(folder))
+    captures.open({event.target for event in events if event.kind == "robots" and event.target})
     auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
-    report = auditor.check(facts_in_order(events))
-    if crawl.owner is not None:
+    report = auditor.check(facts_of_nodes(folders))
+    if crawl.folders.hint:
+        report.is_whole = False
+        report.notes.append(f"INCOMPLETE: without the events {crawl.folders.hint}")
+    if crawl.is_running:
         report.notes.append("the crawl is running: what happened in the last seconds is not in it")
     return report
 
@@ -139,7 +141,7 @@ class Auditor:
         self._hosts: dict[str, _Host] = {}
         self._last_at: dict[str, float] = {}  # by domain and by address, if these have a pace
         self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests in flight end
-        self._opted_out: dict[str, float] = {}
+        self._opted_out: dict[str, dict[int, float]] = {}  # since when, by name and node
         self._breaches: Counter[str] = Counter()
         self._now = 0.0
         self._report = AuditReport()
@@ -160,7 +162,7 @@ class Auditor:
 
     def _start_run(self, run: RunStarted) -> None:
         self._report.runs += 1
-        self._opted_out.clear()  # each run records its own
+        self._end_opt_outs(list(self._opted_out), run.node)  # each run records its own
         if run.promises is not None:
             self._promises = run.promises
             self._pace = _pace_of(run.promises)
@@ -174,9 +176,15 @@ class Auditor:
 
     def _record_opt_out(self, fact: OptOut) -> None:
         if fact.is_over:
-            self._opted_out.pop(fact.name, None)
+            self._end_opt_outs([fact.name], fact.node)
         else:
-            self._opted_out.setdefault(fact.name, fact.at)
+            self._opted_out.setdefault(fact.name, {}).setdefault(fact.node, fact.at)
+
+    def _end_opt_outs(self, names: Iterable[str], node: int) -> None:
+        for name in names:
+            self._opted_out.get(name, {}).pop(node, None)
+            if not self._opted_out.get(name):
+                self._opted_out.pop(name, None)
 
     # -- one request ------------------------------------------------------------------------------
 
@@ -207,7 +215,7 @@ class Auditor:
         if not self._opted_out:
             return
         for name in (request.host, registrable_domain(request.host)):
-            since = self._opted_out.get(name)
+            since = min(self._opted_out.get(name, {}).values(), default=None)
             if since is not None and request.ordered_at > since:
                 self._add_violation(
                     Breach.OPTED_OUT, request, f"{name} had opted out {request.ordered_at - since:.1f} s before"

@@ -9,8 +9,8 @@ Costs: 4 µs per event; memory: the requests within that time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heappop, heappush
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush, merge
 from pathlib import Path
 from typing import TypeAlias
 
@@ -44,6 +44,7 @@ class RunStarted(Struct, frozen=True):
 
     at: float
     promises: Promises | None
+    node: int = 0  # of several nodes: which one
 
 
 class OptOut(Struct, frozen=True):
@@ -52,6 +53,7 @@ class OptOut(Struct, frozen=True):
     at: float
     name: str
     is_over: bool
+    node: int = 0
 
 
 Fact: TypeAlias = SentRequest | RunStarted | OptOut
@@ -59,7 +61,16 @@ Fact: TypeAlias = SentRequest | RunStarted | OptOut
 _STEERING = frozenset({EventName.STARTED, EventName.OPTED_OUT, EventName.OPT_OUT_ENDED})
 
 
-def facts_in_order(folder: Path) -> Iterator[Fact]:
+def facts_of_nodes(folders: Sequence[Path]) -> Iterator[Fact]:
+    """Yield the facts of a crawl, or of all nodes of a cluster, in order of time; see `facts_in_order`."""
+    return merge(*(facts_in_order(folder, node) for node, folder in enumerate(folders)), key=_time_of)
+
+
+def _time_of(fact: Fact) -> float:
+    return fact.sent_at if isinstance(fact, SentRequest) else fact.at
+
+
+def facts_in_order(folder: Path, node: int = 0) -> Iterator[Fact]:
     """Yield the facts of all runs in order of time, each order once."""
     pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
@@ -67,14 +78,13 @@ def facts_in_order(folder: Path) -> Iterator[Fact]:
     for event_run, event in read_runs(folder):
         if event_run != run:
             run, started_at = event_run, event.ts
-        fact = _fact_of(event, started_at)
+        fact = _fact_of(event, started_at, node)
         if fact is None:
             continue
         if isinstance(fact, RunStarted) and fact.promises is not None:
             span_s = max(span_s, fact.promises.longest_request_s + SPARE_S)
         number += 1
-        at = fact.sent_at if isinstance(fact, SentRequest) else fact.at
-        heappush(pending, (at, number, fact))
+        heappush(pending, (_time_of(fact), number, fact))
         # Requests recovered from the previous run come first, so only a run's own requests end that run's facts.
         if isinstance(fact, SentRequest) and fact.sent_at >= started_at:
             while pending[0][0] < event.ts - span_s:
@@ -83,14 +93,14 @@ def facts_in_order(folder: Path) -> Iterator[Fact]:
         yield heappop(pending)[2]
 
 
-def _fact_of(event: Event, started_at: float) -> Fact | None:
+def _fact_of(event: Event, started_at: float, node: int) -> Fact | None:
     if event.event in REQUEST_EVENTS:
         return _sent_request(event, started_at) if event.sent_at else None
     if event.event not in _STEERING:
         return None
     if event.event is EventName.STARTED:
-        return RunStarted(event.ts, event.promises)
-    return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED)
+        return RunStarted(event.ts, event.promises, node)
+    return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED, node)
 
 
 def _sent_request(event: Event, started_at: float) -> SentRequest:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head
 from gossamer.core.identity import host_id
@@ -25,8 +23,9 @@ from gossamer.core.robots_state import is_ban, rules_from
 from gossamer.core.url import host_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
+from gossamer.inspect.archive_access import CrawlArchive
 from gossamer.inspect.requests_made import SentRequest
-from gossamer.ports import Catalog
+from gossamer.inspect.view import OpenCrawl
 from gossamer.records import ArchiveSpan, Outcome, Result
 
 MAX_CACHED_RULES = 4096
@@ -53,10 +52,10 @@ class _Position(Struct, frozen=True, order=True):
 class RobotsCaptures:
     """Finds the rules of an archived robots.txt."""
 
-    def __init__(self, files: ArchiveFiles, index: Path, ledger: Catalog, token: str) -> None:
-        self._files = files
-        self._index = index
-        self._ledger = ledger
+    def __init__(self, crawl: OpenCrawl, token: str) -> None:
+        self._files = CrawlArchive(crawl.folders, crawl.settings.store)
+        self._indexes = [folder.index for folder in crawl.folders.found.values()]
+        self._ledger = crawl.ledger
         self._token = token
         self._positions: defaultdict[str, list[_Position]] = defaultdict(list)
         self._rules: OrderedDict[tuple[str, int], RobotsRules | None] = OrderedDict()
@@ -79,12 +78,13 @@ class RobotsCaptures:
             positions.sort()
 
     def _lines(self) -> Iterator[_Line]:
-        whole = self._index / INDEX_NAME
         decode_line = msgspec.json.Decoder(_Line).decode
-        for path in [*([whole] if whole.exists() else []), *sorted((self._index / PARTS_FOLDER).glob("*.cdxj"))]:
-            with path.open("rb") as file:
-                for line in file:
-                    yield decode_line(line.split(b" ", 2)[2])
+        for index in self._indexes:
+            whole = index / INDEX_NAME
+            for path in [*([whole] if whole.exists() else []), *sorted((index / PARTS_FOLDER).glob("*.cdxj"))]:
+                with path.open("rb") as file:
+                    for line in file:
+                        yield decode_line(line.split(b" ", 2)[2])
 
     def _add(self, url: str, file: str, offset: int) -> None:
         record = self._read(file, offset)
