@@ -19,6 +19,10 @@ from tests.servers.redis import RedisServer, redis_program, running
 
 PLAN = preset("small", seed=5, pages=150)
 NODES = ("a", "b", "c")
+RUNNING = (
+    ["status"], ["hosts"], ["report"], ["traps"], ["verify"], ["audit"], ["feed"], ["search", "the"],
+    ["export", "--format", "jsonl"], ["export", "--format", "cdxj"],
+)  # fmt: skip
 Output = pytest.CaptureFixture[str]
 
 
@@ -198,6 +202,8 @@ def test_dead_letters_are_queued_again_while_the_crawl_runs(
         nodes.wait_for_requests(1)
         nodes.wait_for(lambda: shown(capsys, "retry", nodes.url, "--list"))
         assert "they act within a few seconds" in shown(capsys, "retry", nodes.url)
+        for words in RUNNING:
+            shown(capsys, words[0], nodes.url, *words[1:])
         nodes.wait_for(lambda: events_of(tmp_path, "queued_again"))
         assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
         nodes.check()
@@ -217,3 +223,47 @@ def test_what_a_lost_node_had_stored_is_fetched_again(server: RedisServer, tmp_p
         shown(capsys, "verify", nodes.url)
         assert exported(capsys, nodes.url).keys() == everything.keys()
         shown(capsys, "retry", nodes.url, "--stored-on", "z", status=2)
+
+
+def test_the_feed_continues_where_it_stopped(crawls: Crawls, capsys: Output, tmp_path: Path) -> None:
+    cursor = ["--cursor-file", str(tmp_path / "cursor")]
+    first = feed_of(capsys, crawls.ledger, "--limit", "40", *cursor)
+    rest = feed_of(capsys, crawls.ledger, *cursor)
+    assert len(first) == 40
+    assert feed_of(capsys, crawls.ledger, *cursor) == []
+    urls = [line["url"] for line in first + rest]
+    assert set(urls) == {line["url"] for line in feed_of(capsys, crawls.one)}
+    assert sorted(urls) == sorted(line["url"] for line in feed_of(capsys, crawls.ledger))
+    shown(capsys, "feed", crawls.ledger, "--after", "7", status=2)
+    (tmp_path / "cursor").write_text('{"0": 99999999}')
+    shown(capsys, "feed", crawls.ledger, *cursor, status=2)
+
+
+def feed_of(capsys: Output, *words: str, status: int = 0) -> list[dict[str, str]]:
+    return [json.loads(line) for line in shown(capsys, "feed", *words, status=status).splitlines()]
+
+
+def test_a_feed_does_not_pass_a_page_whose_bytes_lie_elsewhere(crawls: Crawls, capsys: Output, tmp_path: Path) -> None:
+    cursor = ["--cursor-file", str(tmp_path / "cursor")]
+    b, moved = crawls.folder / "b", crawls.folder / "away"
+    b.rename(moved)
+    try:
+        some = feed_of(capsys, crawls.ledger, *cursor, status=1)
+    finally:
+        moved.rename(b)
+    rest = feed_of(capsys, crawls.ledger, *cursor)
+    whole = {line["url"] for line in feed_of(capsys, crawls.ledger)}
+    assert {line["url"] for line in some} < whole
+    assert {line["url"] for line in some} | {line["url"] for line in rest} == whole
+
+
+def test_pages_of_all_nodes_are_found(crawls: Crawls, capsys: Output, tmp_path: Path) -> None:
+    page = next(page for page in exported(capsys, crawls.ledger).values() if len(str(page["title"]).split()) > 1)
+    words = str(page["title"])
+    hits = [json.loads(line) for line in shown(capsys, "search", crawls.ledger, f'"{words}"', "--json").splitlines()]
+    assert page["url"] in [hit["url"] for hit in hits]
+    kept = ["--index", str(tmp_path)]
+    for _ in range(2):
+        again = shown(capsys, "search", crawls.ledger, f'"{words}"', "--json", *kept).splitlines()
+        assert [json.loads(line) for line in again] == hits
+    assert (tmp_path / "search.sqlite").is_file()

@@ -64,7 +64,7 @@ def test_a_line_has_the_document_only_if_it_is_new(finished: Crawled) -> None:
 
 
 def test_reading_goes_on_after_a_cursor(finished: Crawled) -> None:
-    whole = [entry.cursor for entry in entries(finished.path)]
+    whole = [int(entry.cursor) for entry in entries(finished.path)]
     assert [entry.cursor for entry in entries(finished.path, 100)] == whole[100:]
     assert entries(finished.path, whole[-1]) == []
 

@@ -46,7 +46,7 @@ class FakeFeed(Feed):
 
     def read(self, after: int = 0) -> Iterator[FeedEntry]:
         for entry in self.entries[after:]:
-            self.position = entry.cursor
+            self.position = int(entry.cursor)
             yield entry
 
 

@@ -59,13 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
     selection = selection_from(arguments.where)
     if arguments.with_text and arguments.format != "parquet":
         raise UsageError(f"--with-text is for --format parquet; {arguments.format} has {_TEXT_IN[arguments.format]}")
+    missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
         written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)
             print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)
-        missing = StoredPages(crawl).elsewhere(wanted_pages(selection))
-        return report_elsewhere(crawl, missing)
+        missing = StoredPages(crawl).elsewhere(wanted_pages(selection)) if crawl.folders.elsewhere else 0
+        report_elsewhere(crawl, missing)
+    return 1 if missing else 0
 
 
 def _out(text: str) -> Path:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from gossamer.cli.ledger import is_ledger_url
+from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
-from gossamer.handover.feed import CursorFile, Feed, check_cursor, cursor_from
+from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
+from gossamer.handover.node_feed import NodeFeed
 from gossamer.handover.output import disk_full_at
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.telemetry.text import safe
 
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200
 _EXAMPLES = """A line is {"cursor", "op", "url", "at"}; op is upsert (with the document), unchanged, gone, or
 duplicate (with duplicate_of and similarity). To continue, pass the cursor of the last line that was processed.
+With a ledger a cursor is a number per shard: use --cursor-file.
 
 examples:
   gossamer feed crawls/example --limit 10
@@ -31,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     start = parser.add_mutually_exclusive_group()
     start.add_argument("--after", metavar="CURSOR", default="0", help="start after this one (0: from the beginning)")
     start.add_argument(
@@ -49,38 +54,69 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit {arguments.limit}: expected at least 1")
     cursor_file = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
+    if is_ledger_url(arguments.dir):
+        return _feed_of_nodes(arguments, cursor_file)
     after = cursor_file.load() if cursor_file is not None else cursor_from(arguments.after, "--after")
-    with quiet_pipe(), disk_full_at("stdout"), CrawlReader(arguments.dir) as crawl:
+    with quiet_pipe(), disk_full_at("stdout"), open_folder(arguments) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
-        out = FeedOutput(cursor_file, after)
-        try:
-            entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
-            for entry in islice(entries, arguments.limit):
-                out.write(entry.to_json(), entry.cursor)
-        except BrokenPipeError:
-            raise  # what the reader had not read from the pipe is lost: the cursor stays, and it is sent again
-        except BaseException:
-            out.flush()
-            raise
-        out.flush()
+        feed.position = after
+        out = FeedOutput(cursor_file, feed)
+        out.write_all(islice(feed.follow(after, out.wait) if arguments.follow else feed.read(after), arguments.limit))
     return 0
+
+
+def _feed_of_nodes(arguments: argparse.Namespace, cursor_file: CursorFile | None) -> int:
+    """Write the changes of a crawl on many machines. Exit status 1: the bytes of some pages lie elsewhere."""
+    if arguments.after != "0":
+        raise UsageError("--after is for a folder: in a cluster a cursor is a number per shard; use --cursor-file")
+    missing = 0
+    with quiet_pipe(), disk_full_at("stdout"), open_view(arguments) as crawl:
+        assert isinstance(crawl, SharedReader)
+        feed = NodeFeed(crawl)
+        if cursor_file is not None:
+            feed.start_after(cursor_file.text(), str(arguments.cursor_file))
+        out = FeedOutput(cursor_file, feed)
+        out.write_all(islice(feed.follow(out.wait) if arguments.follow else feed.read(), arguments.limit))
+        missing = feed.elsewhere
+        report_elsewhere(crawl, missing)
+    return 1 if missing else 0
 
 
 class FeedOutput:
     """Lines on stdout, and the cursor of the last one that was flushed."""
 
-    def __init__(self, cursor_file: CursorFile | None, cursor: int) -> None:
+    def __init__(self, cursor_file: CursorFile | None, feed: Feed | NodeFeed) -> None:
         self._cursor_file = cursor_file
-        self._cursor = self._saved = cursor
+        self._feed = feed
+        self._saved = cursor_file.text() if cursor_file is not None else ""
         self._lines = 0
 
-    def write(self, line: bytes, cursor: int) -> None:
+    def write_all(self, entries: Iterable[FeedEntry]) -> None:
+        """Write entries, and the cursor behind them."""
+        is_written = True  # all that the feed's position includes
+        waiting = iter(entries)
+        try:
+            while True:
+                is_written = False
+                entry = next(waiting, None)
+                if entry is None:
+                    break
+                self.write(entry.to_json())
+                is_written = True
+        except BrokenPipeError:
+            raise  # what the reader had not read from the pipe is lost: the cursor stays, and it is sent again
+        except BaseException:
+            if is_written:
+                self.flush()
+            raise
+        self.flush()
+
+    def write(self, line: bytes) -> None:
         """Write a line."""
         if sys.stdout.isatty():
             line = safe(line.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(line + b"\n")
-        self._cursor = cursor
         self._lines += 1
         if self._lines % _SAVE_EVERY_LINES == 0:
             self.flush()
@@ -88,9 +124,10 @@ class FeedOutput:
     def flush(self) -> None:
         """Flush what was written; only then move the cursor."""
         sys.stdout.buffer.flush()
-        if self._cursor_file is not None and self._cursor != self._saved:
-            self._cursor_file.save(self._cursor)
-            self._saved = self._cursor
+        cursor = self._feed.position_text
+        if self._cursor_file is not None and cursor != self._saved:
+            self._cursor_file.save(cursor)
+            self._saved = cursor
 
     def wait(self) -> None:
         """Wait a moment for more changes."""

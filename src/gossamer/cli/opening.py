@@ -63,10 +63,8 @@ def warn_of_elsewhere(crawl: CrawlView, what: str) -> None:
         print(f"note: without {what} {printable(crawl.folders.hint, 2000)}", file=sys.stderr)
 
 
-def report_elsewhere(crawl: CrawlView, pages: int) -> int:
-    """Print how many pages are missing in the output, since their bytes lie elsewhere; return the exit status."""
-    if not pages:
-        return 0
-    text = f"INCOMPLETE: the bytes of {count(pages)} pages lie in folders {printable(crawl.folders.hint, 2000)}"
-    print(text, file=sys.stderr)
-    return 1
+def report_elsewhere(crawl: CrawlView, pages: int) -> None:
+    """Print how many pages are missing in the output, since their bytes lie elsewhere."""
+    if pages:
+        text = f"INCOMPLETE: the bytes of {count(pages)} pages lie in folders {printable(crawl.folders.hint, 2000)}"
+        print(text, file=sys.stderr)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
+from gossamer.cli.ledger import is_ledger_url
+from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.feed import Feed
+from gossamer.handover.node_feed import NodeFeed
 from gossamer.handover.search import MARK, Hit, SearchIndex
-from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.telemetry.text import count, printable, raw_stream
 
 _EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
 (search.sqlite in the crawl folder) is created by the first search and updated by every later one.
-Duplicates and pages with noindex are not indexed.
+Duplicates and pages with noindex are not indexed. With a ledger the index is in --index DIR, or temporary.
 
 examples:
   gossamer search crawls/example 'old bridge'
@@ -29,9 +34,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the crawl folder")
+    add_crawl(parser)
     parser.add_argument("words", nargs="+", metavar="WORDS")
     parser.add_argument("-n", "--most", type=int, default=10, metavar="N", help="how many pages to show (10)")
+    parser.add_argument(
+        "--index",
+        type=Path,
+        metavar="DIR",
+        help="with a ledger: where the index is kept (else it is temporary)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per page")
 
 
@@ -40,18 +51,44 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.most < 1:
         raise UsageError(f"-n {arguments.most}: expected at least 1")
     words = " ".join(arguments.words)
-    with quiet_pipe(), CrawlReader(arguments.dir) as crawl, SearchIndex(crawl.folder.path) as index:
+    if is_ledger_url(arguments.dir):
+        return _search_nodes(words, arguments)
+    if arguments.index is not None:
+        raise UsageError("--index is for a ledger URL; the index of a crawl in a folder is in that folder")
+    with quiet_pipe(), open_folder(arguments) as crawl, SearchIndex(crawl.folder.path) as index:
         _update(index, Feed(crawl))
-        hits = index.search(words, arguments.most)
-        for number, hit in enumerate(hits, 1):
-            if arguments.json:
-                print(msgspec.json.encode(hit).decode())
-            else:
-                print(_rendered(number, hit), file=raw_stream(sys.stdout))  # with bold words; the texts are safe
-        if not hits:
-            print(f"gossamer search: no page contains {printable(words, 80)}", file=sys.stderr)
-        sys.stdout.flush()
+        _print(index, words, arguments)
     return 0
+
+
+def _search_nodes(words: str, arguments: argparse.Namespace) -> int:
+    """Search a crawl on many machines. Exit status 1: pages are not indexed, since their bytes lie elsewhere."""
+    missing = 0
+    with quiet_pipe(), ExitStack() as stack:
+        crawl = stack.enter_context(open_view(arguments))
+        assert isinstance(crawl, SharedReader)
+        if arguments.index is not None and not arguments.index.is_dir():
+            raise UsageError(f"--index {arguments.index}: no such folder")
+        place = arguments.index or Path(stack.enter_context(TemporaryDirectory(prefix="gossamer-search-")))
+        index = stack.enter_context(SearchIndex(place))
+        feed = NodeFeed(crawl)
+        index.update_from_nodes(feed)
+        _print(index, words, arguments)
+        missing = feed.elsewhere
+        report_elsewhere(crawl, missing)
+    return 1 if missing else 0
+
+
+def _print(index: SearchIndex, words: str, arguments: argparse.Namespace) -> None:
+    hits = index.search(words, arguments.most)
+    for number, hit in enumerate(hits, 1):
+        if arguments.json:
+            print(msgspec.json.encode(hit).decode())
+        else:
+            print(_rendered(number, hit), file=raw_stream(sys.stdout))  # with bold words; the texts are safe
+    if not hits:
+        print(f"gossamer search: no page contains {printable(words, 80)}", file=sys.stderr)
+    sys.stdout.flush()
 
 
 def _update(index: SearchIndex, feed: Feed) -> None:

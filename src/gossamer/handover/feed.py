@@ -23,6 +23,7 @@ from gossamer.errors import UsageError
 from gossamer.handover.documents import DocumentMaker, PageDocument, iso_time
 from gossamer.handover.stored import StoredPages, is_page
 from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import OpenCrawl
 from gossamer.records import Change, ChangeKind, UrlRecord
 
 _BATCH = 500
@@ -38,7 +39,7 @@ OPS = {
 class FeedEntry(Struct, kw_only=True):
     """One change."""
 
-    cursor: int
+    cursor: int | str
     op: str  # upsert, unchanged, gone, duplicate
     url: str
     at: str
@@ -57,7 +58,7 @@ class FeedEntry(Struct, kw_only=True):
 
 
 class _Line(Struct, kw_only=True):
-    cursor: int
+    cursor: int | str
     op: str
     url: str
     at: str
@@ -66,45 +67,27 @@ class _Line(Struct, kw_only=True):
     document: Raw | UnsetType = UNSET
 
 
-class Feed:
-    """The changes of a crawl that is open for reading."""
+class EntryMaker:
+    """Makes entries of changes."""
 
-    def __init__(self, crawl: CrawlReader) -> None:
+    def __init__(self, crawl: OpenCrawl) -> None:
         self._crawl = crawl
         self._pages = StoredPages(crawl)
         self._maker = DocumentMaker(crawl, self._pages)
-        self.position = 0  # how far was read, including the entries that were omitted
 
-    def last(self) -> int:
-        """Return the cursor of the newest entry; 0 if there is none."""
-        return self._crawl.ledger.last_change()
+    def is_elsewhere(self, change: Change) -> bool:
+        """Return whether the document of a change would need bytes that cannot be read here."""
+        row = self._crawl.ledger.look_up(change.url_id) if change.kind is ChangeKind.UPSERT else None
+        if row is None or row.archived is None or not is_page(row):
+            return False
+        return self._crawl.folders.folder_of(row.archived.file) is None
 
-    def read(self, after: int = 0) -> Iterator[FeedEntry]:
-        """Yield the committed entries after a cursor."""
-        self.position = after
-        while changes := self._crawl.ledger.changes(self.position, _BATCH):
-            for change in changes:
-                entry = self._entry(change)
-                self.position = change.seq
-                if entry is not None:
-                    yield entry
-
-    def follow(self, after: int, wait: Callable[[], Any]) -> Iterator[FeedEntry]:
-        """Yield entries as long as the crawl runs; `wait` is called whenever there is nothing new."""
-        while True:
-            # Checked before reading: what a crawl committed before it released the folder is read below.
-            is_running = self._crawl.folder.owner() is not None
-            yield from self.read(after)
-            after = self.position
-            if not is_running:
-                return
-            wait()
-
-    def _entry(self, change: Change) -> FeedEntry | None:
+    def make(self, change: Change, cursor: int | str) -> FeedEntry | None:
+        """Return the entry of a change; None if a later one reports what has become of its page."""
         row = self._crawl.ledger.look_up(change.url_id)
         if row is None:
             return None
-        entry = FeedEntry(cursor=change.seq, op=OPS[change.kind], url=row.url, at=iso_time(row.fetched_at))
+        entry = FeedEntry(cursor=cursor, op=OPS[change.kind], url=row.url, at=iso_time(row.fetched_at))
         if change.kind is ChangeKind.DUPLICATE:
             self._add_original(entry, row)
         elif change.kind is ChangeKind.UPSERT:
@@ -120,25 +103,67 @@ class Feed:
         entry.similarity = 1.0 if is_same else round(row.similarity, 4)
 
 
+class Feed:
+    """The changes of a crawl in a folder that is open for reading."""
+
+    def __init__(self, crawl: CrawlReader) -> None:
+        self._crawl = crawl
+        self._entries = EntryMaker(crawl)
+        self.position = 0  # how far was read, including the entries that were omitted
+
+    @property
+    def position_text(self) -> str:
+        """How far was read, as it is stored."""
+        return str(self.position)
+
+    def last(self) -> int:
+        """Return the cursor of the newest entry; 0 if there is none."""
+        return self._crawl.ledger.last_change()
+
+    def read(self, after: int = 0) -> Iterator[FeedEntry]:
+        """Yield the committed entries after a cursor."""
+        self.position = after
+        while changes := self._crawl.ledger.changes(self.position, _BATCH):
+            for change in changes:
+                entry = self._entries.make(change, change.seq)
+                self.position = change.seq
+                if entry is not None:
+                    yield entry
+
+    def follow(self, after: int, wait: Callable[[], Any]) -> Iterator[FeedEntry]:
+        """Yield entries as long as the crawl runs; `wait` is called whenever there is nothing new."""
+        while True:
+            # Checked before reading: what a crawl committed before it released the folder is read below.
+            is_running = self._crawl.folder.owner() is not None
+            yield from self.read(after)
+            after = self.position
+            if not is_running:
+                return
+            wait()
+
+
 class CursorFile:
-    """A cursor that outlives its reader: a number in a file, replaced atomically."""
+    """A cursor that outlives its reader: a number (of a cluster: one per shard) in a file, replaced atomically."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def load(self) -> int:
         """Return the cursor; 0 if there is no file yet."""
+        return cursor_from(self.text(), str(self._path))
+
+    def text(self) -> str:
+        """Return what the file contains; 0 if there is no file yet."""
         try:
-            text = self._path.read_text("ascii", "replace").strip()
+            return self._path.read_text("ascii", "replace").strip()
         except FileNotFoundError:
             if not self._path.parent.is_dir():
                 raise UsageError(f"{self._path}: no such folder: {self._path.parent}") from None
-            return 0
+            return "0"
         except OSError as error:
             raise UsageError(f"{self._path}: cannot be read: {error.strerror or error}") from error
-        return cursor_from(text, str(self._path))
 
-    def save(self, cursor: int) -> None:
+    def save(self, cursor: int | str) -> None:
         """Store the cursor durably."""
         unfinished = self._path.with_name(f".{self._path.name}.tmp")
         try:

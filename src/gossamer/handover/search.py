@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from gossamer.errors import GossamerError, UsageError
 from gossamer.handover.feed import Feed, FeedEntry
+from gossamer.handover.node_feed import NodeFeed
 
 FILE_NAME = "search.sqlite"
 VERSION = 1  # an index of another version is rebuilt
@@ -124,7 +125,20 @@ class SearchIndex:
 
     def cursor(self) -> int:
         """Return how far the change feed was read."""
-        return int(self._open.execute("SELECT cursor FROM state").fetchone()[0])
+        try:
+            return int(self._stored_cursor())
+        except ValueError:
+            raise GossamerError(f"{self._path}: belongs to a crawl on many machines; choose another folder") from None
+
+    def _stored_cursor(self) -> str:
+        return str(self._open.execute("SELECT cursor FROM state").fetchone()[0])
+
+    def update_from_nodes(self, feed: NodeFeed) -> None:
+        """Read what is new in the feed of a crawl on many machines."""
+        feed.start_after(self._stored_cursor(), str(self._path))
+        entries = feed.read()
+        while batch := list(islice(entries, _BATCH)):
+            self._apply(batch, feed.position_text)
 
     def update(self, feed: Feed, on_batch: Callable[[int], None] = lambda _: None) -> int:
         """Read what is new in the feed; return how many changes. `on_batch` is called with the number so far."""
@@ -140,7 +154,7 @@ class SearchIndex:
             if len(batch) < _BATCH:
                 return done
 
-    def _apply(self, entries: Sequence[FeedEntry], cursor: int) -> None:
+    def _apply(self, entries: Sequence[FeedEntry], cursor: int | str) -> None:
         with self._transaction():
             for entry in entries:
                 if entry.op != "unchanged":
