@@ -60,7 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     with quiet_pipe(), disk_full_at("stdout"), open_folder(arguments) as crawl:
         feed = Feed(crawl)
         check_cursor(after, feed)
-        feed.position = after
         out = FeedOutput(cursor_file, feed)
         out.write_all(islice(feed.follow(after, out.wait) if arguments.follow else feed.read(after), arguments.limit))
     return 0
@@ -94,29 +93,23 @@ class FeedOutput:
 
     def write_all(self, entries: Iterable[FeedEntry]) -> None:
         """Write entries, and the cursor behind them."""
-        is_written = True  # all that the feed's position includes
-        waiting = iter(entries)
         try:
-            while True:
-                is_written = False
-                entry = next(waiting, None)
-                if entry is None:
-                    break
-                self.write(entry.to_json())
-                is_written = True
+            for entry in entries:
+                self.write(entry)
         except BrokenPipeError:
             raise  # what the reader had not read from the pipe is lost: the cursor stays, and it is sent again
         except BaseException:
-            if is_written:
-                self.flush()
+            self.flush()
             raise
         self.flush()
 
-    def write(self, line: bytes) -> None:
-        """Write a line."""
+    def write(self, entry: FeedEntry) -> None:
+        """Write an entry as a line."""
+        line = entry.to_json()
         if sys.stdout.isatty():
             line = safe(line.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(line + b"\n")
+        self._feed.deliver(entry)
         self._lines += 1
         if self._lines % _SAVE_EVERY_LINES == 0:
             self.flush()
@@ -124,8 +117,10 @@ class FeedOutput:
     def flush(self) -> None:
         """Flush what was written; only then move the cursor."""
         sys.stdout.buffer.flush()
-        cursor = self._feed.position_text
-        if self._cursor_file is not None and cursor != self._saved:
+        if self._cursor_file is None:
+            return
+        cursor = self._feed.cursor_text
+        if cursor not in ("", self._saved):
             self._cursor_file.save(cursor)
             self._saved = cursor
 

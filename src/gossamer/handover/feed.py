@@ -78,9 +78,7 @@ class EntryMaker:
     def is_elsewhere(self, change: Change) -> bool:
         """Return whether the document of a change would need bytes that cannot be read here."""
         row = self._crawl.ledger.look_up(change.url_id) if change.kind is ChangeKind.UPSERT else None
-        if row is None or row.archived is None or not is_page(row):
-            return False
-        return self._crawl.folders.folder_of(row.archived.file) is None
+        return row is not None and is_page(row) and not self._pages.is_reachable(row)
 
     def make(self, change: Change, cursor: int | str) -> FeedEntry | None:
         """Return the entry of a change; None if a later one reports what has become of its page."""
@@ -110,11 +108,11 @@ class Feed:
         self._crawl = crawl
         self._entries = EntryMaker(crawl)
         self.position = 0  # how far was read, including the entries that were omitted
+        self.cursor_text = ""  # the cursor of the reader, as it is stored; empty: it has got nothing
 
-    @property
-    def position_text(self) -> str:
-        """How far was read, as it is stored."""
-        return str(self.position)
+    def deliver(self, entry: FeedEntry) -> None:
+        """Record that the reader has an entry."""
+        self.cursor_text = str(entry.cursor)
 
     def last(self) -> int:
         """Return the cursor of the newest entry; 0 if there is none."""

@@ -26,6 +26,7 @@ class NodeFeed:
         self._crawl = crawl
         self._entries = EntryMaker(crawl)
         self.position: dict[int, int] = {}  # by shard: how far was read
+        self._delivered: dict[int, int] = {}  # by shard: what the reader has
         self._behind_gap: dict[int, int] = {}  # by shard: the same, beyond a page that could not be read
         self.elsewhere = 0  # pages whose bytes could not be read
 
@@ -34,12 +35,24 @@ class NodeFeed:
         """How far was read, as it is stored."""
         return msgspec.json.encode(self.position).decode()
 
+    def deliver(self, entry: FeedEntry) -> None:
+        """Record that the reader has an entry."""
+        shard, _, number = str(entry.cursor).partition("-")
+        if int(shard) not in self._behind_gap:
+            self._delivered[int(shard)] = int(number)
+
+    @property
+    def cursor_text(self) -> str:
+        """The cursor of the reader, as it is stored."""
+        return msgspec.json.encode(self._delivered).decode()
+
     def start_after(self, text: str, where: str) -> None:
         """Begin after a stored cursor; 0 is the beginning."""
         try:
             self.position = {} if text == "0" else _decode(text)
         except msgspec.DecodeError:
             raise UsageError(f"{where}: not a cursor of a crawl on many machines; expected 0, or none") from None
+        self._delivered = dict(self.position)
         last = self._crawl.ledger.last_changes()
         if any(number > last.get(shard, 0) for shard, number in self.position.items()):
             raise UsageError(f"{where}: beyond the last change; does it belong to another crawl?")

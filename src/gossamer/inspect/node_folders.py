@@ -39,17 +39,6 @@ class NodeFolders(Struct, frozen=True):
         """Return the folder that an archive file is in; None if it cannot be read here."""
         return self.found.get("") or self.found.get(node_of(file))
 
-    def archive_paths(self, file: str) -> tuple[Path, ...]:
-        """Return the possible paths of an archive file: it has its final name, or is open and may be renamed.
-
-        Empty if it cannot be read here.
-        """
-        folder = self.folder_of(file)
-        if folder is None:
-            return ()
-        closed = folder.archive / file
-        return closed, closed.with_name(file + ".open"), closed
-
     @property
     def events(self) -> list[Path]:
         """The folders of events."""
