@@ -131,12 +131,10 @@ class Crawl:
         """
         self.frontier.continue_crawl(now, was_clean=False)
         self.seeds.load(shard)
-        self._shards.take(shard, self.state, now, lambda: self._fulfil(requests, shard, now))
-
-    def _fulfil(self, requests: Sequence[OperatorRequest], shard: int, now: float) -> None:
-        for request in requests:
-            if shard in request.shards:
-                self.frontier.counts.take_back_pages(self._revival.fulfil(request, shard, self.totals, now))
+        counts = self.frontier.counts
+        self._shards.take(
+            shard, self.state, now, lambda: self._revival.fulfil(requests, shard, self.totals, counts, now)
+        )
 
     def take_empty(self, shards: Iterable[int], now: float) -> None:
         """Become the owner of shards of which the ledger has no rows; their hosts may have been contacted, too."""

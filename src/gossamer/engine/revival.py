@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -47,7 +47,15 @@ class Revival:
         rows = self._ledger.urls()
         return self._revive(rows, lambda row: row.state is UrlState.DEAD and is_wanted(row), totals, now).letters
 
-    def fulfil(self, request: OperatorRequest, shard: int, totals: Totals, now: float) -> int:
+    def fulfil(
+        self, requests: Sequence[OperatorRequest], shard: int, totals: Totals, counts: Counts, now: float
+    ) -> None:
+        """Fulfil the requests that concern a shard which is about to be used."""
+        for request in requests:
+            if shard in request.shards:
+                counts.take_back_pages(self._fulfil(request, shard, totals, now))
+
+    def _fulfil(self, request: OperatorRequest, shard: int, totals: Totals, now: float) -> int:
         """Fulfil a request for one shard; return how many pages count as not fetched from now on."""
         if request.pattern:
             self._release(request.pattern, shard, totals, now)
