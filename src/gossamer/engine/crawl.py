@@ -125,10 +125,7 @@ class Crawl:
         self._admission.disown(range(SHARD_COUNT))
 
     def take(self, shard: int, now: float, requests: Sequence[OperatorRequest] = ()) -> None:
-        """Become the owner of a shard. Its hosts count as contacted now: by whom they were last is not known.
-
-        What the operator requested of it is queued again first.
-        """
+        """Become the owner of a shard. Its hosts count as contacted now; what was requested of it is queued again."""
         self.frontier.continue_crawl(now, was_clean=False)
         self.seeds.load(shard)
         counts = self.frontier.counts
