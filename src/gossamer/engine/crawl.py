@@ -73,7 +73,7 @@ class Crawl:
         self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
         self._scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
-        self._introduced = parts.admission.introduced
+        self._introduced, self._earned = parts.admission.introduced, frontier.introductions.earned
         self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
@@ -231,7 +231,7 @@ class Crawl:
 
     @property
     def _has_slices(self) -> bool:
-        return bool(self._holding.due) or not self._backlog.is_empty or self._introduced.is_due
+        return bool(self._holding.due or self._backlog.keys or self._earned)  # no calls: several times per page
 
     @property
     def _can_offer_slice(self) -> bool:

@@ -38,27 +38,27 @@ class LinkBacklog(ShardMemory):
         self._admission = admission
         self._events = emitter
         self._state = state
-        self._keys: deque[bytes] = deque()
+        self.keys: deque[bytes] = deque()
         self._progress: dict[UrlId, tuple[int, int]] = {}  # links of a page: added, and over its limit, so far
 
     @property
     def is_empty(self) -> bool:
         """Whether no links wait."""
-        return not self._keys
+        return not self.keys
 
     @property
     def is_full(self) -> bool:
         """Whether so many wait that no requests should be made."""
-        return len(self._keys) > MAX_BATCHES
+        return len(self.keys) > MAX_BATCHES
 
     def load(self, shard: int | None) -> None:
         """Continue with what an earlier run or owner left."""
         batches = self._ledger.records(BACKLOG, shard)
-        self._keys += sorted(batch_key(batch.parent, batch.number) for batch in batches)
+        self.keys += sorted(batch_key(batch.parent, batch.number) for batch in batches)
 
     def forget(self, shards: Collection[int]) -> None:
         """Forget the batches of shards: their next owner offers them."""
-        self._keys = deque(key for key in self._keys if shard_of(key) not in shards)
+        self.keys = deque(key for key in self.keys if shard_of(key) not in shards)
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
@@ -90,19 +90,19 @@ class LinkBacklog(ShardMemory):
                 capped,
             )
             self._ledger.put_record(BACKLOG, batch)
-            self._keys.append(batch_key(context.parent, number))
+            self.keys.append(batch_key(context.parent, number))
             number += 1
         self._state.totals.count_held(LINK_BACKLOG, len(links) - FIRST_LINKS)
         return added
 
     def _first_free(self, parent: UrlId) -> int:
         """Return the number of the next batch of a page: an earlier visit may have left some."""
-        numbers = (int.from_bytes(key[len(parent) :]) for key in self._keys if key.startswith(parent))
+        numbers = (int.from_bytes(key[len(parent) :]) for key in self.keys if key.startswith(parent))
         return 1 + max(numbers, default=-1)
 
     def offer_batch(self, now: float) -> None:
         """Offer the next batch."""
-        key = self._keys.popleft()
+        key = self.keys.popleft()
         batch = self._ledger.record(BACKLOG, key)
         if batch is None:
             return
@@ -114,7 +114,7 @@ class LinkBacklog(ShardMemory):
         added, capped = self._progress.pop(batch.parent, (batch.added, batch.capped))
         added += len(self._admission.offer(batch.links, replace(context, added=added), now, batch.lastmods))
         capped += self._admission.capped
-        if self._keys and self._keys[0].startswith(batch.parent):
+        if self.keys and self.keys[0].startswith(batch.parent):
             self._progress[batch.parent] = added, capped
         elif capped:
             self._events.capped(batch.parent, batch.links[0].host, capped, now)

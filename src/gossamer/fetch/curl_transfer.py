@@ -213,7 +213,8 @@ class CurlTransfer(ChunkedTransfer):
             data = self._pending + data
             self._pending = b""
         self._read_chunks(data)
-        self._cut_excess()
+        if self._received > self.limit:
+            self._cut_excess()
         return self.verdict is None and (self._part is not _NOTHING or self.is_reusable)
 
     @property

@@ -64,7 +64,8 @@ class PlainTransfer(ChunkedTransfer):
             data = self._read_heads(data)
         if data and self.verdict is None:
             self._read_body(data)
-            self._cut_excess()
+            if self._received > self.limit:
+                self._cut_excess()
         return self._part is _NOTHING or self.verdict is not None
 
     def hang_up(self) -> tuple[Outcome, str]:
