@@ -23,6 +23,7 @@ from tests.servers.redis import RedisServer, free_port, redis_program, running
 
 PER_HOST = 10
 POLITENESS_MS = 500
+MANY = ("--max-hosts-per-address", "0", "--max-pages", "100000000")  # all hosts are at one address
 REFERENCE = {2: 0.32, 7: 0.60, 15: 0.16, 20: 0.33}  # pages/s of a crawler whose workers fight for locks in Redis
 
 
@@ -86,7 +87,7 @@ def _crawl(server: RedisServer, folder: Path, count: int, arguments: argparse.Na
     nodes: list[subprocess.Popen[str]] = []
     try:
         url = f"{server.url}/speed"
-        where = ["--dns", f"127.0.0.1:{dns}", "--allow-network", "127.0.0.0/8", "--address-connections", "0"]
+        where = ["--dns", f"127.0.0.1:{dns}", "--allow-network", "127.0.0.0/8", "--address-connections", "0", *MANY]
         pace = ["--politeness-ms", str(POLITENESS_MS), "--max-wait", "2"]
         first = ["crawl", "--seeds", str(seeds), "--ledger", url, *where, *pace]
         for number in range(count):

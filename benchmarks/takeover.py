@@ -36,6 +36,7 @@ QUEUED_SHARE = 5  # every fifth
 ROWS_PER_COMMIT = 60_000
 LEASE_S = 10.0
 NAME = "large"
+MANY = ("--max-hosts-per-address", "0", "--max-pages", "100000000")  # all hosts are at one address
 
 
 def main() -> int:
@@ -117,7 +118,7 @@ def _node(
     how = ["join", url]
     if seed:
         how = ["crawl", f"http://h0.d0.test:{http}/", "--ledger", url, "--scope", "any", "--politeness-ms", "1000"]
-        how += ["--dns", f"127.0.0.1:{dns}", "--allow-network", "127.0.0.0/8", "--address-connections", "0"]
+        how += ["--dns", f"127.0.0.1:{dns}", "--allow-network", "127.0.0.0/8", "--address-connections", "0", *MANY]
     command = [sys.executable, "-m", "gossamer", *how, "--node", name, "-o", str(folder / name), "--no-progress"]
     return subprocess.Popen([*command, "--lease", str(LEASE_S)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
