@@ -34,7 +34,7 @@ endif
 
 test: .venv/dev  ## run all tests
 	@echo "Running all tests ..."
-	@$(BIN)/python -m pytest -n 3 $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 lint: .venv/dev  ## check style and formatting
 	@$(BIN)/ruff check src tests benchmarks

@@ -194,6 +194,7 @@ class CrawlRecord(Struct):
     requests: list[OperatorRequest] = []
     opened: list[str] = []  # private addresses that a seed named: see `CrawlState`
     blocked: dict[str, list[str]] = {}  # node -> hosts and domains that opted out, by the file in its folder
+    seeds: list[SeedRecord] = []  # those with rules or metadata of their own, in order of their numbers, from 1
 
 
 class NodeStatus(Struct, frozen=True):

@@ -22,7 +22,7 @@ from gossamer.cli.main import main
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers.redis import RedisServer
 
 LEASE_S = 3
 LONGEST_S = 120.0
@@ -30,15 +30,6 @@ POLITENESS_MS = 40
 SLACK_S = 0.01  # by which a busy server may be late to note a request
 WINDOW_PAGES = 200  # of a commit: what is fetched again after a kill
 PLAN = preset("small", seed=11, pages=300, domains_per_address=4)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
-    with running(program, tmp_path / "redis") as server:
-        yield server
 
 
 @pytest.fixture

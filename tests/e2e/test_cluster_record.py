@@ -19,18 +19,9 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import LEASE_S, Nodes
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers.redis import RedisServer
 
 PAGES = 60
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
-    with running(program, tmp_path / "redis") as server:
-        yield server
 
 
 @pytest.fixture

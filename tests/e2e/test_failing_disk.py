@@ -83,7 +83,7 @@ def test_a_disk_that_fails_for_two_seconds_ends_the_crawl_with_a_line_and_nothin
     is_full = FAULTS[fault][2] == errno.ENOSPC
     assert process.returncode == (3 if is_full else 1), said
     line = said.strip().splitlines()[-1]
-    assert ("no room" if is_full else "Input/output error") in line
+    assert ("no room" if is_full else "Input/output error") in line, said
     assert "Traceback" not in said
     done = run(*arguments)
     assert done.returncode == 0, done.stderr

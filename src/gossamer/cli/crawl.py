@@ -22,10 +22,9 @@ from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
 from gossamer.figures import Figures
 from gossamer.records import Order, OrderKind, Result, UrlRecord
-from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node, to_toml
+from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
-from gossamer.settings.seeds import Seed, default_folder, opened_addresses, seeds_from, seeds_from_csv
-from gossamer.state import CrawlRecord
+from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.summary import REASONS, Summary
 from gossamer.telemetry.text import printable, raw_stream
 
@@ -103,23 +102,27 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
     from gossamer.assembly import open_shared
-    from gossamer.cli.node import NodeFolder, check_seeds, check_settings, own_terms, take_part, tell_once
+    from gossamer.cli.node import (
+        NodeFolder,
+        check_settings,
+        new_record,
+        own_terms,
+        register_seeds,
+        take_part,
+        tell_once,
+    )
     from gossamer.runtime.seat import check_terms
 
     if not seeds:
         raise UsageError(f"no seeds; to take part in a crawl: gossamer join {arguments.ledger}")
-    check_seeds(seeds)
     sources = given(arguments)
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
     check_settings(settings)
     shared = open_shared(arguments.ledger, tell_once)
-    scope = [seed.link.url for seed in seeds]
-    budgets = {} if settings.max_pages is None else {"pages": settings.max_pages}
-    terms = own_terms()
-    opened = sorted({address for seed in seeds for address in opened_addresses(seed)})
-    record = shared.start(CrawlRecord(terms, to_toml(settings).encode(), scope=scope, budgets=budgets, opened=opened))
-    check_terms(record, terms)
+    record = shared.start(new_record(settings, seeds))
+    check_terms(record, own_terms())
+    record = register_seeds(shared, record, seeds)
     name = arguments.ledger.rpartition("/")[2]
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)
     place = NodeFolder(arguments, name)

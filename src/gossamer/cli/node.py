@@ -11,17 +11,22 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.options import group_of
 from gossamer.core.domains import list_digest
-from gossamer.core.rows import FORMAT
+from gossamer.core.rows import FORMAT, decode_url
+from gossamer.core.url import url_id
+from gossamer.engine.seed_rules import no_effect, numbered
 from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
+from gossamer.settings.load import to_toml
 from gossamer.settings.model import Group, Settings
-from gossamer.settings.seeds import Seed
-from gossamer.state import CrawlRecord, Terms
+from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.state import CrawlRecord, SeedRecord, Terms
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import printable
 
@@ -91,14 +96,43 @@ def check_settings(settings: Settings) -> None:
         raise UsageError("--target-unique-domains counts the domains of one machine; with --ledger use --max-pages")
 
 
-def check_seeds(seeds: Sequence[Seed]) -> None:
-    """Raise if seeds have rules that only one machine knows."""
-    for seed in seeds:
-        if seed.rules is not None:
-            raise UsageError(
-                f"seed {printable(seed.link.url)}: scope=, depth= and metadata of a seed do not work with --ledger; "
-                "give them for the whole crawl, or crawl on one machine"
-            )
+def new_record(settings: Settings, seeds: Sequence[Seed]) -> CrawlRecord:
+    """Return the record of a new crawl."""
+    rules = numbered([], _rules_of(seeds))
+    own_scope = {rule.url for rule in rules if rule.scope}
+    return CrawlRecord(
+        own_terms(),
+        to_toml(settings).encode(),
+        scope=[seed.link.url for seed in seeds if seed.link.url not in own_scope],
+        budgets={} if settings.max_pages is None else {"pages": settings.max_pages},
+        opened=sorted({address for seed in seeds for address in opened_addresses(seed)}),
+        seeds=rules,
+    )
+
+
+def _rules_of(seeds: Sequence[Seed]) -> list[SeedRecord]:
+    return [seed.rules for seed in seeds if seed.rules is not None]
+
+
+def register_seeds(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed]) -> CrawlRecord:
+    """Have the record of a crawl contain seeds with rules of their own, before they are queued; return it."""
+    wanted = _rules_of(seeds)
+    while wanted:
+        known = {each.url for each in record.seeds}
+        new = [each for each in wanted if each.url not in known]
+        rows = shared.look_up([url_id(each.url) for each in new])
+        found = {each.url: decode_url(row) for each, row in zip(new, rows, strict=True) if row is not None}
+        for each in new:
+            if each.url in found:
+                tell_once(f"seed {each.url} {no_effect(each, found[each.url].source.name.lower())}")
+        changed = numbered(record.seeds, [each for each in wanted if each.url not in found])
+        if changed == record.seeds or record.ended:
+            break
+        replaced = replace(record, seeds=changed, version=record.version + 1)
+        if shared.change_record(replaced):
+            return replaced
+        record = shared.record() or record
+    return record
 
 
 @cache

@@ -23,11 +23,12 @@ from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.link_messages import decode_letter, encode_letter
+from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
+from gossamer.engine.record_additions import Additions
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
-from gossamer.state import NodeStatus, OperatorRequest
+from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
 _CONTENTS, _ARCHIVES, _SIGNATURES = "contents", "archives", "signatures"
@@ -44,6 +45,21 @@ class Asked(NamedTuple):
     claims: int
 
 
+class Delivery(NamedTuple):
+    """What one commit sent to one shard, decoded."""
+
+    id: bytes
+    letter: Letter
+
+
+def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]]:
+    """Decode the messages of inboxes. May run in a thread."""
+    return {
+        shard: [Delivery(message.id, decode_letter(message.links)) for message in messages]
+        for shard, messages in inboxes.items()
+    }
+
+
 class ClusterNode:
     """The state of one incarnation of a node."""
 
@@ -57,6 +73,8 @@ class ClusterNode:
         self._draining: set[int] = set()  # owned, but only until their requests have ended
         self._requests: list[OperatorRequest] = []  # of the crawl's record
         self._returning: set[int] = set()  # released and taken again: that fulfils a request
+        self._scope_added: list[str] = []  # URLs that extended the scope here since the last commit
+        self._scope_seen = 0  # how much of the crawl's scope is from the record, or was added to it
         self._leaving: dict[int, int] = {}
         self._leaves_with: dict[int, int] = {}  # shard -> the commit with its last rows
         self._moves = 0  # how often the above changed at the engine: a membership from before is outdated
@@ -113,7 +131,21 @@ class ClusterNode:
         """Return the shards to take; another node may still own some of them."""
         return sorted(self._wanted - self._granted.keys() - self._owned.keys() - self._leaving.keys())
 
-    def learn_requests(self, requests: Sequence[OperatorRequest]) -> None:
+    def learn_record(self, record: CrawlRecord) -> None:
+        """Apply the crawl's record, when it was read for the first time or has changed."""
+        self._scope_added += self._crawl.state.scope[self._scope_seen :]
+        self._crawl.join_scope_of(record.scope)
+        self._scope_seen = len(self._crawl.state.scope)
+        self._crawl.seeds.adopt(record.seeds)
+        self._learn_requests(record.requests)
+
+    def take_additions(self) -> Additions:
+        """Return what the crawl's record must have before the commit that is sealed now."""
+        scope = (*self._scope_added, *self._crawl.state.scope[self._scope_seen :])
+        self._scope_added, self._scope_seen = [], len(self._crawl.state.scope)
+        return Additions(scope, self._crawl.seeds.take_joined())
+
+    def _learn_requests(self, requests: Sequence[OperatorRequest]) -> None:
         """Record what the operator requests of owners. A shard that is owned is released and taken again for it."""
         new = [request for request in requests if request not in self._requests]
         self._requests = list(requests)
@@ -177,15 +209,20 @@ class ClusterNode:
         """Return the messages of each inbox that are offered and not removed from it yet."""
         return {shard: tuple(ids) for shard, ids in self._read_ids.items()}
 
-    def receive(self, inboxes: Mapping[int, Sequence[Message]], now: float) -> None:
+    def needs_record(self, inboxes: Mapping[int, Sequence[Delivery]]) -> bool:
+        """Return whether links descend from a seed that is not known: the crawl's record is to be read first."""
+        letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
+        return not self._crawl.seeds.knows(max((link.seed for letter in letters for link in letter.links), default=0))
+
+    def receive(self, inboxes: Mapping[int, Sequence[Delivery]], now: float) -> None:
         """Offer links that other nodes sent. Those of a shard that is not owned stay in its inbox."""
-        for shard, messages in inboxes.items():
+        for shard, deliveries in inboxes.items():
             if shard not in self._owned:
                 continue
-            for message in messages:
-                self._read_ids.setdefault(shard, []).append(message.id)
+            for delivery in deliveries:
+                self._read_ids.setdefault(shard, []).append(delivery.id)
                 self._received += 1
-                self._crawl.receive(decode_letter(message.links), now)
+                self._crawl.receive(delivery.letter, now)
 
     # -- commits ----------------------------------------------------------------------------------
 

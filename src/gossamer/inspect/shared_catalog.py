@@ -8,13 +8,14 @@ over everything reads `SHARDS_AT_ONCE` shards at a time, whose rows are in memor
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import cast
 
 from gossamer.core import rows
 from gossamer.core.catalog import queued_from
 from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
-from gossamer.core.tables import Record, RecordTable
+from gossamer.core.tables import SEEDS, Record, RecordTable
 from gossamer.core.url import host_of
 from gossamer.figures import Totals
 from gossamer.ports import Row
@@ -118,12 +119,17 @@ class SharedCatalog:
     # -- records, archives, state -----------------------------------------------------------------
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
-        """Return a record by its key."""
+        """Return a record by its key. Seeds with rules are in the crawl's record, not in a table."""
+        if table.name == SEEDS.name:
+            return next((each for each in self.records(table) if table.key(each) == key), None)
         row = self._table(table.name, shard_of(key)).get(key)
         return None if row is None else table.decode(row)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
         """Return all records of a table."""
+        if table.name == SEEDS.name:
+            seeds = cast(Iterable[Record], self._record.seeds)
+            return (each for each in seeds if shard is None or shard_of(table.key(each)) == shard)
         return (table.decode(row.value) for row in self._all(table.name, shard) if row.value is not None)
 
     def archive_ends(self) -> dict[str, int]:

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.node import ClusterNode
+from gossamer.engine.node import ClusterNode, opened
+from gossamer.engine.record_additions import Additions, add_to_record
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.figures import Totals
 from gossamer.ports import Ledger, SealedChanges
@@ -71,7 +72,6 @@ class NodeAgent:
         self._warn = warn
         self.node = ClusterNode(seat.node, crawl)
         self.record: CrawlRecord = seat.record
-        self.node.learn_requests(seat.record.requests)
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
         self._warned_at = float("-inf")
@@ -98,7 +98,7 @@ class NodeAgent:
         self._submit = submit
         self._share_record = share_record
         self._crawl.begin_as_node(self.now())
-        self._crawl.join_scope_of(self.record.scope)
+        self.node.learn_record(self.record)
         share_record(self.record)
         self.node.learn(self._seat.membership, self.node.ask(self._seat.asked_at))
         if "pages" in self.record.budgets:
@@ -176,16 +176,14 @@ class NodeAgent:
         record = await asyncio.to_thread(self._seat.shared.record)
         if record is not None:
             self.record = record
-            self._crawl.join_scope_of(record.scope)
-            self.node.learn_requests(record.requests)
+            self.node.learn_record(record)
 
     async def _extend_record(self) -> None:
-        """Tell the other nodes which URLs extend the scope (targets of redirects of seeds), and what else is new."""
+        """Tell the other nodes what this one adds to the record, besides what extends the scope."""
         assert self._share_record is not None
-        added = [url for url in self._crawl.state.scope if url not in self.record.scope]
         record = self._share_record(self.record)
-        if added or record != self.record:
-            record = replace(record, scope=[*record.scope, *added], version=record.version + 1)
+        if record != self.record:
+            record = replace(record, version=record.version + 1)
             if await asyncio.to_thread(self._seat.shared.change_record, record):
                 self.record = record  # else another node changed it first: it is read with the next renewal
 
@@ -228,6 +226,8 @@ class NodeAgent:
         if wanted := node.to_take():
             node.note_move()
             node.grant(await asyncio.to_thread(seat.shared.take, seat.node, wanted))
+        if node.granted:
+            await self._read_record()  # the last owner may have extended it since
         while granted := node.granted:
             await self._restore(granted[:SHARDS_AT_ONCE])
         return False
@@ -251,11 +251,14 @@ class NodeAgent:
         self.commits.apply()
         read = node.read_ids()
         inboxes = await asyncio.to_thread(seat.shared.receive, seat.node, read, RECEIVE_BYTES)
-        if read != node.read_ids():
-            return True  # a commit has moved the inboxes meanwhile
         if not inboxes:
             return False
-        node.receive(inboxes, self.now())
+        deliveries = await asyncio.to_thread(opened, inboxes)
+        if node.needs_record(deliveries):
+            await self._read_record()
+        if read != node.read_ids():
+            return True  # a commit has moved the inboxes meanwhile
+        node.receive(deliveries, self.now())
         self._wake()
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
 
@@ -295,7 +298,7 @@ class NodeCommits:
         sealed = self._ledger.seal()
         if not self._agent.node.has_news() and not sealed.by_shard():
             return sealed
-        return SealedNode(self, sealed, self._agent.node.seal(sealed))
+        return SealedNode(self, sealed, self._agent.node.seal(sealed), self._agent.node.take_additions())
 
     def commit(self) -> None:
         """Close the changes so far and write them."""
@@ -305,12 +308,14 @@ class NodeCommits:
         """Return how many rows wait for the next commit."""
         return self._ledger.pending_count()
 
-    def send(self, commit: Commit) -> None:
+    def send(self, commit: Commit, added: Additions) -> None:
         """Send a commit until the shared ledger has it, or the lease ends. In a thread."""
         while True:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
+                if added and not add_to_record(self._seat.shared, added):
+                    continue
                 known = self._seat.shared.commit(self._seat.node, commit)
             except EngineUnavailableError:
                 time.sleep(RETRY_S)
@@ -322,13 +327,14 @@ class NodeCommits:
 class SealedNode:
     """See `gossamer.ports.SealedChanges`."""
 
-    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit) -> None:
+    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit, added: Additions) -> None:
         self._commits = commits
         self._sealed = sealed
         self._commit = commit
+        self._added = added
         self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""
-        self._commits.send(self._commit)
+        self._commits.send(self._commit, self._added)
         self._sealed.write()

@@ -20,6 +20,7 @@ from gossamer.core.intake import LinkContext
 from gossamer.core.rows import decode_url
 from gossamer.core.url import link_to
 from gossamer.engine.link_messages import Letter, encode_letter, message_of
+from gossamer.engine.seed_rules import numbered
 from gossamer.errors import EngineUnavailableError
 from gossamer.figures import Totals
 from gossamer.ports.shared_ledger import Commit, NodeId
@@ -61,11 +62,6 @@ class ClusterSim:
         """Return how long one step takes."""
         return self.random.uniform(*STEP_S)
 
-    def engine_version(self) -> int:
-        """Return the version of the crawl's record."""
-        record = self.engine.record()
-        return record.version if record is not None else 0
-
     def call(self, what: Callable[[MemorySharedLedger], T]) -> T:
         """Call the engine: it may be away, and its answer may be lost after it did what was asked."""
         if self.now < self._away_until:
@@ -94,15 +90,21 @@ class ClusterSim:
         return record.ended or "stuck" if record is not None else "stuck"
 
     def _start_crawl(self) -> None:
+        scenario = self.plan.scenario()
         budgets = {} if self.plan.max_pages is None else {"pages": self.plan.max_pages}
-        self.engine.start(CrawlRecord(Terms(1, "2", ""), b"", budgets=budgets, started_at=self.now))
+        ruled = {seed.url: seed for seed in numbered([], scenario.seed_rules)}
+        scope = [url for url in scenario.seeds if url not in ruled]
+        terms = Terms(1, "2", "")
+        record = CrawlRecord(terms, b"", budgets=budgets, started_at=self.now, scope=scope, seeds=list(ruled.values()))
+        self.engine.start(record)
         sower = NodeId("sower", "1")
         self.engine.join(sower, "", LEASE_S)
         letters: dict[int, Letter] = {}
-        for seed in self.plan.scenario().seeds:
+        for seed in scenario.seeds:
             link = link_to(seed)
+            number = ruled[seed].number if seed in ruled else 0
             letter = letters.setdefault(shard_of(link.id), Letter())
-            letter.links.append(message_of(link, LinkContext(0, Source.SEED)))
+            letter.links.append(message_of(link, LinkContext(0, Source.SEED, seed=number)))
         links = {shard: encode_letter(letter) for shard, letter in letters.items()}
         self.engine.commit(sower, Commit(1, Totals(), links=links))
         self.engine.leave(sower)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from gossamer.core.politeness import Pace
 from gossamer.core.url import link_to
-from gossamer.records import UrlState
+from gossamer.records import Outcome, UrlState
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.driver import Request
 from gossamer.sim.scenarios import START
@@ -22,11 +22,12 @@ def judge(sim: ClusterSim, why: str, expected: frozenset[str], pace: Pace) -> li
 def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> list[str]:
     wrong: list[str] = []
     rows = sim.rows()
-    done = {record.url for record in rows.values() if record.state is UrlState.DONE}
+    done = {record.url for record in rows.values() if record.state is UrlState.DONE and record.outcome == Outcome.OK}
     if sim.plan.max_pages is None or sim.plan.max_pages > len(expected):
         if why != "exhausted":
             wrong.append(f"it ended with {why!r}")
         wrong += [f"lost: {url}" for url in sorted(expected - done)]
+        wrong += [f"out of reach: {url}" for url in sorted(done - expected)]
     elif why != "max_pages" or len(done) != sim.plan.max_pages:
         wrong.append(f"it ended with {why!r} after {len(done)} pages of {sim.plan.max_pages}")
     stored = [page.url_id for page in sim.stored()]

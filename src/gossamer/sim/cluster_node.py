@@ -17,7 +17,8 @@ from gossamer.core.identity import shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.node import ClusterNode
+from gossamer.engine.node import ClusterNode, opened
+from gossamer.engine.record_additions import Additions, add_to_record
 from gossamer.errors import EngineUnavailableError, LeaseLostError, NodeNameTakenError
 from gossamer.ports import SealedChanges
 from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
@@ -124,12 +125,19 @@ class VirtualNode:
         ends = self._sim.engine.archive_ends(self.name)
         del self.archive[ends.get(f"{self.name}.warc", 0) :]
         self._crawl.begin_as_node(self._sim.now)
+        self._learn_record(self._sim.engine)
         self._node.learn(membership, asked)
         self._later(0.0, self._renew)
         self._later(COMMIT_EVERY_S, self._commit)
         self._later(RECEIVE_EVERY_S, self._receive)
         self._later(RESERVE_EVERY_S, self._reserve)
         self._pump()
+
+    def _learn_record(self, engine: MemorySharedLedger) -> None:
+        record = engine.record()
+        assert record is not None
+        self._record_version = record.version
+        self._node.learn_record(record)
 
     # -- lease and shards -------------------------------------------------------------------------
 
@@ -140,9 +148,11 @@ class VirtualNode:
         sim, node = self._sim, self._node
         try:
             asked = node.ask(sim.now)
-            status = node.status(sim.now, 300.0, sim.engine_version())
+            status = node.status(sim.now, 300.0, self._record_version)
             membership = self._call(lambda engine: engine.renew(self._id, status))
             node.learn(membership, asked)
+            if membership.record_version != self._record_version:
+                self._call(self._learn_record)
             if membership.ended or (status.idle and self._call(lambda engine: engine.try_end(self._id))):
                 self.has_ended = True
                 return
@@ -208,6 +218,7 @@ class VirtualNode:
             node.note_move()
             node.grant(self._call(lambda engine: engine.take(self._id, wanted)))
         if node.granted:
+            self._call(self._learn_record)
             self._later(self._sim.step(), lambda: self._guarded(self._restore, 0.5))
         else:
             self._is_moving = False
@@ -234,8 +245,16 @@ class VirtualNode:
         self._is_committing = True
         self._crawl.save_state(0.0, 0.0, self._sim.now)
         sealed: SealedChanges = self._ledger.seal()
-        commit = self._node.seal(sealed)
-        self._later(self._sim.step(), lambda: self._guarded(lambda: self._send(commit), 0.3))
+        commit, added = self._node.seal(sealed), self._node.take_additions()
+        self._later(self._sim.step(), lambda: self._guarded(lambda: self._extend_record(commit, added), 0.3))
+
+    def _extend_record(self, commit: Commit, added: Additions) -> None:
+        if self._is_lease_over():
+            return
+        if added and not self._call(lambda engine: add_to_record(engine, added)):
+            self._later(self._sim.step(), lambda: self._guarded(lambda: self._extend_record(commit, added), 0.3))
+            return
+        self._later(self._sim.step() if added else 0.0, lambda: self._guarded(lambda: self._send(commit), 0.3))
 
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():
@@ -251,13 +270,15 @@ class VirtualNode:
         self._later(RECEIVE_EVERY_S, self._receive)
         try:
             read = self._node.read_ids()
-            inboxes = self._call(lambda engine: engine.receive(self._id, read, 1 << 20))
+            deliveries = opened(self._call(lambda engine: engine.receive(self._id, read, 1 << 20)))
+            if self._node.needs_record(deliveries):
+                self._call(self._learn_record)
         except EngineUnavailableError:
             return
         except LeaseLostError:
             self._lose()
             return
-        self._node.receive(inboxes, self._sim.now)
+        self._node.receive(deliveries, self._sim.now)
         self._pump()
 
     # -- requests ---------------------------------------------------------------------------------

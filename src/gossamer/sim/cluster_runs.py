@@ -11,25 +11,32 @@ from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.address_permits import AddressAsk
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.scope import Reach
 from gossamer.engine import node
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
+from gossamer.engine.record_additions import Additions
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
 from gossamer.sim.cluster_plan import ClusterPlan, Faults
-from gossamer.sim.scenarios import Scenario, many_hosts
+from gossamer.sim.scenarios import ImaginedHost, Scenario, many_hosts
+from gossamer.state import SeedRecord
 
 HOSTS, PAGES, DELAY_S = 12, 15, 1.0
 SLOW_S = 13.0  # of two hosts: longer than a lease, so that a new owner can come too soon
 SLOW = (PaceRule("h1.test", SLOW_S), PaceRule("h7.test", SLOW_S))
 BUDGET = 100
 ADDRESSES, LATENCY_S = 3, 0.7
+SHALLOW, SHALLOW_PAGES = 1, 6  # the depth of seeds with rules, and the pages of a host up to there
 _URLS = frozenset(
     f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(PAGES)
 )  # fmt: skip
+_NARROW_URLS = frozenset(
+    f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(SHALLOW_PAGES if host % 2 else PAGES)
+)
 
 
 def _scenario() -> Scenario:
@@ -46,11 +53,25 @@ def _crowded(**limits: float) -> Scenario:
     return scenario
 
 
+def _narrow() -> Scenario:
+    """Return a web whose hosts are in scope because seeds at others redirect to them; half of the seeds have rules."""
+    scenario = _scenario()
+    scenario.reach = Reach.HOST
+    targets = {f"s{number}.test": f"http://h{number}.test/" for number in range(HOSTS)}
+    for number, (name, target) in enumerate(targets.items()):
+        address = f"127.0.2.{number}"
+        scenario.web.hosts[name] = ImaginedHost(status=lambda *_: 302, redirects_to=target, address=address)
+    scenario.seeds = [f"http://{name}/" for name in targets]
+    scenario.seed_rules = [SeedRecord(url, scope="host", depth=SHALLOW) for url in scenario.seeds[1::2]]
+    return scenario
+
+
 _SCENARIOS = (
     _scenario,
     partial(_crowded, address_delay_s=0.4),
     partial(_crowded, address_connections=2),
     partial(_crowded, address_connections=5, address_delay_s=0.2),
+    _narrow,
 )
 
 
@@ -68,8 +89,10 @@ def plan_of(seed: int) -> ClusterPlan:
 
 def run_seed(seed: int) -> list[str]:
     """Run one cluster; return what is wrong."""
-    sim = ClusterSim(plan_of(seed), seed)
-    return judge(sim, sim.run(), _URLS, Pace(DELAY_S, 1, SLOW))
+    plan = plan_of(seed)
+    sim = ClusterSim(plan, seed)
+    expected = _NARROW_URLS if plan.scenario is _narrow else _URLS
+    return judge(sim, sim.run(), expected, Pace(DELAY_S, 1, SLOW))
 
 
 # -- planted bugs ---------------------------------------------------------------------------------
@@ -122,6 +145,11 @@ def _grant_permits(_self: SharedAddress, _node: NodeId, ask: AddressAsk, *_: flo
     return ask.wanted
 
 
+def _add_nothing(_self: ClusterNode) -> Additions:
+    """Keep to yourself what extends the scope."""
+    return Additions()
+
+
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
@@ -132,5 +160,6 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "shards are released before their last commit": (ClusterNode, "ended_shards", _never_release_early),
     "an address is granted to two nodes at once": (SharedAddress, "slice", _grant_slice),
     "permits for an address are not counted": (SharedAddress, "permits", _grant_permits),
+    "what extends the scope is not recorded": (ClusterNode, "take_additions", _add_nothing),
     "a lease is counted longer than it is": (node, "LEASE_MARGIN", 3.0),
 }  # fmt: skip

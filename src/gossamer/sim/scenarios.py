@@ -43,6 +43,7 @@ class ImaginedHost:
     latency_s: float = 0.05
     status: Callable[[str, float], int] = lambda _url, _now: 200
     retry_after_s: float = -1.0
+    redirects_to: str = ""  # if the status is 302
     cross_links: Sequence[str] = ()
     fanout: int = 5
     address: str = "127.0.0.1"
@@ -79,6 +80,7 @@ class ImaginedSites:
         result.content_hash = xxh3_128_digest(order.url.encode())  # every page has new content
         if status != 200:
             result.retry_after_s = host.retry_after_s
+            result.redirect_to = host.redirects_to if status == 302 else ""
             return result
         number = int(order.url.rpartition("/")[2] or 0)
         first = number * host.fanout + 1
