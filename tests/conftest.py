@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from gossamer.core.identity import divide
 
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,6 +31,14 @@ settings.register_profile(
 settings.register_profile("search", parent=settings.get_profile("stable"), derandomize=False, max_examples=1000)
 settings.register_profile("unshrunk", parent=settings.get_profile("stable"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
+
+
+@pytest.fixture(autouse=True)
+def undivided() -> Iterator[None]:
+    """The shards of a crawl with regions are divided for the whole process: a test does not leave that to the next."""
+    divide(None)
+    yield
+    divide(None)
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ from gossamer.runtime.control import Pause, Resume, Stop
 from gossamer.runtime.session import Observer, Session
 from gossamer.settings.load import check_names, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
+from gossamer.settings.regions import refuse_regions
 from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
 from gossamer.telemetry.summary import Summary
 
@@ -160,6 +161,7 @@ def crawl(
         chosen = settings_for_known(folder.settings_path, sources)
     else:
         chosen = settings_for_new(sources, has_domain_list=False)
+        refuse_regions(chosen)
     if not chosen.contact and any(map(needs_contact, found)):
         raise UsageError("a crawl of public hosts needs contact='you@example.org', so that webmasters can reach you")
     return Crawling(chosen, folder, found, _Hooks(accept_link, score_link, on_page))

@@ -72,8 +72,9 @@ from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
+from gossamer.settings.regions import regions_of, rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
-from gossamer.settings.seeds import Seed
+from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
@@ -231,6 +232,7 @@ def build_session(
 ) -> Session:
     """Return one run of a crawl, ready to be opened."""
     place = place or RunPlace()
+    seeds = identified(seeds) if use_regions(settings) is not None else seeds
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget, storage = basis.budget, _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds}
@@ -296,6 +298,7 @@ def _build_agent(
         crawl,
         ledger,
         max_wait_s=basis.settings.max_wait,
+        regions=regions_of(basis.settings),
         now=basis.time_line.now,
         on_failure=on_failure,
         warn=warnings.warn,
@@ -382,6 +385,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
         sinks=sink_config(settings, basis.folder.path, basis.upload_plan, identity.user_agent),
         ca_file=settings.ca_file,
         copies=budget.copies,
+        regions=rules_of(settings),
     )
 
 

@@ -197,15 +197,23 @@ class CrawlRecord(Struct):
     seeds: list[SeedRecord] = []  # those with rules or metadata of their own, in order of their numbers, from 1
 
 
+class Waiting(Struct, frozen=True):
+    """What waits for a node with a label, since regions are strict and no live node has it."""
+
+    shards: int = 0
+    urls: int = 0
+
+
 class NodeStatus(Struct, frozen=True):
     """What a node reports when it renews its lease."""
 
     commit: int = 0  # the number of its last commit
     idle: str = ""  # why it has nothing to do; empty if it has. Any commit after `commit` makes this void
     record_version: int = 0  # of the crawl's record that it knows
-    label: str = ""
+    label: str = ""  # its labels, separated by commas
     restoring: int = 0  # shards that it owns and has not read back completely
     in_flight: int = 0
     queued: int = 0
     machine: str = ""  # its host name, and there
     folder: str = ""  # the absolute path of the node's folder: archive, index and events
+    waiting: dict[str, Waiting] = {}  # by label: what it owns and must not crawl

@@ -24,6 +24,7 @@ from gossamer.figures import Figures
 from gossamer.records import Order, OrderKind, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
+from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.summary import REASONS, Summary
 from gossamer.telemetry.text import printable, raw_stream
@@ -58,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ledger", metavar="URL", help="start or join a crawl on many machines: redis://host:port/db/NAME"
     )
     add_node_options(parser)
-    add_options(parser)
+    add_options(parser, is_node=True)
     add_output_options(parser)
 
 
@@ -85,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     _report_credentials(seeds)
     if arguments.ledger:
         return _run_node(seeds, arguments)
+    if arguments.label:
+        raise UsageError("--label is for a node of a crawl on many machines; expected --ledger URL as well")
     if not seeds and not arguments.out:
         raise UsageError("no seeds; expected: gossamer crawl https://example.org/")
     folder = CrawlFolder(arguments.out or default_folder(seeds[0].link.host))
@@ -94,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = settings_for_known(folder.settings_path, sources)
     elif seeds:
         settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
+        refuse_regions(settings)
     else:
         raise UsageError(f"{folder.path}: contains no crawl, and no seeds were given; expected a URL as well")
     return start(with_contact(settings, seeds), folder, seeds, arguments)
@@ -105,16 +109,19 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     from gossamer.cli.node import (
         NodeFolder,
         check_settings,
+        labels_of,
         new_record,
         own_terms,
         register_seeds,
         take_part,
         tell_once,
+        warn_of_labels,
     )
     from gossamer.runtime.seat import check_terms
 
     if not seeds:
         raise UsageError(f"no seeds; to take part in a crawl: gossamer join {arguments.ledger}")
+    labels_of(arguments)  # what is wrong with them must not be found after the crawl was started
     sources = given(arguments)
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
@@ -122,10 +129,12 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())
-    record = register_seeds(shared, record, seeds)
     name = arguments.ledger.rpartition("/")[2]
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)
+    use_regions(settings)
+    record = register_seeds(shared, record, seeds)
     place = NodeFolder(arguments, name)
+    warn_of_labels(place.label, settings)
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, seeds, arguments, seat=seat)
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.node import NodeFolder, add_node_options, own_terms, take_part, tell_once
+from gossamer.cli.node import NodeFolder, add_node_options, own_terms, take_part, tell_once, warn_of_labels
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group_of(parser, Group.CLUSTER).add_argument(
         "--wait", type=float, default=60.0, metavar="S", help="how long to wait for the crawl to be started (60)"
     )
-    add_options(parser)
+    add_options(parser, is_node=True)
     add_output_options(parser)
 
 
@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.url.rpartition("/")[2]
     place = NodeFolder(arguments, name)
     settings = settings_for_node(record.settings, f"the crawl {name}", given(arguments))
+    warn_of_labels(place.label, settings)
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, [], arguments, seat=seat)
     )

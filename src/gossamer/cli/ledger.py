@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Totals
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
-from gossamer.state import CrawlRecord
+from gossamer.state import CrawlRecord, Waiting
 from gossamer.telemetry.summary import REASONS
-from gossamer.telemetry.text import count, percent, printable, size
+from gossamer.telemetry.text import count, percent, printable, size, waiting_for
 
 TRIES = 20  # to change the record while nodes change it too
 
@@ -27,6 +27,7 @@ class NodeLine(Struct):
     queued: int = 0
     in_flight: int = 0
     restoring: int = 0
+    label: str = ""  # its labels, separated by commas
 
 
 class LedgerStatus(Struct):
@@ -42,6 +43,7 @@ class LedgerStatus(Struct):
     urls_seen: int
     urls_queued: int
     nodes: list[NodeLine]
+    waiting: dict[str, Waiting] = {}  # by label, for a node with it: regions are strict
 
 
 def is_ledger_url(text: str) -> bool:
@@ -99,6 +101,7 @@ def ledger_status(url: str) -> LedgerStatus:
         totals.add(view.totals)
         _add(lines, node.name, view)
     live = [line for line in lines.values() if line.is_live]
+    reports = [view.status.waiting for view in views.values() if view.is_live]
     return LedgerStatus(
         ledger=shown_url(url),
         state=record.ended or ("running" if live else "no node is alive"),
@@ -110,7 +113,18 @@ def ledger_status(url: str) -> LedgerStatus:
         urls_seen=totals.urls_seen,
         urls_queued=sum(line.queued for line in live),
         nodes=sorted(lines.values(), key=lambda line: line.name),
+        waiting=_added(reports),
     )
+
+
+def _added(reports: Sequence[Mapping[str, Waiting]]) -> dict[str, Waiting]:
+    """Return what waits for each label, at all nodes together."""
+    found: dict[str, Waiting] = {}
+    for report in reports:
+        for label, part in report.items():
+            before = found.get(label, Waiting())
+            found[label] = Waiting(before.shards + part.shards, before.urls + part.urls)
+    return found
 
 
 def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
@@ -119,6 +133,7 @@ def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
     if view.is_live:
         line.is_live = True
         line.queued, line.in_flight, line.restoring = view.status.queued, view.status.in_flight, view.status.restoring
+        line.label = view.status.label
 
 
 def render(status: LedgerStatus) -> str:
@@ -132,6 +147,7 @@ def render(status: LedgerStatus) -> str:
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),
         ("volume", f"{size(status.bytes)} received"),
     ]
+    rows += [("waiting", waiting_for(label, waiting)) for label, waiting in status.waiting.items()]
     rows += [(f"node {line.name}"[:20], _node(line)) for line in status.nodes if line.is_live or line.pages]
     width = max(len(name) for name, _ in rows)
     return "\n".join([f"Crawl {printable(status.ledger)}", *(f"  {name:<{width}} {text}" for name, text in rows)])
@@ -141,7 +157,8 @@ def _node(line: NodeLine) -> str:
     if not line.is_live:
         return f"{count(line.pages)} pages; not alive"
     reading = f", reading {count(line.restoring)} shards" if line.restoring else ""
-    return f"{count(line.pages)} pages, {count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
+    work = f"{count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
+    return f"{count(line.pages)} pages, {work}" + (f"; label {line.label.replace(',', ', ')}" if line.label else "")
 
 
 def to_json(status: LedgerStatus) -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.options import group_of
 from gossamer.core.domains import list_digest
+from gossamer.core.regions import joined_labels, labels_in
 from gossamer.core.rows import FORMAT, decode_url
 from gossamer.core.url import url_id
 from gossamer.engine.seed_rules import no_effect, numbered
@@ -25,6 +26,7 @@ from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Group, Settings
+from gossamer.settings.regions import check_label, regions_of
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.state import CrawlRecord, SeedRecord, Terms
 from gossamer.telemetry.summary import REASONS
@@ -39,6 +41,13 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a node."""
     group = group_of(parser, Group.CLUSTER)
     group.add_argument("--node", metavar="NAME", help="name of this node, unique in the crawl (host name and a suffix)")
+    group.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="L",
+        help="this node fetches what --region gives this label (repeatable)",
+    )
     group.add_argument("--lease", type=float, default=10.0, metavar="S", help="a silent node counts as dead (10)")
 
 
@@ -47,6 +56,7 @@ class NodeFolder:
 
     def __init__(self, arguments: argparse.Namespace, crawl: str) -> None:
         self.name = _checked(arguments.node) if arguments.node else ""
+        self.label = labels_of(arguments)
         self._incarnation = ""
         if arguments.out is not None:
             self.folder = CrawlFolder(arguments.out)
@@ -146,6 +156,20 @@ def own_terms() -> Terms:
     return Terms(PROTOCOL, FORMAT.decode(), list_digest())
 
 
+def labels_of(arguments: argparse.Namespace) -> str:
+    """Return the labels of this node, as the shared ledger has them."""
+    return joined_labels([check_label(label, "--label") for label in arguments.label])
+
+
+def warn_of_labels(label: str, settings: Settings) -> None:
+    """Tell the operator which labels of this node have no effect: one may be misspelled."""
+    regions = regions_of(settings)
+    known = () if regions is None else regions.labels[1:]
+    for each in sorted(labels_in(label) - set(known)):
+        rules = f"its rules have {', '.join(known)}" if known else "it was started without --region"
+        print(f"gossamer: --label {each}: no rule of the crawl names it; {rules}", file=sys.stderr)
+
+
 def take_part(
     shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float, run_once: Callable[[Seat], int]
 ) -> int:
@@ -175,7 +199,8 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
             former = place.former()
             if former is not None:
                 shared.leave(former)  # its process has ended: nobody else has its folder
-            seat = join(shared, record, place.name, folder=str(place.folder.path.absolute()), lease_s=lease_s)
+            folder = str(place.folder.path.absolute())
+            seat = join(shared, record, place.name, label=place.label, folder=folder, lease_s=lease_s)
         except (EngineUnavailableError, NodeNameTakenError) as error:
             if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
                 raise

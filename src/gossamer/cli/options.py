@@ -47,10 +47,12 @@ def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._Argumen
     return known.get(group.value) or parser.add_argument_group(group.value)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for every setting, under its heading."""
+def add_options(parser: argparse.ArgumentParser, *, is_node: bool = False) -> None:
+    """Add an option for every setting, under its heading; those of a crawl on many machines only for a node."""
     parser.add_argument("--config", metavar="FILE.toml", type=Path, help=_CONFIG_HELP)
     for option in options():
+        if option.group is Group.CLUSTER and not is_node:
+            continue
         group = group_of(parser, option.group)
         if option.name != "pace":
             _add(group, option)

@@ -197,6 +197,8 @@ def _waiting(life: Life) -> Lines:
             f"priority {place.priority}, seq {place.seq}: {ahead}, {count(place.queued)} at its host in total",
         )
     yield from (("waits for", reason) for reason in life.waits_for)
+    if life.place is not None and life.place.lacks_label and (life.row is None or life.row.state is UrlState.QUEUED):
+        yield "waits for", f"a node with label {life.place.label}: regions are strict, and no live node has it"
 
 
 def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
@@ -230,7 +232,8 @@ def _node_place(life: Life) -> Lines:
         return
     state = "" if place.is_live else "; it is not alive: the next owner continues"
     owner = f"node {place.owner}, epoch {place.epoch}{state}" if place.owner else "no node owns it"
-    yield "shard", f"{place.shard}: {owner}"
+    region = f" (label {place.label})" if place.label else ""
+    yield "shard", f"{place.shard}{region}: {owner}"
     if place.stored_on:
         yield "stored on", f"node {place.stored_on}"
 

@@ -7,7 +7,8 @@
 The first 12 bits are the *shard*: the unit that has one owner in a cluster. They come from the
 registrable domain, so that budgets, fairness and pace of a domain never need another node; and
 they come first, so that a shard is a key range in every sorted store. The number of shards never
-changes: that would move every row.
+changes: that would move every row. The rules of a crawl for regions decide in which range of shards a domain is
+(`core/regions`); `divide` sets them, once per process and before any id is made.
 
 Two hosts of one shard share an id if 52 bits of their hashes are equal. xxh3 is not a cryptographic
 hash, so such a name can be constructed. A host's row contains its name: `Admission` compares it and
@@ -17,6 +18,7 @@ refuses the second name, so colliding hosts are detected and never merged.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Protocol
 
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
@@ -32,9 +34,33 @@ _PREFIX_SHIFT = 8 * SHARD_PREFIX_BYTES - SHARD_BITS
 _PREFIXES = tuple((shard << _PREFIX_SHIFT).to_bytes(SHARD_PREFIX_BYTES, "big") for shard in range(SHARD_COUNT))
 
 
+class Division(Protocol):
+    """Decides which shards a domain may be in: see `core/regions`."""
+
+    def shard_of(self, domain: str, digest: int) -> int:
+        """Return the shard of a registrable domain, whose hash has 64 bits."""
+        ...
+
+
+_division: Division | None = None
+
+
+def divide(division: Division | None) -> None:
+    """Set how the crawl that this process works on divides its shards between regions; None: it has none.
+
+    Ids are made of names in a hundred places, so this belongs to the process and not to an object: a process works on
+    one crawl at a time. Whatever opens a crawl sets it first: `settings.regions.use_regions`.
+    """
+    global _division  # noqa: PLW0603 - see above
+    if division is not _division:
+        _division = division
+        host_id.cache_clear()
+
+
 def shard_of_domain(domain: str) -> int:
     """Return the shard of a registrable domain."""
-    return xxh3_64_intdigest(domain.encode()) >> _NAME_BITS
+    digest = xxh3_64_intdigest(domain.encode())
+    return digest >> _NAME_BITS if _division is None else _division.shard_of(domain, digest)
 
 
 def shard_of(key: bytes) -> int:

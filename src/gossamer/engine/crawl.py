@@ -145,6 +145,10 @@ class Crawl:
         self._run_commands(now)
         self._shards.release(shards, now)
 
+    def queued_in(self, shard: int) -> int:
+        """Return how many URLs of a shard are queued. One pass over its hosts."""
+        return sum(host.queued for host in self._ledger.hosts(shard))
+
     def restore_refusals(self, quiet_until: Mapping[str, float]) -> None:
         """Park hosts whose refusals were not committed because the process was killed. Call before `restore`."""
         for name, until in quiet_until.items():

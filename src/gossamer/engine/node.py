@@ -9,6 +9,9 @@ the shared ledger and reports what came of it. The order of calls for a shard:
 A shard is in one of three states here: granted (its rows are being read), owned, leaving (its rows wait for a commit).
 Links to shards that are not owned go to their inboxes with the commit; so do those to a shard that is only granted.
 
+**Strict regions.** Shards of a label that no live node has are owned, too, so that links to them are queued and the end
+of the crawl is not declared while they have any; but nothing of them is looked up or requested (`_barred`).
+
 **Read positions.** Messages stay in an inbox until the commit that contains what followed from them. `_read_ids` lists,
 per shard, the messages that were offered and are still in the inbox; `seal` hands them to the commit.
 """
@@ -18,19 +21,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from gossamer.core.assignment import shards_of
+from gossamer.core.assignment import barred_from, share_of
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.identity import shard_of
+from gossamer.core.regions import Regions, labels_in
 from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
 from gossamer.engine.record_additions import Additions
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
-from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
-from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId
+from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Waiting
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
+COUNT_EVERY_S = 5.0  # what waits for a label: a pass over its hosts
 _CONTENTS, _ARCHIVES, _SIGNATURES = "contents", "archives", "signatures"
 _ID_BYTES = 16
 _SIGNED_BYTES = _ID_BYTES + SIGNATURE_BYTES
@@ -63,10 +68,15 @@ def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]
 class ClusterNode:
     """The state of one incarnation of a node."""
 
-    def __init__(self, node: NodeId, crawl: Crawl) -> None:
+    def __init__(self, node: NodeId, crawl: Crawl, label: str = "", regions: Regions | None = None) -> None:
         self.id = node
         self._crawl = crawl
-        self._members: tuple[str, ...] = ()
+        self._label = label
+        self._regions = regions
+        self._barred = barred_from(labels_in(label), regions)
+        self._waiting: dict[str, Waiting] = {}
+        self._waiting_counted: tuple[float, tuple[int, ...]] = (float("-inf"), ())
+        self._members: tuple[Member, ...] = ()
         self._wanted: frozenset[int] = frozenset()
         self._granted: dict[int, int] = {}  # shard -> epoch
         self._owned: dict[int, int] = {}
@@ -113,10 +123,10 @@ class ClusterNode:
         count = len(membership.members)
         is_known = count == 1 or asked.at >= self._joined_at + membership.lease_s
         self._crawl.frontier.addresses.share_with(count if is_known else 0)
-        names = tuple(member.name for member in membership.members)
-        if names != self._members:
-            self._members = names
-            self._wanted = shards_of(self.id.name, names)
+        if membership.members != self._members:
+            self._members = membership.members
+            labels = {member.name: labels_in(member.label) for member in membership.members}
+            self._wanted = share_of(self.id.name, labels, self._regions)
 
     def _compare_shards(self, at_engine: Mapping[int, int]) -> None:
         mine = self._granted | self._owned | self._leaving
@@ -183,6 +193,7 @@ class ClusterNode:
         """Crawl shards that were granted: their rows, if there are any, are in the node's ledger now."""
         for shard in shards:
             self._owned[shard] = self._granted.pop(shard)
+        self._crawl.frontier.drain(self._barred.intersection(shards))
         for shard in with_rows:
             self._crawl.take(shard, now, self._requests)
         self._crawl.take_empty([shard for shard in shards if shard not in with_rows], now)
@@ -290,9 +301,10 @@ class ClusterNode:
         if claimed is None:
             return None
         used = counts.pages + counts.pages_in_flight
-        if counts.queued > counts.pages_in_flight and used + lot // 2 >= claimed:
+        queued = counts.queued - sum(waiting.urls for waiting in self._waiting.values())
+        if queued > counts.pages_in_flight and used + lot // 2 >= claimed:
             return used + lot
-        return used if not counts.queued and claimed > used else None
+        return used if queued <= 0 and claimed > used else None
 
     def claim(self, pages: int, now: float) -> None:
         """Record how much of the budget this node may use up."""
@@ -301,17 +313,34 @@ class ClusterNode:
 
     # -- status -----------------------------------------------------------------------------------
 
-    def status(self, now: float, max_wait_s: float, record_version: int, label: str = "") -> NodeStatus:
+    def count_waiting(self, now: float) -> dict[str, Waiting]:
+        """Return what waits for a node with a label, by label; counted now and then, if something has changed."""
+        counted_at, known = self._waiting_counted
+        activity = (*self._activity(), self._crawl.frontier.counts.queued)
+        if self._regions is None or not self._barred or now < counted_at + COUNT_EVERY_S or activity == known:
+            return self._waiting
+        self._waiting_counted = now, activity
+        found: dict[str, Waiting] = {}
+        for shard in sorted(self._barred & self._owned.keys()):
+            if urls := self._crawl.queued_in(shard):
+                label = self._regions.label_of_shard(shard)
+                before = found.get(label, Waiting())
+                found[label] = Waiting(before.shards + 1, before.urls + urls)
+        self._waiting = found
+        return found
+
+    def status(self, now: float, max_wait_s: float, record_version: int) -> NodeStatus:
         """Return what to report with a renewal."""
         view = self._crawl.frontier
         return NodeStatus(
             commit=self._committed,
             idle=self._idle(now, max_wait_s),
             record_version=record_version,
-            label=label,
+            label=self._label,
             restoring=len(self._granted),
             in_flight=view.in_flight,
             queued=view.counts.queued,
+            waiting=self.count_waiting(now),
         )
 
     def _idle(self, now: float, max_wait_s: float) -> str:

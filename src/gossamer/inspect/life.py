@@ -107,6 +107,8 @@ class NodePlace(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     is_live: bool = False
     stored_on: str = ""  # the node whose archive has its bytes
+    label: str = ""  # of its region
+    lacks_label: bool = False  # regions are strict, and no live node has the label
 
 
 class Life(Struct, kw_only=True):

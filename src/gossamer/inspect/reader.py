@@ -21,6 +21,7 @@ from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.node_folders import one_folder
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
+from gossamer.settings.regions import use_regions
 from gossamer.state import CrawlState
 
 INTERRUPTED = "interrupted"
@@ -45,6 +46,7 @@ class CrawlReader:
         self.now = time.time()
         path = self.folder.settings_path
         self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
+        use_regions(self.settings)  # of the node whose folder it is
         self.owner = self.folder.owner()
         try:
             self.ledger.open()

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from gossamer.core.archive_names import node_of
 from gossamer.core.identity import shard_of
+from gossamer.core.regions import Regions, labels_in
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.life import NodePlace
@@ -21,6 +24,7 @@ from gossamer.ports.shared_ledger import NodeId, NodeView, SharedLedger
 from gossamer.records import UrlId, UrlRecord
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
+from gossamer.settings.regions import use_regions
 from gossamer.state import CrawlRecord, CrawlState
 
 
@@ -36,6 +40,7 @@ class SharedReader:
         self.ledger = SharedCatalog(shared, record)
         self.now = now
         self.settings = Settings()
+        self.regions: Regions | None = None
         self.state = CrawlState()
         self.nodes: Mapping[NodeId, NodeView] = {}
         self.folders = NodeFolders({})
@@ -44,6 +49,7 @@ class SharedReader:
 
     def __enter__(self) -> SharedReader:
         self.settings = settings_for_node(self.record.settings, self.name, [])
+        self.regions = use_regions(self.settings)
         self.nodes = self.shared.nodes()
         self.folders = find_folders(self.nodes, self._given)
         self.state = self.ledger.crawl_state()
@@ -69,11 +75,17 @@ class SharedReader:
         shard = shard_of(url_id)
         owner = self.shared.ownership(shard)
         stored_on = node_of(row.archived.file) if row is not None and row.archived is not None else ""
+        label = self.regions.label_of_shard(shard) if self.regions is not None else ""
+        place = NodePlace(shard=shard, owner="", stored_on=stored_on, label=label, lacks_label=self._lacks(label))
         if owner is None:
-            return NodePlace(shard=shard, owner="", stored_on=stored_on)
-        return NodePlace(
-            shard=shard, owner=owner.node.name, epoch=owner.epoch, is_live=owner.is_live, stored_on=stored_on
-        )
+            return place
+        return replace(place, owner=owner.node.name, epoch=owner.epoch, is_live=owner.is_live)
+
+    def _lacks(self, label: str) -> bool:
+        """Return whether what has a label waits for a node with it."""
+        if not label or self.regions is None or not self.regions.is_strict:
+            return False
+        return not any(view.is_live and label in labels_in(view.status.label) for view in self.nodes.values())
 
     def figures(self) -> Figures:
         """Return the figures of the whole crawl, each node counted once."""

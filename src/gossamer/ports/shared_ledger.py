@@ -41,7 +41,7 @@ class Member(Struct, frozen=True):
     """A live node, as others see it."""
 
     name: str
-    label: str = ""
+    label: str = ""  # its labels, separated by commas
 
 
 class Membership(Struct, frozen=True):

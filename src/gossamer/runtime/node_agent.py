@@ -21,6 +21,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from gossamer.core.identity import shard_of
+from gossamer.core.regions import Regions
 from gossamer.core.rows import SHARDED
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.node import ClusterNode, opened
@@ -35,6 +36,7 @@ from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
 from gossamer.runtime.seat import Seat
 from gossamer.state import CrawlRecord
+from gossamer.telemetry.text import waiting_for
 
 RENEWALS_PER_LEASE = 5
 RECEIVE_EVERY_S = 0.3
@@ -47,6 +49,7 @@ CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
 WARN_EVERY_S = 30.0
+TELL_WAITING_EVERY_S = 300.0
 
 
 class NodeAgent:
@@ -59,6 +62,7 @@ class NodeAgent:
         ledger: Ledger,
         *,
         max_wait_s: float,
+        regions: Regions | None,
         now: Callable[[], float],
         on_failure: Callable[[GossamerError], None],
         warn: Callable[[str, str], None],
@@ -70,11 +74,11 @@ class NodeAgent:
         self.now = now
         self._on_failure = on_failure
         self._warn = warn
-        self.node = ClusterNode(seat.node, crawl)
+        self.node = ClusterNode(seat.node, crawl, seat.label, regions)
         self.record: CrawlRecord = seat.record
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
-        self._warned_at = float("-inf")
+        self._warned_at = self._waiting_told_at = float("-inf")
         self._share_record: Callable[[CrawlRecord], CrawlRecord] | None = None
         self._pages_at_claim = 0
         self._claims_at = 0.0
@@ -148,7 +152,10 @@ class NodeAgent:
         seat, node = self._seat, self.node
         self.commits.apply()
         asked = node.ask(lease_clock())
-        status = node.status(self.now(), self._max_wait_s, self.record.version, seat.label)
+        status = node.status(self.now(), self._max_wait_s, self.record.version)
+        if status.waiting and self.now() - self._waiting_told_at >= TELL_WAITING_EVERY_S:
+            self._waiting_told_at = self.now()
+            self.warn_of_waiting()
         status = replace(status, machine=self._machine, folder=seat.folder)
         membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
         node.learn(membership, asked)
@@ -164,6 +171,11 @@ class NodeAgent:
             self._submit(control.Stop(reason))
             return False
         return False
+
+    def warn_of_waiting(self) -> None:
+        """Tell the operator what this node stores for others, and must not fetch itself."""
+        for label, waiting in self.node.count_waiting(self.now()).items():
+            self._warn("strict_regions", f"{waiting_for(label, waiting)}; join with --label {label} to fetch them")
 
     def _stop_reason(self) -> str:
         """Return why the operator wants this node to stop, if that was said after it joined."""

@@ -24,7 +24,7 @@ class Seat(Struct, frozen=True):
     membership: Membership
     asked_at: float  # on the lease clock
     time_line: TimeLine
-    label: str = ""
+    label: str = ""  # its labels, separated by commas
     folder: str = ""  # of the node, as an absolute path
 
 
@@ -37,9 +37,16 @@ def check_terms(record: CrawlRecord, own: Terms) -> None:
             raise UsageError(f"the crawl has {what} {theirs}, this program {ours}: use one version on all nodes")
 
 
-def join(shared: SharedLedger, record: CrawlRecord, name: str, *, folder: str = "", lease_s: float = LEASE_S) -> Seat:
+def join(
+    shared: SharedLedger,
+    record: CrawlRecord,
+    name: str,
+    *,
+    label: str = "",
+    folder: str = "",
+    lease_s: float = LEASE_S,
+) -> Seat:
     """Join a crawl under a name; the incarnation is new."""
-    label = ""
     node = NodeId(name, token_hex(6))
     asked_at, monotonic = lease_clock(), time.monotonic()
     membership = shared.join(node, label, lease_s)

@@ -383,6 +383,8 @@ class Session:
         figures = self._services.figures.read_all(why)
         now, totals = self._now(), figures.totals
         self._crawl.warn_of_left_out(now)
+        if self._agent is not None:
+            self._agent.warn_of_waiting()
         left_out = {"held": totals.held or None, "evicted": totals.evicted}
         storage.emitter.emit(EventName.STOPPED, now, reason=why, fetched=totals.pages, **left_out)
         storage.log.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer.core.regions import RegionRule
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
@@ -41,6 +42,7 @@ class WorkerConfig(Struct, frozen=True):
     sinks: SinkConfig
     ca_file: str
     copies: int  # contents in the cache of a worker process
+    regions: tuple[RegionRule, ...] = ()  # which a worker process needs to identify links
 
 
 @asynccontextmanager

@@ -20,6 +20,8 @@ from typing import Any
 from gossamer import failpoints
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.collector import make_full_collections_rare
+from gossamer.core.identity import divide
+from gossamer.core.regions import Regions
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.fetch.limits import raise_file_limit
 from gossamer.ports import Contents
@@ -105,6 +107,7 @@ class WorkerEnd:
         inbox = self._messages(reader)
         begin = await anext(inbox)
         assert isinstance(begin, messages.Begin)
+        divide(Regions(begin.config.regions) if begin.config.regions else None)
         probe = vitals.StallProbe()
         probe.start()
         ledger = LocalLedger(Path(begin.ledger), is_readonly=True)

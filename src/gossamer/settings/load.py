@@ -21,6 +21,7 @@ from gossamer.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
+from gossamer.settings.regions import check_regions
 from gossamer.settings.stores import PASSWORD_VARIABLES, check_stores, masked_store
 
 DEFAULT_MAX_PAGES = 10_000
@@ -188,6 +189,7 @@ def _check(settings: Settings) -> None:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
     _check_robots_token(settings)
+    check_regions(settings.region, is_strict=settings.strict_regions)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
 
@@ -272,7 +274,7 @@ def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Setting
     if option is not None:
         raise UsageError(
             f"--{option.key} cannot change once a crawl has started; "
-            f"{where} has {option.key} = {getattr(before, option.name)!s}"
+            f"{where} has {option.key} = {_shown(getattr(before, option.name))}"
         )
     token, token_before = robots_token_of(after), robots_token_of(before)
     if token != token_before:
@@ -281,6 +283,10 @@ def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Setting
             f"{where} as '{token_before}', not '{token}'"
         )
     return completed(after, has_domain_list=False)
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
 def to_toml(settings: Settings) -> str:

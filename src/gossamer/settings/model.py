@@ -237,6 +237,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mask_queries: Annotated[bool, _field(Group.STORING, "mask the values of query parameters in all that is shown")] = (
         False
     )
+    region: Annotated[
+        tuple[str, ...],
+        _field(
+            Group.CLUSTER,
+            "nodes with this label fetch the domains of a rule: .de=eu, example.org=us, *=us; the first match decides",
+            is_fixed=True,
+            metavar="RULE=L",
+        ),
+    ] = ()
+    strict_regions: Annotated[
+        bool, _field(Group.CLUSTER, "domains with a label wait until a node with it is alive", is_fixed=True)
+    ] = False
     pace: Annotated[
         tuple[PaceSetting, ...], _field(Group.PACE, "delay and connections by host pattern (file only)")
     ] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
@@ -56,6 +56,11 @@ def seed_from(text: str, where: str) -> Seed:
             f"{where}: {_short(text)}: neither a URL nor a domain nor a file; expected https://example.org/"
         )
     return Seed(link_to(url), is_guess=True)
+
+
+def identified(seeds: Sequence[Seed]) -> list[Seed]:
+    """Return seeds with the ids that they have in this crawl: those of its regions, which were not known before."""
+    return [replace(seed, link=link_to(seed.link.url)) for seed in seeds]
 
 
 def _short(text: str) -> str:

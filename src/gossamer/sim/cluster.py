@@ -15,8 +15,10 @@ from itertools import count
 from typing import TypeVar
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.core.identity import host_id, shard_of
+from gossamer.core.domains import registrable_domain
+from gossamer.core.identity import divide, host_id, shard_of
 from gossamer.core.intake import LinkContext
+from gossamer.core.regions import labels_in
 from gossamer.core.rows import decode_url
 from gossamer.core.url import link_to
 from gossamer.engine.link_messages import Letter, encode_letter, message_of
@@ -52,7 +54,9 @@ class ClusterSim:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._away_until = 0.0
         self._calm_at = START + plan.faults.until_s
-        self.nodes = [VirtualNode(f"n{number}", self) for number in range(plan.nodes)]
+        self.nodes = [VirtualNode(f"n{number}", self, plan.label_of(number)) for number in range(plan.nodes)]
+        self.misplaced: list[Request] = []
+        divide(plan.regions)
 
     def at(self, when: float, what: Callable[[], None]) -> None:
         """Do something at a time."""
@@ -77,8 +81,11 @@ class ClusterSim:
     def run(self) -> str:
         """Run to the end of the crawl; return why it ended, or "stuck"."""
         self._start_crawl()
-        for node in self.nodes:
+        late_s = self.plan.last_node_at_s
+        for node in self.nodes if late_s is None else self.nodes[:-1]:
             self.at(self.now + self.random.uniform(0.0, 5.0), node.restart)
+        if late_s is not None:
+            self.at(self.now + late_s, self.nodes[-1].restart)
         self.at(self.now + 1.0, self._harm)
         while self._events and self.now < START + self.plan.max_s:
             when, _, what = heappop(self._events)
@@ -154,6 +161,12 @@ class ClusterSim:
         owner = self.engine.owner(shard_of(host_id(request.host)))
         if owner != node and not self.plan.faults.roll_backs:
             self.strays.append(request)
+        regions = self.plan.regions
+        if regions is not None and regions.is_strict:
+            label = regions.label_of(registrable_domain(request.host))
+            labels = next(labels_in(each.label) for each in self.nodes if each.name == node.name)
+            if label and label not in labels:
+                self.misplaced.append(request)
 
     def rows(self) -> Mapping[UrlId, UrlRecord]:
         """Return the rows of all URLs."""

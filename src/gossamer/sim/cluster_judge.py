@@ -41,6 +41,7 @@ def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> li
 
 def _wrong_with_requests(sim: ClusterSim, pace: Pace) -> list[str]:
     wrong = [f"sent by a node that does not own its shard: {request.url}" for request in sim.strays]
+    wrong += [f"sent by a node without its label: {request.url}" for request in sim.misplaced]
     last: dict[str, float] = {}
     for request in sorted(sim.requests, key=lambda each: each.at):
         gap_s = request.at - last.get(request.host, float("-inf"))

@@ -40,8 +40,9 @@ CLAIM_LOT = 16
 class VirtualNode:
     """One process of a node, and those that follow under its name."""
 
-    def __init__(self, name: str, sim: ClusterSim) -> None:
+    def __init__(self, name: str, sim: ClusterSim, label: str = "") -> None:
         self.name = name
+        self.label = label
         self._sim = sim
         self._incarnation = 0
         self.is_alive = False
@@ -63,7 +64,7 @@ class VirtualNode:
         if self._sim.plan.max_pages is not None:
             scenario.limits.max_pages = 0
         self._crawl: Crawl = scenario.engine()
-        self._node = ClusterNode(self._id, self._crawl)
+        self._node = ClusterNode(self._id, self._crawl, self.label, self._sim.plan.regions)
         self._is_committing = False
         self._is_moving = False
         self._is_pumping_at = float("inf")
@@ -118,7 +119,7 @@ class VirtualNode:
     def _join(self) -> None:
         asked = self._node.ask(self._sim.now)
         try:
-            membership = self._call(lambda engine: engine.join(self._id, "", LEASE_S))
+            membership = self._call(lambda engine: engine.join(self._id, self.label, LEASE_S))
         except (EngineUnavailableError, NodeNameTakenError):
             self._later(1.0, self._join)
             return

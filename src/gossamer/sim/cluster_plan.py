@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from gossamer.core.regions import Regions
 from gossamer.records import UrlId
 from gossamer.sim.scenarios import Scenario
 
@@ -34,6 +35,13 @@ class ClusterPlan(Struct, frozen=True):
     faults: Faults = Faults()
     max_pages: int | None = None
     max_s: float = 100_000.0
+    regions: Regions | None = None
+    labels: tuple[str, ...] = ()  # of the nodes, in turn; each may be several, separated by commas
+    last_node_at_s: float | None = None  # it starts as late as that
+
+    def label_of(self, number: int) -> str:
+        """Return the labels of a node."""
+        return self.labels[number % len(self.labels)] if self.labels else ""
 
 
 class StoredPage(Struct, frozen=True):

@@ -9,8 +9,10 @@ from functools import partial
 from gossamer.backends.memory.shared_address import SharedAddress
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.address_permits import AddressAsk
+from gossamer.core.identity import divide
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.regions import RegionRule, Regions
 from gossamer.core.scope import Reach
 from gossamer.engine import node
 from gossamer.engine.crawl import Crawl
@@ -39,35 +41,36 @@ _NARROW_URLS = frozenset(
 )
 
 
-def _scenario() -> Scenario:
+def scenario() -> Scenario:
+    """Return a crawl of hosts that each link to the next."""
     seeds = ["http://h0.test/", f"http://h{HOSTS // 2}.test/"]
     return Scenario(many_hosts(HOSTS, PAGES), seeds, FrontierLimits(max_depth=40), DELAY_S, pace_rules=SLOW)
 
 
 def _crowded(**limits: float) -> Scenario:
     """Return the same web at few addresses, slow, with limits per address."""
-    scenario = _scenario()
-    for number, host in enumerate(scenario.web.hosts.values()):
+    crowded = scenario()
+    for number, host in enumerate(crowded.web.hosts.values()):
         host.address, host.latency_s = f"127.0.1.{number % ADDRESSES}", LATENCY_S
-    scenario.limits = FrontierLimits(max_depth=40, **limits)  # type: ignore[arg-type]
-    return scenario
+    crowded.limits = FrontierLimits(max_depth=40, **limits)  # type: ignore[arg-type]
+    return crowded
 
 
 def _narrow() -> Scenario:
     """Return a web whose hosts are in scope because seeds at others redirect to them; half of the seeds have rules."""
-    scenario = _scenario()
-    scenario.reach = Reach.HOST
+    narrow = scenario()
+    narrow.reach = Reach.HOST
     targets = {f"s{number}.test": f"http://h{number}.test/" for number in range(HOSTS)}
     for number, (name, target) in enumerate(targets.items()):
         address = f"127.0.2.{number}"
-        scenario.web.hosts[name] = ImaginedHost(status=lambda *_: 302, redirects_to=target, address=address)
-    scenario.seeds = [f"http://{name}/" for name in targets]
-    scenario.seed_rules = [SeedRecord(url, scope="host", depth=SHALLOW) for url in scenario.seeds[1::2]]
-    return scenario
+        narrow.web.hosts[name] = ImaginedHost(status=lambda *_: 302, redirects_to=target, address=address)
+    narrow.seeds = [f"http://{name}/" for name in targets]
+    narrow.seed_rules = [SeedRecord(url, scope="host", depth=SHALLOW) for url in narrow.seeds[1::2]]
+    return narrow
 
 
 _SCENARIOS = (
-    _scenario,
+    scenario,
     partial(_crowded, address_delay_s=0.4),
     partial(_crowded, address_connections=2),
     partial(_crowded, address_connections=5, address_delay_s=0.2),
@@ -75,16 +78,28 @@ _SCENARIOS = (
 )
 
 
+_RULES = (RegionRule("h1.test", "eu"), RegionRule("h2.test", "us"), RegionRule("h5.test", "eu"))
+_LABELS = ("eu", "us", "", "eu,us")
+
+
 def plan_of(seed: int) -> ClusterPlan:
-    """Return the plan of a seed: with or without a budget, few or many nodes, quiet or stormy."""
+    """Return the plan of a seed: with or without a budget and regions, few or many nodes, quiet or stormy."""
     faults = (
         Faults(roll_backs=0.0),
         Faults(deaths=0.03, pauses=0.04, max_pause_s=20.0, lost_answers=0.1, roll_backs=0.0),
         Faults(roll_backs=0.04, until_s=60.0),
     )
     budgets = (None, BUDGET, None, 10 * BUDGET)
-    scenario = _SCENARIOS[seed // 3 % len(_SCENARIOS)]
-    return ClusterPlan(scenario, nodes=2 + seed % 5, faults=faults[seed % 3], max_pages=budgets[seed % 4], max_s=1500.0)
+    regions = Regions(_RULES, is_strict=seed % 14 >= 7) if seed % 7 > 4 else None
+    return ClusterPlan(
+        _SCENARIOS[seed // 3 % len(_SCENARIOS)],
+        nodes=2 + seed % 5,
+        faults=faults[seed % 3],
+        max_pages=budgets[seed % 4],
+        max_s=1500.0,
+        regions=regions,
+        labels=_LABELS if regions is not None else (),
+    )
 
 
 def run_seed(seed: int) -> list[str]:
@@ -92,7 +107,10 @@ def run_seed(seed: int) -> list[str]:
     plan = plan_of(seed)
     sim = ClusterSim(plan, seed)
     expected = _NARROW_URLS if plan.scenario is _narrow else _URLS
-    return judge(sim, sim.run(), expected, Pace(DELAY_S, 1, SLOW))
+    try:
+        return judge(sim, sim.run(), expected, Pace(DELAY_S, 1, SLOW))
+    finally:
+        divide(None)
 
 
 # -- planted bugs ---------------------------------------------------------------------------------
@@ -150,6 +168,11 @@ def _add_nothing(_self: ClusterNode) -> Additions:
     return Additions()
 
 
+def _is_never_barred(*_: object) -> frozenset[int]:
+    """Crawl whatever is owned."""
+    return frozenset()
+
+
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
@@ -162,4 +185,5 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "permits for an address are not counted": (SharedAddress, "permits", _grant_permits),
     "what extends the scope is not recorded": (ClusterNode, "take_additions", _add_nothing),
     "a lease is counted longer than it is": (node, "LEASE_MARGIN", 3.0),
+    "a node fetches for a label that it does not have": (node, "barred_from", _is_never_barred),
 }  # fmt: skip

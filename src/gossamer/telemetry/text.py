@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from gossamer.state import Waiting
+
 # C1, marks of direction, line separators, invisible characters and tags; surrogates cannot be printed.
 _INVISIBLE = (
     r"\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -24,6 +26,11 @@ _UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")  # tabs and line ends
 def count(number: float) -> str:
     """Return a number with thousands separators."""
     return f"{number:,.0f}"
+
+
+def waiting_for(label: str, waiting: Waiting) -> str:
+    """Return what waits for a node with a label."""
+    return f"{count(waiting.urls)} URLs in {count(waiting.shards)} shards wait for a node with label {label}"
 
 
 def percent(share: float) -> str:

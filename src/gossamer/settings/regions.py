@@ -1,0 +1,110 @@
+"""From the texts of `--region` to rules. What is wrong with one is said in one line.
+
+`use_regions` is the one place that sets the rules of a process: a crawl, a node or a reader calls it as soon as it
+knows the settings of its crawl, also if they have no rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import ada_url
+
+from gossamer.core.domains import registrable_domain
+from gossamer.core.identity import divide
+from gossamer.core.regions import EVERY, MAX_LABELS, RegionRule, Regions
+from gossamer.errors import UsageError
+from gossamer.settings.model import Settings
+
+EXPECTED = "expected .de=LABEL, example.org=LABEL or *=LABEL"
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+_NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+
+
+def rules_of(settings: Settings) -> tuple[RegionRule, ...]:
+    """Return the rules of a crawl, in their order."""
+    return tuple(_rule_from(text) for text in settings.region)
+
+
+def regions_of(settings: Settings) -> Regions | None:
+    """Return the regions of a crawl; None if it has none."""
+    return Regions(rules_of(settings), is_strict=settings.strict_regions) if settings.region else None
+
+
+def use_regions(settings: Settings) -> Regions | None:
+    """Divide the shards as the crawl with these settings does, in this process from now on; return its regions."""
+    regions = regions_of(settings)
+    divide(regions)
+    return regions
+
+
+def check_regions(texts: Sequence[str], *, is_strict: bool) -> None:
+    """Raise if rules are wrong, or one of them can have no effect."""
+    if is_strict and not texts:
+        raise UsageError("strict-regions: there are no regions; expected --region RULE=LABEL as well")
+    rules = [_rule_from(text) for text in texts]
+    regions = Regions(rules)
+    if len(regions.labels) > MAX_LABELS + 1:
+        raise UsageError(f"region: {len(regions.labels) - 1} labels; at most {MAX_LABELS} are possible")
+    for number, rule in enumerate(rules):
+        first = regions.first_match(rule.name)
+        if first is not None and first != number:
+            raise UsageError(
+                f"region = {texts[number]!r}: has no effect: {texts[first]!r} before it matches the same domains, and "
+                "the first match decides"
+            )
+
+
+def refuse_regions(settings: Settings) -> None:
+    """Raise if a crawl on one machine has regions."""
+    if settings.region:
+        raise UsageError("--region divides a crawl between many machines; expected --ledger URL as well")
+
+
+def check_label(label: str, where: str) -> str:
+    """Return a label; raise if it cannot be one."""
+    if not _LABEL.fullmatch(label):
+        raise UsageError(
+            f"{where}: {label!r} is not a label; expected up to 32 letters, digits and ._-, a letter or digit first"
+        )
+    return label
+
+
+def _rule_from(text: str) -> RegionRule:
+    where = f"region = {text!r}"
+    rule, equals, label = text.rpartition("=")
+    if rule.startswith("country:"):
+        raise UsageError(f"{where}: a rule cannot name the country of an address; {EXPECTED}")
+    if not equals or not rule:
+        raise UsageError(f"{where}: not a rule with a label; {EXPECTED}")
+    return RegionRule(_name_from(rule, label, where), check_label(label, where))
+
+
+def _name_from(rule: str, label: str, where: str) -> str:
+    """Return the name that domains must end in."""
+    if rule == "*":
+        return EVERY
+    is_end = rule.startswith((".", "*."))
+    name = _in_ascii(rule.removeprefix("*").removeprefix("."))
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{where}: not a domain; {EXPECTED}")
+    domain = registrable_domain(name)
+    if domain != name:
+        raise UsageError(
+            f"{where}: {name} is part of the domain {domain}, and all hosts of a domain have the same label; "
+            f"expected {domain}={label}"
+        )
+    if not is_end and registrable_domain(f"x.{name}") != name and not _is_address(name):
+        raise UsageError(
+            f"{where}: {name} is a public suffix, below which every name is a domain; expected .{name}={label}"
+        )
+    return name
+
+
+def _is_address(name: str) -> bool:
+    return name[0] == "[" or name.rpartition(".")[2].isdigit()
+
+
+def _in_ascii(name: str) -> str:
+    return ada_url.idna_to_ascii(name).decode("ascii") if not name.isascii() else name.lower()

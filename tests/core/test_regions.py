@@ -1,0 +1,81 @@
+"""Which label does a domain have, and which shards belong to a label?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.identity import SHARD_COUNT, divide, domain_id, host_id, shard_of, shard_of_domain
+from gossamer.core.regions import EVERY, RegionRule, Regions, joined_labels, labels_in
+from gossamer.core.url import link_to
+
+EU_US = Regions([RegionRule("example.de", "us"), RegionRule("de", "eu"), RegionRule("example.org", "us")])
+
+
+@pytest.mark.parametrize(
+    ("domain", "label"),
+    [
+        ("other.de", "eu"), ("example.de", "us"), ("de", "eu"), ("example.org", "us"), ("example.com", ""),
+        ("made.example", ""), ("notexample.org", ""), ("127.0.0.1", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_first_rule_that_matches_decides(domain: str, label: str) -> None:
+    assert EU_US.label_of(domain) == label
+
+
+def test_a_rule_for_every_domain_leaves_earlier_ones_in_force() -> None:
+    regions = Regions([RegionRule("de", "eu"), RegionRule(EVERY, "us")])
+    assert (regions.label_of("a.de"), regions.label_of("a.fr"), regions.label_of("[::1]")) == ("eu", "us", "us")
+
+
+@given(st.integers(1, 63))
+def test_every_shard_has_one_label_and_labels_have_equally_many(count: int) -> None:
+    regions = Regions([RegionRule(f"d{number}", f"l{number}") for number in range(count)])
+    ranges = [regions.shards_of(label) for label in regions.labels]
+    assert [shard for shards in ranges for shard in shards] == list(range(SHARD_COUNT))
+    sizes = [len(shards) for shards in ranges]
+    assert max(sizes) - min(sizes) <= 1
+    assert [regions.label_of_shard(shards.start) for shards in ranges] == list(regions.labels)
+    assert [regions.label_of_shard(shards.stop - 1) for shards in ranges] == list(regions.labels)
+
+
+def test_the_division_never_changes() -> None:
+    # Nodes of one crawl may run different versions, and rows stay where they are.
+    assert EU_US.labels == ("", "us", "eu")
+    assert [EU_US.shards_of(label) for label in EU_US.labels] == [range(1365), range(1365, 2730), range(2730, 4096)]
+    divide(EU_US)
+    assert host_id("www.example.org").hex() == "6ab6d8fa63263a52"
+    assert shard_of_domain("other.de") == 3065
+
+
+@given(st.from_regex(r"[a-z]{1,12}\.(de|org|fr)", fullmatch=True))
+def test_hosts_and_urls_of_a_domain_are_in_a_shard_of_its_label(domain: str) -> None:
+    divide(EU_US)
+    shard = shard_of_domain(domain)
+    assert EU_US.label_of_shard(shard) == EU_US.label_of(domain)
+    assert {shard_of(host_id(f"www.{domain}")), shard_of(domain_id(domain))} == {shard}
+    assert shard_of(link_to(f"http://a.b.{domain}/x").id) == shard
+
+
+def test_domains_of_a_label_spread_over_its_shards() -> None:
+    divide(EU_US)
+    counts = Counter(shard_of_domain(f"d{number}.de") for number in range(13_660))
+    assert len(counts) > 0.99 * 1366
+    assert max(counts.values()) < 40
+
+
+def test_without_regions_ids_are_as_ever() -> None:
+    before = host_id("www.example.org")
+    divide(EU_US)
+    assert host_id("www.example.org") != before
+    divide(None)
+    assert host_id("www.example.org") == before
+
+
+def test_labels_of_a_node_travel_as_one_text() -> None:
+    assert joined_labels(["eu", "fast", "eu"]) == "eu,fast"
+    assert labels_in("eu,fast") == {"eu", "fast"}
+    assert labels_in(joined_labels([])) == frozenset()

@@ -1,0 +1,88 @@
+"""Clusters with regions in virtual time: who fetches what, and what happens if no node has a label."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from gossamer.core.regions import RegionRule, Regions
+from gossamer.sim.cluster import ClusterSim
+from gossamer.sim.cluster_plan import ClusterPlan, Faults
+from gossamer.sim.cluster_runs import HOSTS, PAGES, scenario
+from gossamer.sim.scenarios import START
+from gossamer.state import Waiting
+
+RULES = [RegionRule("h2.test", "eu"), RegionRule("h5.test", "us"), RegionRule("h11.test", "us")]
+US_HOSTS = {"h5.test", "h11.test"}
+QUIET = Faults(
+    until_s=1400.0, deaths=0.0, pauses=0.0, lost_answers=0.0, cuts=0.0, outages=0.0, roll_backs=0.0
+)  # fmt: skip
+LATE_S = 300.0
+
+
+def plan(
+    rules: list[RegionRule], *labels: str, late_s: float | None = None, max_pages: int | None = None
+) -> ClusterPlan:
+    """Return a cluster with strict regions and one node per label."""
+    return ClusterPlan(
+        scenario,
+        nodes=len(labels),
+        faults=QUIET,
+        max_pages=max_pages,
+        max_s=1500.0,
+        regions=Regions(rules, is_strict=True),
+        labels=labels,
+        last_node_at_s=late_s,
+    )
+
+
+def hosts_of(sim: ClusterSim, since_s: float = 0.0) -> set[str]:
+    return {request.host for request in sim.requests if request.at >= START + since_s}
+
+
+def waiting(sim: ClusterSim) -> list[dict[str, Waiting]]:
+    return [view.status.waiting for view in sim.engine.nodes().values() if view.status.waiting]
+
+
+def test_what_has_a_label_waits_for_a_node_with_it() -> None:
+    sim = ClusterSim(plan(RULES, "eu", "eu"), 1)
+    assert sim.run() == "stuck"
+    assert hosts_of(sim) == {f"h{number}.test" for number in range(HOSTS)} - US_HOSTS
+    found = [each["us"] for each in waiting(sim)]
+    assert (sum(each.shards for each in found), sum(each.urls for each in found)) == (2, 2)
+    assert not sim.misplaced
+
+
+def test_a_node_with_the_label_comes_later_and_fetches_what_waited() -> None:
+    sim = ClusterSim(plan(RULES, "eu", "", "us", late_s=LATE_S), 2)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    assert not US_HOSTS & {each.host for each in sim.requests if each.at < START + LATE_S}
+    assert hosts_of(sim, LATE_S) >= US_HOSTS
+    assert not sim.misplaced
+
+
+def test_a_label_of_which_nothing_was_found_does_not_delay_the_end() -> None:
+    sim = ClusterSim(plan([*RULES[:1], RegionRule("nowhere.test", "us")], "eu", ""), 3)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+
+
+def test_pages_that_wait_use_up_no_budget() -> None:
+    sim = ClusterSim(plan(RULES, "eu", "", max_pages=100), 4)
+    assert sim.run() == "max_pages"
+    assert len(sim.stored()) == 100
+
+
+def test_without_strict_regions_others_fetch_until_a_node_with_the_label_comes() -> None:
+    regions, host = Regions([RegionRule("h1.test", "us")]), "http://h1.test/"
+    sim = ClusterSim(structs.replace(plan(RULES, "eu", "us", late_s=30.0), regions=regions), 5)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    urls = {url_id: row.url for url_id, row in sim.rows().items()}
+    early, late = (
+        {page.at - START for page in node.archive if urls[page.url_id].startswith(host)} for node in sim.nodes
+    )
+    assert early, "there was nobody else"
+    assert late
+    assert max(early) < 60.0 < max(late)
+    assert max(early) < min(late)
