@@ -51,6 +51,7 @@ class Nodes:
         self.name = name
         self.url = f"{server.url}/{name}"
         self.running: dict[str, subprocess.Popen[str]] = {}
+        self.own_options: dict[str, Sequence[str]] = {}  # by node
 
     def start(self, *names: str) -> None:
         """Start nodes; the very first one starts the crawl."""
@@ -67,7 +68,7 @@ class Nodes:
                 str(self._folder / name),
                 "--json",
             ]
-            command += ["--lease", str(LEASE_S), "--no-progress"]
+            command += ["--lease", str(LEASE_S), "--no-progress", *self.own_options.get(name, ())]
             self.running[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def _crawl(self) -> list[str]:

@@ -1,0 +1,166 @@
+"""Nodes with labels on one real server: the servers' own log says which node asked for what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.cli.main import main
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.test_cluster import Nodes
+from tests.servers.redis import RedisServer, redis_program, running
+
+PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
+RULES = ("--region", ".de=eu", "--region", ".org=us")
+READERS = (
+    ["status"], ["hosts"], ["report"], ["traps"], ["verify"], ["audit"], ["feed"], ["search", "the"],
+    ["retry", "--list"], ["export", "--format", "jsonl"], ["export", "--format", "cdxj"], ["export", "--format", "links"],
+)  # fmt: skip
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running(program, tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(PLAN) as web:
+        yield web
+
+
+class RegionNodes(Nodes):
+    """Nodes with labels; each names itself in its requests."""
+
+    def label(self, name: str, *labels: str, more: tuple[str, ...] = ()) -> None:
+        """Set the labels of a node."""
+        given = [word for label in labels for word in ("--label", label)]
+        self.own_options[name] = [*given, "--user-agent", f"Gossamer/{name} (+t@example.org)", *more]
+
+    def asked_by(self, suffix: str, since: int = 0) -> set[str]:
+        """Return the nodes that sent requests to hosts with a suffix."""
+        requests = self._web.log()[since:]
+        return {each.agent.split()[0].partition("/")[2] for each in requests if each.host.endswith(suffix)}
+
+
+def shown(capsys: Output, *words: str, status: int = 0) -> str:
+    capsys.readouterr()
+    done = main(words)
+    out, err = capsys.readouterr()
+    assert done == status, err
+    return out
+
+
+def test_hosts_are_fetched_by_the_nodes_with_their_label(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--strict-regions"])
+    nodes.label("a", "eu", more=("--workers", "2"))
+    nodes.label("b", "us")
+    nodes.start("a", "b")
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check()
+    assert nodes.asked_by(".de") == {"a"}
+    assert nodes.asked_by(".org") == {"b"}
+    assert nodes.asked_by(".test") == {"a", "b"}, "hosts without a label are shared"
+    for words in READERS:
+        assert shown(capsys, words[0], nodes.url, *words[1:]) or words[0] in ("traps", "search")
+    home = next(url for url in web.seeds() if ".org" in url)
+    told = json.loads(shown(capsys, "why", nodes.url, home, "--json"))
+    assert (told["state"], told["place"]["label"], told["place"]["stored_on"]) == ("done", "us", "b")
+    assert "(label us)" in shown(capsys, "why", nodes.url, home)
+    page = json.loads(shown(capsys, "hosts", nodes.url, told["host"], "--json"))
+    assert [each["url"] for each in page["requests"] if each["url"] == home]
+    urls = {json.loads(line)["url"] for line in shown(capsys, "export", nodes.url, "--format", "jsonl").splitlines()}
+    assert home in urls
+    assert json.loads(shown(capsys, "why", str(tmp_path / "b"), home, "--json"))["state"] == "done", "the node's folder"
+
+
+def test_what_has_a_label_waits_for_its_node_if_regions_are_strict(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--strict-regions"])
+    nodes.label("a", "eu")
+    nodes.label("b", "us", "eu")
+    nodes.start("a")
+    nodes.wait_for_requests(1)
+
+    def is_waiting() -> bool:
+        status = json.loads(shown(capsys, "status", nodes.url, "--json"))
+        waiting = status["waiting"].get("us", {}).get("urls", 0)
+        return bool(waiting) and waiting == status["urls_queued"]
+
+    nodes.wait_for(is_waiting)
+    assert nodes.running["a"].poll() is None, "it waits"
+    assert nodes.asked_by(".org") == set()
+    assert "shards wait for a node with label us" in shown(capsys, "status", nodes.url)
+    home = next(url for url in web.seeds() if ".org" in url)
+    told = shown(capsys, "why", nodes.url, home)
+    assert "state       queued" in told
+    assert "waits for   a node with label us: regions are strict, and no live node has it" in told
+    nodes.start("b")
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check()
+    assert nodes.asked_by(".org") == {"b"}
+    events = "".join(path.read_text() for path in (tmp_path / "a" / "events").glob("*.jsonl"))
+    assert "wait for a node with label us; join with --label us to fetch them" in events
+    shown(capsys, "verify", nodes.url)
+
+
+def test_a_node_that_comes_later_takes_over_what_has_its_label(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--politeness-ms", "500"])
+    nodes.label("a", "eu")
+    nodes.label("b", "us")
+    nodes.start("a")
+    nodes.wait_for(lambda: nodes.asked_by(".org"))
+    nodes.start("b")
+    nodes.wait_for(lambda: "b" in nodes.asked_by(".org"))
+    before = len(web.log())
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check()
+    assert "b" not in nodes.asked_by(".de")
+    assert "a" not in nodes.asked_by(".org", since=before)
+
+
+def test_other_rules_than_those_of_the_crawl_are_refused(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--strict-regions"])
+    nodes.label("a", "eu")
+    nodes.start("a")
+    nodes.wait_for_requests(1)
+    seed, out = web.seeds()[0], str(tmp_path / "x")
+    for words in (["crawl", seed, "--contact", "t@example.org", "--ledger", nodes.url], ["join", nodes.url]):
+        shown(capsys, *words, "--region", ".fr=eu", "-o", out, status=2)
+        main([*words, "--region", ".fr=eu", "-o", out])
+        assert "--region cannot change once a crawl has started" in capsys.readouterr().err
+    main(["stop", nodes.url])
+    nodes.end("a", status=11)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--label", "eu"], "--label is for a node of a crawl on many machines; expected --ledger URL as well"),
+        (["--region", ".de=eu"], "--region divides a crawl between many machines; expected --ledger URL as well"),
+        (["--ledger", "redis://127.0.0.1:1/0/x", "--label", "e u"], "--label: 'e u' is not a label"),
+        (["--ledger", "redis://127.0.0.1:1/0/x", "--region", "de=eu"], "expected .de=eu"),
+        (["--ledger", "redis://127.0.0.1:1/0/x", "--strict-regions"], "expected --region RULE=LABEL as well"),
+    ],
+)
+def test_bad_options_are_named_in_one_line(words: list[str], expected: str, tmp_path: Path, capsys: Output) -> None:
+    assert main(["crawl", "http://127.0.0.1:1/", "-o", str(tmp_path / "x"), *words]) == 2
+    err = capsys.readouterr().err
+    assert expected in err
+    assert err.count("\n") == 1
