@@ -18,7 +18,8 @@ PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
 RULES = ("--region", ".de=eu", "--region", ".org=us")
 READERS = (
     ["status"], ["hosts"], ["report"], ["traps"], ["verify"], ["audit"], ["feed"], ["search", "the"],
-    ["retry", "--list"], ["export", "--format", "jsonl"], ["export", "--format", "cdxj"], ["export", "--format", "links"],
+    ["retry", "--list"], ["export", "--format", "jsonl"], ["export", "--format", "cdxj"],
+    ["export", "--format", "links"],
 )  # fmt: skip
 Output = pytest.CaptureFixture[str]
 
