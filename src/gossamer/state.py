@@ -210,6 +210,7 @@ class NodeStatus(Struct, frozen=True):
     commit: int = 0  # the number of its last commit
     idle: str = ""  # why it has nothing to do; empty if it has. Any commit after `commit` makes this void
     record_version: int = 0  # of the crawl's record that it knows
+    domains: int | None = None  # reached by all nodes, as far as it knows; None: it has no first pass any more
     label: str = ""  # its labels, separated by commas
     restoring: int = 0  # shards that it owns and has not read back completely
     in_flight: int = 0

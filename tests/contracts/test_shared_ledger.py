@@ -375,6 +375,18 @@ def test_the_crawl_does_not_end_while_a_node_knows_an_older_record(ledger: Share
     assert ledger.try_end(A) == "exhausted"
 
 
+def test_the_crawl_does_not_end_while_a_node_with_a_first_pass_knows_fewer_domains(ledger: SharedLedger) -> None:
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    ledger.commit(A, Commit(1, Totals(unique_domains=3)))
+    ledger.renew(B, replace(idle(0), domains=2))
+    assert ledger.renew(A, replace(idle(1), domains=3)).domains == 3
+    assert ledger.try_end(A) == ""
+    assert ledger.renew(B, replace(idle(0, "target_domains"), domains=3)).domains == 3
+    assert ledger.try_end(A) == "target_domains"
+
+
 def test_the_crawl_does_not_end_before_its_budget_is_used_up(ledger: SharedLedger) -> None:
     for node in (A, B):
         started(ledger, pages=10).join(node, "", LEASE_S)

@@ -254,3 +254,18 @@ def test_nodes_keep_the_distance_at_an_address_together(web: RunningWeb, server:
     assert nodes.end("a")["finished"] == nodes.end("c")["finished"] == "max_pages"
     nodes.check_address(POLITENESS_MS / 1000)
     nodes.check_budget(150, max_more=WINDOW_PAGES)
+
+
+@pytest.mark.parametrize("after", ["stop", "continue"])
+def test_nodes_reach_the_target_of_domains_together(server: RedisServer, tmp_path: Path, after: str) -> None:
+    target = ["--target-unique-domains", "12", "--after-target", after]
+    with RunningWeb(preset("small", seed=11, pages=120, domains_per_address=4)) as web:
+        nodes = Nodes(web, server, tmp_path, more=[*target, "--scope", "any"])
+        nodes.start("a", "b")
+        ends = [nodes.end("a"), nodes.end("b")]
+        fetched = len(web.log())
+        if after == "continue":
+            nodes.check()
+    assert {end["finished"] for end in ends} == {"target_domains" if after == "stop" else "exhausted"}
+    assert ends[0]["unique_domains"] >= 12  # type: ignore[operator]
+    assert (fetched < 100) == (after == "stop")

@@ -128,6 +128,12 @@ def events_of(folder: Path) -> str:
     return files[-1].read_text() if files else ""
 
 
-def test_a_setting_that_needs_one_machine_is_named(server: RedisServer, tmp_path: Path) -> None:
-    options = ["--ledger", f"{server.url}/x", "-o", str(tmp_path / "a"), "--target-unique-domains", "5"]
-    assert "--target-unique-domains" in said("crawl", SEED, *options)
+def test_a_setting_that_is_the_same_on_all_nodes_is_named(server: RedisServer, tmp_path: Path) -> None:
+    url = f"{server.url}/settled"
+    with RunningWeb(preset("small", seed=3, pages=20)) as web:
+        nodes = Nodes(web, server, tmp_path, name="settled", more=["--max-pages", "3"])
+        nodes.start("a")
+        assert nodes.end("a")["finished"] == "max_pages"
+    for option, value, has in (("--max-pages", "7", "3"), ("--max-depth", "2", "10"), ("--scope", "host", "domain")):
+        line = f"{option} is the same on all nodes; the crawl settled has {option[2:]} = {has}"
+        assert line in said("join", url, "-o", str(tmp_path / "b"), option, value)

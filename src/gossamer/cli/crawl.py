@@ -108,7 +108,6 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     from gossamer.assembly import open_shared
     from gossamer.cli.node import (
         NodeFolder,
-        check_settings,
         labels_of,
         new_record,
         own_terms,
@@ -125,7 +124,6 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     sources = given(arguments)
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
-    check_settings(settings)
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())

@@ -100,12 +100,6 @@ def _new_name() -> str:
     return f"{host}-{secrets.token_hex(2)}"
 
 
-def check_settings(settings: Settings) -> None:
-    """Raise if the settings need what only one machine can decide."""
-    if settings.target_unique_domains is not None:
-        raise UsageError("--target-unique-domains counts the domains of one machine; with --ledger use --max-pages")
-
-
 def new_record(settings: Settings, seeds: Sequence[Seed]) -> CrawlRecord:
     """Return the record of a new crawl."""
     rules = numbered([], _rules_of(seeds))

@@ -30,11 +30,13 @@ class FirstPass:
         self._reached: set[str] = set()
         self._pending: dict[str, _Pending] = {}
         self._changed: set[str] = set()  # domains whose reserves are to be stored
+        self._sent: dict[str, int] = {}  # links to domains of other nodes
+        self.reached_by_all = 0  # domains with a page in the commits of all nodes
 
     @property
     def is_over(self) -> bool:
         """Return whether the target is reached."""
-        return len(self._reached) >= self._target
+        return max(len(self._reached), self.reached_by_all) >= self._target
 
     def admits(self, link: Link, domain: str, depth: int, seed: int = 0) -> bool:
         """Return whether a link is to be queued; one that is not may become a reserve."""
@@ -49,6 +51,12 @@ class FirstPass:
             pending.reserves.append(Reserve(link.url, depth, seed))
             self._changed.add(domain)
         return False
+
+    def sends(self, domain: str) -> bool:
+        """Return whether a link is to be sent to the node that owns its domain, which needs only a few."""
+        sent = self._sent.get(domain, 0)
+        self._sent[domain] = sent + 1
+        return sent <= RESERVES_PER_DOMAIN
 
     def forget_unqueued(self, domain: str) -> None:
         """Record that the admitted link was known already, so that nothing of its domain is queued."""

@@ -209,7 +209,7 @@ class Intake:
         if rule is not None:
             return rule
         if self.foreign and self._is_foreign(link):
-            return shape_trap(url)
+            return shape_trap(url) or self._first_pass_elsewhere(host, context)
         rule = shape_trap(url) or self.dates.refusal(url, host) or self.novelty.refusal(url, host)
         if rule is None and host in self.heavy_hosts and context.depth > DEEP:
             rule = "oversize_host"
@@ -221,6 +221,13 @@ class Intake:
             domain = registrable_domain(link.host)
             return None if self.first_pass.admits(link, domain, context.depth, context.seed) else "first_pass"
         return None
+
+    def _first_pass_elsewhere(self, host: str, context: LinkContext) -> str | None:
+        """Refuse most links to a domain of another node; if they are held back during the pass, that node does it."""
+        first_pass = self.first_pass
+        if first_pass is None or self.holds_first_pass or context.source is Source.REDIRECT:
+            return None
+        return None if first_pass.sends(registrable_domain(host)) else "first_pass"
 
     def _is_foreign(self, link: Link) -> bool:
         return bool(self.foreign) and shard_of(link.id) in self.foreign

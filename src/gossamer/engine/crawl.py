@@ -71,10 +71,10 @@ class Crawl:
         parts = compose(rules, frontier, intake, ledger, emitter)
         frontier.set_foreign(intake.foreign)
         self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
-        self._scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
+        self.scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
         self._introduced, self._earned = parts.admission.introduced, frontier.introductions.earned
-        self._removal, self._evidence, self._first_pass = parts.removal, parts.evidence, parts.first_pass
+        self._removal, self._evidence, self.first_pass = parts.removal, parts.evidence, parts.first_pass
         self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
         self.letters = parts.letters
@@ -112,10 +112,10 @@ class Crawl:
         self._seconds_before, self._cpu_seconds_before = totals.seconds, totals.cpu_seconds
         self.frontier.counts.pages = totals.pages
         self.seeds.load(None)
-        self._scope.restore()
+        self.scope.restore()
         self._near.restore()
         self._shards.take(None, self.state, now)
-        self.rereading.begin(self._first_pass.current, now, continues=self._rules.continues_after_target)
+        self.rereading.begin(self.first_pass.current, now, continues=self._rules.continues_after_target)
 
     def begin_as_node(self, now: float) -> None:
         """Begin without any shard, as a node of a cluster: `take` follows for each that is granted."""
@@ -178,14 +178,10 @@ class Crawl:
         self._evict(now)
         return added
 
-    def join_scope_of(self, urls: Iterable[str]) -> None:
-        """Extend the scope by URLs that other nodes joined."""
-        self._scope.adopt(urls)
-
     def join_scope(self, links: Iterable[Link]) -> None:
         """Extend the scope by URLs that were in it when they were fetched."""
         for link in links:
-            self._scope.join(link, 0)
+            self.scope.join(link, 0)
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer links that other nodes found, and exchange robots.txt files with them."""
@@ -213,7 +209,7 @@ class Crawl:
             self._turn_work = MAX_TURN_WORK  # no orders in this turn
             self._backlog.offer_batch(now)
         while len(orders) < max_orders and self._turn_work < MAX_TURN_WORK:
-            order = None if self._first_pass.is_target_reached else frontier.next_order(now)
+            order = None if self.first_pass.is_target_reached else frontier.next_order(now)
             if frontier.has_denied:
                 self._record_denied(now)
             if order is not None:
@@ -257,13 +253,13 @@ class Crawl:
 
     def next_wakeup(self) -> float | None:
         """Return when `orders` can next return something without a new fact."""
-        if self._first_pass.is_target_reached:
+        if self.first_pass.is_target_reached:
             return None
         return 0.0 if self._owes_slice or self._is_cut_short else self.frontier.next_wakeup()
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why the crawl is over, or None."""
-        if self._first_pass.is_target_reached:
+        if self.first_pass.is_target_reached:
             return None if self.frontier.in_flight else "target_domains"
         is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
         if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
@@ -298,14 +294,14 @@ class Crawl:
                 self._hosts.swap_out(record, until)
             case frontier_io.KillQueue(record):
                 for _ in range(self._removal.kill_queue(command, now)):
-                    self._first_pass.fail(record.name, now)
+                    self.first_pass.fail(record.name, now)
 
     def _record_denied(self, now: float) -> None:
         for denied in self.frontier.take_denied():
             self._turn_work += DENIED_WORK
             self._removal.record_denied(denied, now)
             self._evidence.record_unfetched(denied.url)
-            self._first_pass.fail(denied.url.host, now)
+            self.first_pass.fail(denied.url.host, now)
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -378,20 +374,20 @@ class Crawl:
         if not effects.is_page:
             totals.dead += effects.state is UrlState.DEAD
             # The target of a redirect has been counted by itself, whether of the same domain or not.
-            self._first_pass.fail(url.host, now)
+            self.first_pass.fail(url.host, now)
             return
         totals.count_page(result)
         if effects.hosts[0].pages == 1:
             totals.unique_hosts += 1
         if effects.domain_pages == 1:
             totals.unique_domains += 1
-            self._first_pass.reach(effects.hosts[0].domain)
+            self.first_pass.reach(effects.hosts[0].domain)
 
     def _evict(self, now: float) -> None:
         if self._eviction is not None:
             for url in self._eviction.evict_excess(now):
                 self._evidence.record_unfetched(url)
-                self._first_pass.fail(url.host, now)
+                self.first_pass.fail(url.host, now)
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
         """Exclude these hosts and domains from now on, and no others."""

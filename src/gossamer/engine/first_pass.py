@@ -74,6 +74,18 @@ class FirstPassProgress(ShardMemory):
             self._pass.reach(domain)
             self._check_target()
 
+    @property
+    def reached_by_all(self) -> int | None:
+        """How many domains the nodes of a cluster have reached, as far as is known; None if the pass is over."""
+        return None if self._pass is None else self._pass.reached_by_all
+
+    def learn(self, reached_by_all: int) -> None:
+        """Record how many domains the nodes of a cluster have reached together."""
+        if self._pass is not None:
+            self._pass.reached_by_all = reached_by_all
+            self.is_target_reached = False  # an engine that goes back in time has fewer than before
+            self._check_target()
+
     def _check_target(self) -> None:
         if self._pass is not None and self._pass.is_over:
             if self._continues:

@@ -116,6 +116,7 @@ class ClusterNode:
             self._compare_shards(membership.shards)
         if asked.claims == self._claims:
             self._crawl.frontier.change_limits(asked.at, max_pages=membership.claimed)
+        self._crawl.first_pass.learn(membership.domains)
         self.lease_until = asked.at + LEASE_MARGIN * membership.lease_s
         if self._joined_at is None:
             self._joined_at = asked.at
@@ -144,7 +145,7 @@ class ClusterNode:
     def learn_record(self, record: CrawlRecord) -> None:
         """Apply the crawl's record, when it was read for the first time or has changed."""
         self._scope_added += self._crawl.state.scope[self._scope_seen :]
-        self._crawl.join_scope_of(record.scope)
+        self._crawl.scope.adopt(record.scope)
         self._scope_seen = len(self._crawl.state.scope)
         self._crawl.seeds.adopt(record.seeds)
         self._learn_requests(record.requests)
@@ -336,6 +337,7 @@ class ClusterNode:
             commit=self._committed,
             idle=self._idle(now, max_wait_s),
             record_version=record_version,
+            domains=self._crawl.first_pass.reached_by_all,
             label=self._label,
             restoring=len(self._granted),
             in_flight=view.in_flight,

@@ -54,6 +54,7 @@ class Membership(Struct, frozen=True):
     commit: int  # the number of its last commit
     claimed: int | None  # how many pages of the crawl's budget it may use up; None: there is no budget
     record_version: int
+    domains: int = 0  # with a page, by the commits of all nodes
     ended: str = ""  # why the crawl is over
 
 

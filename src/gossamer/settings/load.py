@@ -28,6 +28,13 @@ DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)")
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
+# What may differ between the nodes of a crawl.
+PER_NODE = frozenset(
+    {
+        *("connections", "workers", "timeout", "memory", "max_time", "spool", "save_interval", "crawl_log"),
+        *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries"),
+    }
+)
 # Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
     {
@@ -228,12 +235,15 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
     return settings
 
 
+def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the value of any setting
+    value = getattr(settings, name)
+    return tuple(map(masked_store, value)) if name == "store" else value  # passwords are not stored
+
+
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
     """Return the first option that may not change after a crawl has started, but was given another value."""
     for option in options():
-        was, is_now = getattr(before, option.name), getattr(after, option.name)
-        if option.name == "store":  # the folder does not have passwords
-            was, is_now = tuple(map(masked_store, was)), tuple(map(masked_store, is_now))
+        was, is_now = _comparable(before, option.name), _comparable(after, option.name)
         if option.name not in given or was == is_now:
             continue
         if option.is_fixed or (option.is_raised_only and (was is None or is_now is None or is_now < was)):
@@ -256,6 +266,11 @@ def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> 
     import tomllib
 
     values = {by_key()[key].name: value for key, value in tomllib.loads(stored.decode()).items()}
+    before, after = merged((ledger, values)), merged((ledger, values), *sources)
+    for option in options():
+        was, is_now = _comparable(before, option.name), _comparable(after, option.name)
+        if option.name not in PER_NODE and was != is_now:
+            raise UsageError(f"--{option.key} is the same on all nodes; {ledger} has {option.key} = {was!s}")
     return _continued((ledger, values), ledger, sources)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from gossamer.core.domains import registrable_domain
 from gossamer.core.politeness import Pace
-from gossamer.core.url import link_to
+from gossamer.core.url import host_of, link_to
 from gossamer.records import Outcome, UrlState
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.driver import Request
@@ -23,7 +24,12 @@ def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> li
     wrong: list[str] = []
     rows = sim.rows()
     done = {record.url for record in rows.values() if record.state is UrlState.DONE and record.outcome == Outcome.OK}
-    if sim.plan.max_pages is None or sim.plan.max_pages > len(expected):
+    scenario = sim.plan.scenario()
+    if scenario.target_domains is not None and not scenario.rules.continues_after_target:
+        domains = {registrable_domain(host_of(url)) for url in done}
+        if why != "target_domains" or len(domains) < scenario.target_domains:
+            wrong.append(f"it ended with {why!r} after {len(domains)} domains of {scenario.target_domains}")
+    elif sim.plan.max_pages is None or sim.plan.max_pages > len(expected):
         if why != "exhausted":
             wrong.append(f"it ended with {why!r}")
         wrong += [f"lost: {url}" for url in sorted(expected - done)]

@@ -20,6 +20,7 @@ from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
 from gossamer.engine.record_additions import Additions
+from gossamer.engine.rules import CrawlRules
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
@@ -31,6 +32,7 @@ HOSTS, PAGES, DELAY_S = 12, 15, 1.0
 SLOW_S = 13.0  # of two hosts: longer than a lease, so that a new owner can come too soon
 SLOW = (PaceRule("h1.test", SLOW_S), PaceRule("h7.test", SLOW_S))
 BUDGET = 100
+TARGET_DOMAINS = 8
 ADDRESSES, LATENCY_S = 3, 0.7
 SHALLOW, SHALLOW_PAGES = 1, 6  # the depth of seeds with rules, and the pages of a host up to there
 _URLS = frozenset(
@@ -69,12 +71,22 @@ def _narrow() -> Scenario:
     return narrow
 
 
+def _broad(*, continues: bool) -> Scenario:
+    """Return a crawl that reaches some of the domains first."""
+    broad = scenario()
+    broad.target_domains = HOSTS if continues else TARGET_DOMAINS  # the last one is reached when nothing is left
+    broad.rules = CrawlRules(continues_after_target=continues)
+    return broad
+
+
 _SCENARIOS = (
     scenario,
     partial(_crowded, address_delay_s=0.4),
     partial(_crowded, address_connections=2),
     partial(_crowded, address_connections=5, address_delay_s=0.2),
     _narrow,
+    partial(_broad, continues=False),
+    partial(_broad, continues=True),
 )
 
 
@@ -137,7 +149,7 @@ def _trust_basis(*_: object) -> None:
     """Accept commits whatever they are based on."""
 
 
-def _is_always_idle(_known: object, _version: int) -> bool:
+def _is_always_idle(_known: object, _version: int, _domains: int) -> bool:
     """Trust every report of idleness, however old it is."""
     return True
 

@@ -134,6 +134,7 @@ class MemorySharedLedger:
             commit=state.nodes[node].commit,
             claimed=state.nodes[node].claims.get("pages", 0) if self._has_budget() else None,
             record_version=state.record.version if state.record else 0,
+            domains=sum(known.totals.unique_domains for known in state.nodes.values()),
             ended=state.record.ended if state.record else "",
         )
 
@@ -284,7 +285,8 @@ class MemorySharedLedger:
             return record.ended
         live = [known for each, known in state.nodes.items() if self._is_live(each)]
         owned = sum(len(shards) for owner, shards in state.shards.items() if self._is_live(owner))
-        if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version) for known in live):
+        domains = sum(known.totals.unique_domains for known in state.nodes.values())
+        if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version, domains) for known in live):
             return ""
         reasons = {known.status.idle for known in live}
         if (
@@ -292,7 +294,9 @@ class MemorySharedLedger:
             and sum(known.totals.pages for known in state.nodes.values()) < record.budgets["pages"]
         ):
             return ""  # others will return what they claimed and cannot use
-        why = next((each for each in ("max_pages", "parked", "budgets") if each in reasons), "exhausted")
+        why = next(
+            (each for each in ("target_domains", "max_pages", "parked", "budgets") if each in reasons), "exhausted"
+        )
         state.record = replace(record, ended=why, version=record.version + 1)
         return why
 
@@ -338,6 +342,7 @@ def _used(known: _Node, budget: str) -> int:
     return known.totals.pages if budget == "pages" else known.totals.unique_domains
 
 
-def _is_idle(known: _Node, version: int) -> bool:
+def _is_idle(known: _Node, version: int, domains: int) -> bool:
     status = known.status
-    return bool(status.idle) and status.commit == known.commit and status.record_version == version
+    is_current = status.commit == known.commit and status.record_version == version
+    return bool(status.idle) and is_current and status.domains in (None, domains)

@@ -137,7 +137,8 @@ class RedisSharedLedger:
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
         """Prolong the lease."""
-        state = (status.idle, status.commit, status.record_version, _to_json(status))
+        domains = "" if status.domains is None else status.domains
+        state = (status.idle, status.commit, status.record_version, domains, _to_json(status))
         return _membership_of(self._call("renew", node, *state))
 
     def leave(self, node: NodeId) -> None:
@@ -331,7 +332,7 @@ def _record_of(found: Sequence[bytes]) -> CrawlRecord:
 
 
 def _membership_of(found: Sequence[Any]) -> Membership:
-    now_us, lease_s, members, shards, commit, claimed, version, ended = found
+    now_us, lease_s, members, shards, commit, claimed, version, domains, ended = found
     live = [
         Member(each.decode().rpartition("/")[0], label.decode())
         for each, label in zip(members[::2], members[1::2], strict=True)
@@ -344,6 +345,7 @@ def _membership_of(found: Sequence[Any]) -> Membership:
         commit=int(commit),
         claimed=int(claimed) if claimed else None,
         record_version=int(version),
+        domains=int(domains),
         ended=ended.decode(),
     )
 

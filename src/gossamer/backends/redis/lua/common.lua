@@ -3,7 +3,7 @@
 --   record                 hash    version, body (MessagePack of CrawlRecord), ended, pages (the budget, if there is one)
 --   members                set     NAME/INCARNATION of every node that ever joined
 --   node:NAME/INCARNATION  hash    lease_s, lease_until (µs), over, label, commit, pages, domains, totals (JSON),
---                                  claim:BUDGET, idle, idle_commit, idle_version, status (JSON)
+--                                  claim:BUDGET, idle, idle_commit, idle_version, idle_domains, status (JSON)
 --   shards:NAME/INCARNATION hash   shard -> epoch: what the node owns
 --   owners                 hash    shard -> NAME/INCARNATION
 --   epoch                  string  the last one
@@ -49,8 +49,9 @@ local function lease_lost(why)
 end
 
 local function membership()
-  local members = {}
+  local members, domains = {}, 0
   for _, id in ipairs(redis.call('SMEMBERS', P .. 'members')) do
+    domains = domains + tonumber(redis.call('HGET', P .. 'node:' .. id, 'domains') or '0')
     if is_live(id) then
       members[#members + 1] = id
       members[#members + 1] = redis.call('HGET', P .. 'node:' .. id, 'label') or ''
@@ -60,5 +61,5 @@ local function membership()
   local me = redis.call('HMGET', P .. 'node:' .. ME, 'lease_s', 'commit', 'claim:pages')
   local shards = redis.call('HGETALL', P .. 'shards:' .. ME)
   local claimed = record[3] and (me[3] or '0') or ''
-  return {number(NOW), me[1], members, shards, me[2], claimed, record[1] or '0', record[2] or ''}
+  return {number(NOW), me[1], members, shards, me[2], claimed, record[1] or '0', domains, record[2] or ''}
 end
