@@ -5,10 +5,12 @@ from __future__ import annotations
 from msgspec import structs
 
 from gossamer.core.regions import RegionRule, Regions
+from gossamer.core.rows import decode_host
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_plan import ClusterPlan, Faults
 from gossamer.sim.cluster_runs import HOSTS, PAGES, scenario
-from gossamer.sim.scenarios import START
+from gossamer.sim.scenarios import START, Scenario
 from gossamer.state import Waiting
 
 RULES = [RegionRule("h2.test", "eu"), RegionRule("h5.test", "us"), RegionRule("h11.test", "us")]
@@ -87,3 +89,32 @@ def test_without_strict_regions_others_fetch_until_a_node_with_the_label_comes()
     assert late
     assert max(early) < 60.0 < max(late)
     assert max(early) < min(late)
+
+
+def redirected_robots() -> Scenario:
+    """Return the crawl with a host whose robots.txt is at another one, with the label us."""
+    made = scenario()
+
+    def says(order: Order, _now: float) -> Result | None:
+        if order.kind is not OrderKind.ROBOTS:
+            return None
+        return Result(order.id, Outcome.REDIRECT, status=301, redirect_to="http://h5.test/robots.txt")
+
+    made.web.hosts["h2.test"].says = says
+    return made
+
+
+def test_a_host_whose_robots_txt_must_not_be_requested_here_is_parked_and_says_so() -> None:
+    sim = ClusterSim(structs.replace(plan(RULES, "eu"), scenario=redirected_robots), 6)
+    assert sim.run() == "stuck"
+    assert not hosts_of(sim) & US_HOSTS
+    host = next(host for row in sim.engine.table("hosts").values() if (host := decode_host(row)).name == "h2.test")
+    assert (host.queued, host.pages) == (1, 0)
+    assert host.park_reason == "robots.txt unreachable: another node requests it"
+
+
+def test_it_is_fetched_when_a_node_that_may_request_its_robots_txt_comes() -> None:
+    sim = ClusterSim(structs.replace(plan(RULES, "eu", "us", late_s=LATE_S), scenario=redirected_robots), 7)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    assert not sim.misplaced

@@ -70,7 +70,7 @@ class Frontier:
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
         self._all_asked_at = float("-inf")
-        self._draining: set[int] = set()
+        self._draining = self._robots.draining
 
     # -- limits and shards ---------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Frontier:
 
     def ask_robots(self, request: RobotsRequest, now: float) -> None:
         """Request a robots.txt for another node, at the pace of its host."""
-        self._robots.send(request, now)
+        self._robots.accept(request, now)
 
     def learn_robots(self, request: RobotsRequest, result: Result, now: float) -> Effects | None:
         """Record a robots.txt that another node requested; None if its host is not in memory."""

@@ -46,6 +46,7 @@ class RobotsRequests:
         self._pace = pace
         self._ahead: dict[str, list[RobotsRequest]] = {}  # for hosts that are being loaded
         self.foreign: Collection[int] = ()  # shards whose hosts another node contacts
+        self.draining: set[int] = set()  # shards whose hosts are not contacted here any more, or not at all
 
     def hand_over(self, host: HostSlot) -> None:
         """Add the requests that waited for a host to be loaded into memory."""
@@ -60,7 +61,7 @@ class RobotsRequests:
         owner = self._table.hosts.get(host_of(request.origin + "/"))
         if result.outcome is Outcome.REDIRECT and request.hops < robots_state.MAX_ROBOTS_HOPS:
             following = RobotsRequest(request.origin, result.redirect_to, request.hops + 1)
-            if self._is_foreign(following.url):
+            if self._is_foreign(following.url) or self._is_drained(following.url):
                 self._ask_elsewhere(following, owner, effects, now)
             else:
                 self.send(following, now)
@@ -92,6 +93,9 @@ class RobotsRequests:
 
     def _is_foreign(self, url: str) -> bool:
         return bool(self.foreign) and shard_of(host_id(host_of(url))) in self.foreign
+
+    def _is_drained(self, url: str) -> bool:
+        return bool(self.draining) and shard_of(host_id(host_of(url))) in self.draining
 
     def _ask_elsewhere(self, request: RobotsRequest, owner: HostSlot | None, effects: Effects, now: float) -> None:
         """Have another node make a request; without an answer the owner asks again after a while."""
@@ -166,6 +170,11 @@ class RobotsRequests:
             owner.reread_skipped()
         self.apply_rules(owner)
         return state
+
+    def accept(self, request: RobotsRequest, now: float) -> None:
+        """Make a request for another node; not if its host is not to be contacted here: then it is asked for again."""
+        if not self._is_drained(request.url):
+            self.send(request, now)
 
     def send(self, request: RobotsRequest, now: float) -> None:
         """Make a request at its host when it is its turn."""
