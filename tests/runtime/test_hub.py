@@ -363,6 +363,20 @@ def test_a_worker_whose_archive_is_full_stops_the_crawl(tmp_path: Path) -> None:
     assert all(channel.is_closed for channel in run.workers.channels)
 
 
+def test_events_that_cannot_be_written_at_the_end_fail_the_crawl_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = prepared(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "events.jsonl")
+
+    monkeypatch.setattr(run.crawl, "give_back", fail)
+    with pytest.raises(GossamerError, match="Input/output error"):
+        crawled(run, (3.0, lambda: run.hub.submit(Stop("signal"))))
+    assert all(channel.is_closed for channel in run.workers.channels)
+
+
 def test_a_worker_whose_files_cannot_be_finished_fails_the_crawl(tmp_path: Path) -> None:
     run = prepared(tmp_path, workers=2)
 

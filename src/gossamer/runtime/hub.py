@@ -115,16 +115,19 @@ class Hub:
         for _ in range(self._limits.workers):
             await self._pool.add(self)
         cpu_before_s = vitals.cpu_seconds()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._commit_regularly())
-            overdue = group.create_task(self._end_overdue_orders())
-            self._plan_pump()
-            await self._ended.wait()
-            await self._wind_down()
-            self.stats.crawl_cpu_s = vitals.cpu_seconds() - cpu_before_s
-            self._is_closing = True
-            self._wants_commit.set()
-            overdue.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._commit_regularly())
+                overdue = group.create_task(self._end_overdue_orders())
+                self._plan_pump()
+                await self._ended.wait()
+                await self._wind_down()
+                self.stats.crawl_cpu_s = vitals.cpu_seconds() - cpu_before_s
+                self._is_closing = True
+                self._wants_commit.set()
+                overdue.cancel()
+        except* OSError as failures:  # of the files of the folder
+            self.on_failure(as_our_error(failures.exceptions[0]))
         await self._close()
         if self._failure is not None:
             raise self._failure
