@@ -32,6 +32,14 @@ STORE_POINTS = (
     "after_segments_removed",  # its local file is still there
 )
 
+# Places in a migration.
+MIGRATION_POINTS = (
+    "before_mark",  # a lot is stored, the mark that says so is not
+    "after_file",  # an archive file is copied
+    "after_node",  # the totals of a node are stored
+    "before_end",  # everything is stored and compared, the copy is still marked as unfinished
+)
+
 # Places in our own code where nothing is stored, with the URL whose answer is handled.
 STAGES = (
     "in_decode",  # of an answer with a content coding
@@ -48,7 +56,7 @@ def arm(text: str) -> None:
     _name, _action, _part, _countdown = "", "", "", 0
     if text:
         name, action, count = text.split(":", 2)
-        if name not in POINTS + STORE_POINTS + STAGES or action not in ("kill", "full", "raise"):
+        if name not in POINTS + STORE_POINTS + MIGRATION_POINTS + STAGES or action not in ("kill", "full", "raise"):
             raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
         part = count[1:] if count.startswith("@") else ""
         _name, _action, _part, _countdown = name, action, part, 0 if part else int(count)

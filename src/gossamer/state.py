@@ -177,6 +177,25 @@ class OperatorRequest(Struct, frozen=True):
     hosts: list[str] = []  # of one of these hosts; empty: of any
     stored_on: str = ""  # instead of dead letters: what the archive of this node has
     pattern: str = ""  # instead of dead letters: the URLs of this pattern in quarantine
+    files: frozenset[str] = frozenset()  # archive files of `stored_on` whose names do not say so
+
+
+ORIGIN_NODE = "origin"  # stands for the folder that a crawl was migrated from, in the ledger
+
+
+class Origin(Struct, frozen=True):
+    """The folder that a crawl was migrated from: what was fetched before is in its archive."""
+
+    id: str  # of its ledger, as it was copied
+    state: bytes  # the `CrawlState` in it
+    node: str = ""  # that has taken the folder over; empty: none yet
+
+
+class Migration(Struct, frozen=True):
+    """How far the rows of a crawl have been copied. Until it is finished, nobody else may use the copy."""
+
+    source: str  # the id of what is copied
+    after: str = ""  # the last lot that was copied, in the words of its source
 
 
 class CrawlRecord(Struct):
@@ -195,6 +214,8 @@ class CrawlRecord(Struct):
     opened: list[str] = []  # private addresses that a seed named: see `CrawlState`
     blocked: dict[str, list[str]] = {}  # node -> hosts and domains that opted out, by the file in its folder
     seeds: list[SeedRecord] = []  # those with rules or metadata of their own, in order of their numbers, from 1
+    origin: Origin | None = None  # if it was migrated from a folder
+    migration: Migration | None = None  # that is not finished
 
 
 class Waiting(Struct, frozen=True):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Totals
+from gossamer.inspect.shared_catalog import SharedCatalog
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
 from gossamer.state import CrawlRecord, Waiting
 from gossamer.telemetry.summary import REASONS
@@ -94,6 +95,8 @@ def ledger_status(url: str) -> LedgerStatus:
     """Return the status of a crawl on many machines."""
     shared, record = open_crawl(url)
     views = shared.nodes()
+    is_alive = any(view.is_live for view in views.values())
+    queued = 0 if is_alive else sum(host.queued for host in SharedCatalog(shared, record).hosts())
     shared.close()
     totals = Totals()
     lines: dict[str, NodeLine] = {}
@@ -111,7 +114,7 @@ def ledger_status(url: str) -> LedgerStatus:
         errors=totals.errors,
         bytes=totals.bytes,
         urls_seen=totals.urls_seen,
-        urls_queued=sum(line.queued for line in live),
+        urls_queued=sum(line.queued for line in live) if is_alive else queued,
         nodes=sorted(lines.values(), key=lambda line: line.name),
         waiting=_added(reports),
     )

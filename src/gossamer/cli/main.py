@@ -27,6 +27,7 @@ VERBS = {
     "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
     "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
     "stop": ("gossamer.cli.stop", "stop a crawl on many machines, on all of them"),
+    "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
     "status": ("gossamer.cli.status", "the progress of a crawl"),
     "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.options import group_of
+from gossamer.cli.take_over import take_over
 from gossamer.core.domains import list_digest
 from gossamer.core.regions import joined_labels, labels_in
 from gossamer.core.rows import FORMAT, decode_url
@@ -168,6 +169,7 @@ def take_part(
     shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float, run_once: Callable[[Seat], int]
 ) -> int:
     """Join, crawl, and join again whenever the lease was lost; return the exit status."""
+    record = take_over(shared, record, place.folder, place.name)
     while True:
         seat = _join(shared, record, place, lease_s)
         if seat.membership.ended:

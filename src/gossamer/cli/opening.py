@@ -19,13 +19,18 @@ def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, read
     """Add the crawl to the arguments; a verb that reads archives or events can be told where those of nodes are."""
     parser.add_argument("dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share (redis://…)")
     if reads_folders:
-        parser.add_argument(
-            "--node-folder",
-            action="append",
-            default=[],
-            metavar="NAME=DIR",
-            help="with a ledger: the folder of a node elsewhere, mounted or copied (repeatable)",
-        )
+        add_node_folders(parser)
+
+
+def add_node_folders(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add where the folders of nodes are to the arguments."""
+    parser.add_argument(
+        "--node-folder",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="with a ledger: the folder of a node elsewhere, mounted or copied (repeatable)",
+    )
 
 
 def open_view(arguments: argparse.Namespace) -> CrawlReader | SharedReader:

@@ -18,14 +18,18 @@ from gossamer.engine.revival import is_requested
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.records import UrlRecord
-from gossamer.state import CrawlRecord, OperatorRequest
+from gossamer.state import ORIGIN_NODE, CrawlRecord, OperatorRequest
 from gossamer.telemetry.text import count, printable
 
 
-def retry_request(arguments: argparse.Namespace) -> OperatorRequest:
+def retry_request(arguments: argparse.Namespace, crawl: SharedReader | None = None) -> OperatorRequest:
     """Return what the arguments of `retry` request, of any time and any shard."""
+    node = arguments.stored_on or ""
+    files: frozenset[str] = frozenset()
+    if node and crawl is not None and crawl.folders.home_of(node) == crawl.folders.home_of(ORIGIN_NODE):
+        files = frozenset(crawl.folders.from_origin)
     return OperatorRequest(
-        inf, [], outcomes=arguments.outcome or [], hosts=arguments.host or [], stored_on=arguments.stored_on or ""
+        inf, [], outcomes=arguments.outcome or [], hosts=arguments.host or [], stored_on=node, files=files
     )
 
 
@@ -34,7 +38,7 @@ def check_node(crawl: SharedReader, name: str) -> None:
     known = {node.name for node in crawl.nodes}
     if name not in known:
         raise UsageError(f"--stored-on {printable(name)}: no such node; there are: {', '.join(sorted(known))}")
-    if any(node.name == name and view.is_live for node, view in crawl.nodes.items()):
+    if any(node.name == crawl.folders.home_of(name) and view.is_live for node, view in crawl.nodes.items()):
         raise UsageError(
             f"--stored-on {printable(name)}: this node is alive; if its disk was lost, have it leave first"
         )

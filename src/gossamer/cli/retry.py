@@ -66,16 +66,17 @@ def _queue_again(arguments: argparse.Namespace) -> int:
         assert isinstance(crawl, SharedReader)
         if arguments.stored_on:
             check_node(crawl, arguments.stored_on)
-        print(queue_again(crawl, arguments.dir, retry_request(arguments)))
+        print(queue_again(crawl, arguments.dir, retry_request(arguments, crawl)))
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
     with open_view(arguments) as crawl:
-        if arguments.stored_on and isinstance(crawl, SharedReader):
-            check_node(crawl, arguments.stored_on)
-        wanted = retry_request(arguments)
+        shared = crawl if isinstance(crawl, SharedReader) else None
+        if arguments.stored_on and shared is not None:
+            check_node(shared, arguments.stored_on)
+        wanted = retry_request(arguments, shared)
         for _, row in crawl.ledger.urls():
             if is_requested(row, wanted):
                 outcomes[row.outcome] += 1

@@ -143,6 +143,7 @@ def is_requested(row: UrlRecord, request: OperatorRequest) -> bool:
     if row.fetched_at >= request.at or (request.hosts and host_of(row.url) not in request.hosts):
         return False
     if request.stored_on:
-        is_there = row.archived is not None and node_of(row.archived.file) == request.stored_on
-        return is_there and row.state is not UrlState.QUEUED
+        if row.archived is None or row.state is UrlState.QUEUED:
+            return False
+        return row.archived.file in request.files or node_of(row.archived.file) == request.stored_on
     return row.state is UrlState.DEAD and (not request.outcomes or row.outcome in request.outcomes)

@@ -22,7 +22,6 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_he
 from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
 from gossamer.archive.writer import OPEN_SUFFIX
-from gossamer.core.archive_names import node_of
 from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_files import check_files
@@ -175,7 +174,7 @@ class _Check:
         self._check_end(file, reader, end)
         if unfinished:
             self.found.notes.append(f"{file}: {unfinished} captures are not in the catalog yet; resume adds them")
-        index = self._indexes.get("") or self._indexes.get(node_of(name))
+        index = self._indexes.get("") or self._indexes.get(self._folders.node_of(name))
         if file == name and index is not None:
             index.compare(name, lines, total, self.found.add_problem)
 
@@ -303,7 +302,7 @@ class _Check:
             if not self._files.is_reachable(row.archived.file):
                 count += 1
                 if count <= _MAX_UNREACHABLE_NAMED:
-                    node = node_of(row.archived.file) or "?"
+                    node = self._folders.node_of(row.archived.file) or "?"
                     self.found.add_problem(f"node {node}", f"{row.url}: its bytes cannot be reached")
         self.found.unreachable = count
         if count > _MAX_UNREACHABLE_NAMED:

@@ -9,7 +9,6 @@ from pathlib import Path
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.objects import RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
-from gossamer.core.archive_names import node_of
 from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NodeFolders
 from gossamer.ports.object_store import ObjectStore
@@ -34,7 +33,7 @@ class CrawlArchive:
 
     def part_of(self, file: str) -> ArchiveFiles:
         """Return the files of the node that has a file."""
-        return self._parts.get("") or self._parts.get(node_of(file)) or self._elsewhere
+        return self._parts.get("") or self._parts.get(self._folders.node_of(file)) or self._elsewhere
 
     def parts(self) -> Mapping[str, ArchiveFiles]:
         """Return the files in each folder that can be read, by node."""

@@ -3,12 +3,15 @@
 A node reports its machine and its folder. A folder of this machine is read directly; one that lies elsewhere can be
 named by the operator once it is mounted or copied here (`--node-folder NAME=DIR`). What can be read is in `found`;
 whatever is in the other folders is counted by those who would read it, never left out in silence.
+
+A crawl that was migrated from a folder has archive files whose names do not say which node has them: at first none, the
+folder stands for itself (`ORIGIN_NODE`); then the node that took it over.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +20,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.archive_names import node_of
 from gossamer.errors import UsageError
 from gossamer.ports.shared_ledger import NodeId, NodeView
+from gossamer.state import ORIGIN_NODE, Origin
 from gossamer.telemetry.text import printable
 
 NODE_FILE = "node"  # in `state/`: the node and the incarnation that use the folder
@@ -34,10 +38,20 @@ class NodeFolders(Struct, frozen=True):
 
     found: Mapping[str, CrawlFolder]
     elsewhere: Sequence[NodeElsewhere] = ()
+    taken_by: str = ""  # the node that has the folder which the crawl was migrated from
+    from_origin: Collection[str] = ()  # archive files that were in it
+
+    def home_of(self, node: str) -> str:
+        """Return which node has the folder of a node."""
+        return (self.taken_by or node) if node == ORIGIN_NODE else node
+
+    def node_of(self, file: str) -> str:
+        """Return the node that has an archive file; empty if there is only one machine."""
+        return self.home_of(ORIGIN_NODE) if file in self.from_origin else node_of(file)
 
     def folder_of(self, file: str) -> CrawlFolder | None:
         """Return the folder that an archive file is in; None if it cannot be read here."""
-        return self.found.get("") or self.found.get(node_of(file))
+        return self.found.get("") or self.found.get(self.node_of(file))
 
     @property
     def events(self) -> list[Path]:
@@ -58,11 +72,18 @@ def one_folder(folder: CrawlFolder) -> NodeFolders:
     return NodeFolders({"": folder})
 
 
-def find_folders(nodes: Mapping[NodeId, NodeView], given: Mapping[str, Path]) -> NodeFolders:
+def find_folders(
+    nodes: Mapping[NodeId, NodeView],
+    given: Mapping[str, Path],
+    origin: Origin | None = None,
+    from_origin: Collection[str] = (),
+) -> NodeFolders:
     """Find the folders of the nodes of a crawl; `given` are those that the operator named."""
+    taken_by = origin.node if origin is not None else ""
     reported: dict[str, NodeView] = {}
     for node, view in nodes.items():
-        if view.status.folder or node.name not in reported:
+        is_known = node.name in reported or (taken_by and node.name == ORIGIN_NODE)
+        if not is_known or (view.status.folder and node.name in reported):
             reported[node.name] = view
     if unknown := sorted(given.keys() - reported.keys()):
         known = ", ".join(sorted(reported)) or "none"
@@ -75,7 +96,7 @@ def find_folders(nodes: Mapping[NodeId, NodeView], given: Mapping[str, Path]) ->
             found[name] = folder
         elif view.totals.fetches or view.status.folder:
             elsewhere.append(NodeElsewhere(name, _place(view)))
-    return NodeFolders(found, elsewhere)
+    return NodeFolders(found, elsewhere, taken_by, frozenset(from_origin))
 
 
 def _given_folder(name: str, path: Path) -> CrawlFolder:
@@ -93,6 +114,8 @@ def _own_folder(name: str, view: NodeView) -> CrawlFolder | None:
     if not view.status.folder or view.status.machine != socket.gethostname():
         return None
     folder = CrawlFolder(Path(view.status.folder))
+    if name == ORIGIN_NODE and folder.holds_crawl() and not _node_in(folder):
+        return folder
     return folder if _node_in(folder) == name else None
 
 

@@ -11,9 +11,9 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from gossamer.core.archive_names import node_of
 from gossamer.core.identity import shard_of
 from gossamer.core.regions import Regions, labels_in
+from gossamer.core.rows import decode_crawl
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.life import NodePlace
@@ -25,7 +25,7 @@ from gossamer.records import UrlId, UrlRecord
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
-from gossamer.state import CrawlRecord, CrawlState
+from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
 
 
 class SharedReader:
@@ -51,7 +51,8 @@ class SharedReader:
         self.settings = settings_for_node(self.record.settings, self.name, [])
         self.regions = use_regions(self.settings)
         self.nodes = self.shared.nodes()
-        self.folders = find_folders(self.nodes, self._given)
+        from_origin = () if self.record.origin is None else self.shared.archive_ends(ORIGIN_NODE)
+        self.folders = find_folders(self.nodes, self._given, self.record.origin, from_origin)
         self.state = self.ledger.crawl_state()
         return self
 
@@ -74,7 +75,7 @@ class SharedReader:
         """Return which node owns a URL, and which has its bytes."""
         shard = shard_of(url_id)
         owner = self.shared.ownership(shard)
-        stored_on = node_of(row.archived.file) if row is not None and row.archived is not None else ""
+        stored_on = self.folders.node_of(row.archived.file) if row is not None and row.archived is not None else ""
         label = self.regions.label_of_shard(shard) if self.regions is not None else ""
         place = NodePlace(shard=shard, owner="", stored_on=stored_on, label=label, lacks_label=self._lacks(label))
         if owner is None:
@@ -94,12 +95,20 @@ class SharedReader:
             totals=self.state.totals,
             out=self.name,
             state=RunState.RUNNING if self.is_running else RunState.FINISHED,
-            finished=RUNNING if self.is_running else self.record.ended or INTERRUPTED,
+            finished=RUNNING if self.is_running else self.record.ended or self._finished_before(),
             max_pages=self.record.budgets.get("pages"),
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
             hosts=hosts.states,
         )
+
+    def _finished_before(self) -> str:
+        """Return why the last run ended, if that was before the crawl was migrated."""
+        others = any(view.totals.fetches for node, view in self.nodes.items() if node.name != ORIGIN_NODE)
+        if self.record.origin is None or others:
+            return INTERRUPTED
+        figures = decode_crawl(self.record.origin.state).figures
+        return INTERRUPTED if figures is None else figures.finished
 
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""

@@ -29,6 +29,8 @@ from gossamer.ports.commit import Row
 from gossamer.records import Similar, UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
+PAGE_PARTS = 256  # in which contents and signatures are read
+
 
 class NodeId(Struct, frozen=True):
     """A node, from one time it joins until its lease ends."""
@@ -210,6 +212,26 @@ class SharedLedger(Protocol):
 
     def ownership(self, shard: int) -> Ownership | None:
         """Return who owns a shard; None if nobody does."""
+        ...
+
+    # -- for `gossamer migrate`: a crawl that no node works on ------------------------------------
+
+    def pages(self, part: int) -> Iterator[list[Row]]:
+        """Yield contents (hash, and the id of the first URL with it) and signatures (by URL id), in slices.
+
+        `part` is one of `PAGE_PARTS`.
+        """
+        ...
+
+    def add_pages(self, rows: Sequence[Row]) -> None:
+        """Store contents and signatures as `pages` yields them, unless there are some with their keys.
+
+        Unlike those of a commit, signatures are stored even if they are like others.
+        """
+        ...
+
+    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield what waits in the inboxes of shards, each in order: shard and links."""
         ...
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ from gossamer.runtime import control
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
 from gossamer.runtime.seat import Seat
-from gossamer.state import CrawlRecord
+from gossamer.state import ORIGIN_NODE, CrawlRecord
 from gossamer.telemetry.text import waiting_for
 
 RENEWALS_PER_LEASE = 5
@@ -275,8 +275,10 @@ class NodeAgent:
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
 
     def archive_ends(self) -> dict[str, int]:
-        """Return the committed lengths of this node's archive files."""
-        return self._seat.shared.archive_ends(self._seat.node.name)
+        """Return the committed lengths of the archive files in this node's folder."""
+        shared, name, origin = self._seat.shared, self._seat.node.name, self.record.origin
+        has_origin = origin is not None and origin.node == name
+        return {**(shared.archive_ends(ORIGIN_NODE) if has_origin else {}), **shared.archive_ends(name)}
 
     def leave(self) -> Totals | None:
         """End the lease: everything is committed. Return the totals of all nodes, if they can be read."""

@@ -29,7 +29,9 @@ class Seat(Struct, frozen=True):
 
 
 def check_terms(record: CrawlRecord, own: Terms) -> None:
-    """Raise if this program would put hosts into other shards than the nodes of the crawl do."""
+    """Raise if the crawl is incomplete, or if this program would put hosts into other shards than its nodes do."""
+    if record.migration is not None:
+        raise UsageError("a migration to this crawl is not finished; run 'gossamer migrate FROM URL' again")
     for name in Terms.__struct_fields__:
         theirs, ours = getattr(record.terms, name), getattr(own, name)
         if theirs != ours:

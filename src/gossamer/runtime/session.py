@@ -11,7 +11,7 @@ A session is used once. It owns the folder from `open` until `run` returns. Its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
@@ -21,8 +21,10 @@ from gossamer import failpoints
 from gossamer.archive.cdxj import fold_index
 from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.link_messages import decode_letter
 from gossamer.errors import GossamerError
 from gossamer.events import EventName, Promises
 from gossamer.fetch.dns import Resolver
@@ -50,7 +52,7 @@ from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.repeatable import Repeatability
 from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.state import CrawlRecord, SeedRecord
+from gossamer.state import CrawlRecord, OperatorRequest, SeedRecord
 from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
@@ -219,6 +221,28 @@ class Session:
         storage.ledger.close()
         fold_index(storage.folder.index)
         return read
+
+    def deliver(self, letters: Iterable[bytes], requests: Sequence[OperatorRequest]) -> None:
+        """Accept what was on its way between nodes, and fulfil requests, in a folder that has their rows; close it.
+
+        As a node that owns all shards would. The caller has locked the folder.
+        """
+        storage, crawl, now = self._storage, self._crawl, self._now()
+        storage.ledger.open()
+        storage.log.open()
+        crawl.load_state()
+        scope, crawl.state.scope = crawl.state.scope, []
+        crawl.begin_as_node(now)
+        crawl.join_scope_of(scope)
+        with_hosts = {shard_of(host_id(host.name)) for host in storage.ledger.hosts()}
+        for shard in sorted(with_hosts):
+            crawl.take(shard, now, requests)
+        crawl.take_empty(set(range(SHARD_COUNT)) - with_hosts, now)
+        for links in letters:
+            crawl.receive(decode_letter(links), now)
+        crawl.save_state(crawl.totals.seconds, crawl.totals.cpu_seconds, now)
+        storage.log.close()
+        storage.ledger.close()
 
     def _restore(self, now: float) -> None:
         """Restore the engine to the end of the last run, or to where it was killed."""

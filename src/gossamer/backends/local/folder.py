@@ -16,6 +16,7 @@ from gossamer.backends.local.store import DATA_FILE
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
+MIGRATION_FILE = "migration"  # in `state/`: the folder is a copy of another crawl, which is not complete
 _BLOCKED_FILE = "blocked.txt"  # may be there before the crawl begins
 _OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE})
 
@@ -57,6 +58,18 @@ class CrawlFolder:
         """The event files."""
         return self.path / "events"
 
+    @property
+    def migration(self) -> Path:
+        """The mark of a copy that is not complete."""
+        return self.state / MIGRATION_FILE
+
+    def require_complete(self) -> None:
+        """Raise if a crawl was not completely copied to this folder."""
+        if self.migration.is_file():
+            raise UsageError(
+                f"{self.path}: a migration to it is not finished; run 'gossamer migrate FROM {self.path}' again"
+            )
+
     def holds_crawl(self) -> bool:
         """Return whether a crawl was started here."""
         return self.settings_path.is_file() and self.state.is_dir()
@@ -65,6 +78,7 @@ class CrawlFolder:
         """Raise unless a crawl was started here."""
         if not self.path.is_dir():
             raise UsageError(f"{self.path}: no such folder")
+        self.require_complete()
         if not self.holds_crawl():
             if self.settings_path.is_file():
                 raise CorruptFolderError(f"{self.path}: the ledger in state/ is missing{HOW_TO_REBUILD}")
@@ -87,6 +101,7 @@ class CrawlFolder:
         """Raise if a new crawl cannot be started here: a file, or a folder that contains something else."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is a file; --out names a folder")
+        self.require_complete()
         if self.path.is_dir() and not self.holds_crawl() and not self._was_just_begun():
             raise UsageError(f"{self.path}: contains something other than a crawl; choose an empty or a new folder")
 

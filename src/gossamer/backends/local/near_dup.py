@@ -18,13 +18,24 @@ from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.records import Similar, UrlId
 
 TABLE = "signatures"
-_META_KEY = b"signatures"
+META_KEY = b"signatures"
 _ID_BYTES = 16
 _SLICE = 2000
 
 
 def _key(number: int) -> bytes:
     return number.to_bytes(8, "big")
+
+
+def signatures_from(row: bytes | None) -> tuple[str, int]:
+    """Return the edition of the signatures that are compared, and the number of the first of them."""
+    edition, _, first = (row or b"").decode().rpartition(" ")
+    return edition, int(first or 0)
+
+
+def edition_row(edition: str, first: int) -> bytes:
+    """Return the row of which `signatures_from` returns these."""
+    return f"{edition} {first}".encode()
 
 
 class SignatureTable:
@@ -42,11 +53,10 @@ class SignatureTable:
         """Compare by this edition from now on."""
         last = self._store.last(TABLE, b"", 1)
         self._next = int.from_bytes(last[0][0], "big") + 1 if last else 0
-        known, _, first = (self._store.get("meta", _META_KEY) or b"").decode().rpartition(" ")
+        known, number = signatures_from(self._store.get("meta", META_KEY))
         if known != edition:
-            first = str(self._next)
-            self._store.put("meta", _META_KEY, f"{edition} {first}".encode())
-        number = int(first)
+            number = self._next
+            self._store.put("meta", META_KEY, edition_row(edition, number))
         self._index = index_of(edition)
         if self._max_pages is not None:
             self._index = self._newest = NewestIndex(lambda: index_of(edition), self._max_pages)

@@ -334,6 +334,21 @@ class MemorySharedLedger:
         owner = self._state.owners.get(shard)
         return None if owner is None else Ownership(*owner, self._is_live(owner[0]))
 
+    # -- for `gossamer migrate` -------------------------------------------------------------------
+
+    def pages(self, part: int) -> Iterator[list[Row]]:
+        """Yield contents and signatures."""
+        yield self._state.pages.rows(part)
+
+    def add_pages(self, rows: Sequence[Row]) -> None:
+        """Store contents and signatures as they are."""
+        self._state.pages.load(rows)
+
+    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield what waits in inboxes."""
+        for shard in sorted(self._state.inboxes.keys() & set(shards)):
+            yield from ((shard, message.links) for message in self._state.inboxes[shard])
+
     def close(self) -> None:
         """Do nothing."""
 

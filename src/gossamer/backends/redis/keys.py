@@ -71,4 +71,4 @@ def rows_of(
 
 
 def _robots_row(origin: bytes, value: bytes, body: bytes) -> Row:
-    return Row("robots", rows.robots_key(origin.decode()), rows.encode(replace(_robots(value), body=body)))
+    return Row("robots", rows.robots_key(origin.decode()), rows.encode_robots(replace(_robots(value), body=body)))

@@ -32,6 +32,7 @@ from redis.exceptions import (
 
 from gossamer.backends.redis.keys import changes_of, rows_of
 from gossamer.backends.redis.packing import RowPacking
+from gossamer.backends.redis.whole import WholeCrawl
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.dedup.bands import BANDS, band_keys
 from gossamer.core.dedup.index import MIN_SIMILARITY
@@ -66,7 +67,7 @@ _totals = msgspec.json.Decoder(Totals).decode
 T = TypeVar("T")
 
 
-class RedisSharedLedger:
+class RedisSharedLedger(WholeCrawl):
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
@@ -234,7 +235,7 @@ class RedisSharedLedger:
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
         return rows_of(table, found, bodies, self._packing.unpack)
 
-    def _pipelined(self, commands: Sequence[tuple[str | bytes, ...]]) -> list[Any]:
+    def _pipelined(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         if not commands:
             return []
         with self._client.pipeline(transaction=False) as pipeline:

@@ -1,0 +1,147 @@
+"""A stopped crawl in a folder, to be copied to a ledger that nodes share.
+
+The folder is locked meanwhile, and not changed. Its archive stays where it is: in the ledger a node that never runs
+(`ORIGIN_NODE`) stands for the folder, with its totals and its archive files, until a node takes the folder over.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.near_dup import META_KEY, signatures_from
+from gossamer.backends.local.raw_ledger import RawLedger
+from gossamer.core import rows
+from gossamer.core.rows import SHARDED
+from gossamer.core.tables import SEEDS
+from gossamer.errors import UsageError
+from gossamer.inspect.node_folders import NODE_FILE
+from gossamer.inspect.reader import CrawlReader
+from gossamer.migration.parts import LOT_ROWS, PAGES, Lot, NodePart
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import NodeId
+from gossamer.runtime.opt_out import FILE_NAME, OptOutFile
+from gossamer.settings.load import to_toml
+from gossamer.settings.model import Settings
+from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, Terms
+
+_ID_BYTES = 16
+
+
+class FolderSource:
+    """See `migration.parts.CrawlSource`; use it with `with`."""
+
+    def __init__(self, path: Path, terms: Terms) -> None:
+        self.folder = CrawlFolder(path)
+        self.name = str(path)
+        self.settings = Settings()
+        self.state = CrawlState()
+        self.id = ""
+        self.notes: list[str] = []
+        self._terms = terms
+        self._first_signature = 0  # of those that are compared
+        self._ledger = RawLedger(self.folder.state, is_readonly=True)
+
+    def __enter__(self) -> FolderSource:
+        self.folder.require_crawl()
+        if (self.folder.state / NODE_FILE).is_file():
+            raise UsageError(
+                f"{self.name}: the folder of a node; the crawl is in the ledger that nodes share: "
+                f"gossamer migrate URL {self.name}-copied"
+            )
+        self.folder.lock()
+        try:
+            with CrawlReader(self.folder.path) as crawl:
+                self.settings, self.state = crawl.settings, crawl.state
+                seeds = next(iter(crawl.ledger.records(SEEDS)), None)
+            self._check(has_own_rules="" if seeds is None else seeds.url)
+            self._ledger.__enter__()
+        except BaseException:
+            self.folder.release()
+            raise
+        self.id = self._ledger.identity()
+        self._first_signature = signatures_from(self._ledger.get("meta", META_KEY))[1]
+        if first := self._first_signature:
+            self.notes.append(f"{first} signatures of an earlier version, which are never compared, are left out")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.__exit__()
+        self.folder.release()
+
+    def _check(self, *, has_own_rules: str) -> None:
+        """Raise if the crawl cannot be continued by several nodes."""
+        if self.state.is_running:
+            raise UsageError(
+                f"{self.name}: its last run was killed; 'gossamer resume {self.name}' completes what it had stored: "
+                "do that, stop it, and migrate then"
+            )
+        if self.settings.target_unique_domains is not None:
+            raise UsageError(f"{self.name}: --target-unique-domains counts the domains of one machine; it cannot move")
+        if has_own_rules:
+            raise UsageError(
+                f"{self.name}: the seed {has_own_rules} has a scope, a depth or metadata of its own, which only one "
+                "machine knows; such a crawl cannot move"
+            )
+        if self.state.reread is not None:
+            raise UsageError(
+                f"{self.name}: pages are being read again, since a limit was raised, which only one machine can do; "
+                f"'gossamer resume {self.name}' until an event 'links_read_again' says that it is done"
+            )
+
+    @property
+    def record(self) -> CrawlRecord:
+        """The record of the crawl."""
+        budgets: dict[str, int] = {}
+        settings = self.settings
+        if settings.max_pages is not None:
+            budgets = {"pages": max(settings.max_pages, self.state.totals.pages)}
+        opt_outs = OptOutFile(self.folder.path / FILE_NAME)
+        names = sorted(opt_outs.changed() or ())
+        return CrawlRecord(
+            self._terms,
+            to_toml(settings).encode(),
+            scope=self.state.scope,
+            budgets=budgets,
+            opened=self.state.opened_addresses,
+            blocked={ORIGIN_NODE: names} if opt_outs.is_there else {},
+            origin=Origin(self.id, self._ledger.get("meta", rows.CRAWL_KEY) or b""),
+        )
+
+    def nodes(self) -> Mapping[NodeId, NodePart]:
+        """Return the folder as a node."""
+        ends = {row.key.decode(): int.from_bytes(row.value or b"", "big") for row in self._ledger.rows("archives")}
+        status = NodeStatus(machine=socket.gethostname(), folder=str(self.folder.path.absolute()))
+        return {NodeId(ORIGIN_NODE, self.id[:12]): NodePart(self.state.totals, status, ends)}
+
+    def lots(self, after: str) -> Iterator[Lot]:
+        """Yield everything after a mark: a table and the last key."""
+        table, _, key = after.partition(" ")
+        tables = (*SHARDED, *PAGES)
+        for each in tables[tables.index(table) :] if table else tables:
+            start = bytes.fromhex(key) if each == table else b""
+            found = self._rows(each, start)
+            while lot := list(islice(found, LOT_ROWS)):
+                yield Lot([_shorter(row) for row in lot], after=f"{each} {lot[-1].key.hex()}")
+
+    def _rows(self, table: str, after: bytes) -> Iterator[Row]:
+        if table != "signatures":
+            return self._ledger.rows(table, after)
+        before = (self._first_signature - 1).to_bytes(8, "big") if self._first_signature else b""
+        return self._ledger.rows(table, max(after, before))
+
+    def check_unchanged(self) -> None:
+        """Do nothing: the folder is locked."""
+
+
+def _shorter(row: Row) -> Row:
+    """Return a row as a shared ledger has it."""
+    assert row.value is not None
+    if row.table == "contents":
+        return row._replace(value=rows.decode_content(row.value).url_id)
+    if row.table == "signatures":
+        return Row(row.table, row.value[:_ID_BYTES], row.value[_ID_BYTES:])
+    return row

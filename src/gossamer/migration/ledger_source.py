@@ -1,0 +1,111 @@
+"""A stopped crawl in a ledger that nodes share, to be copied to a folder or to another ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.rows import SHARDED, encode
+from gossamer.errors import GossamerError, UsageError
+from gossamer.migration.parts import LOT_ROWS, Lot, NodePart
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import PAGE_PARTS, NodeId, NodeView, SharedLedger
+from gossamer.state import CrawlRecord
+
+SHARDS_AT_ONCE = 16
+_ROWS, _PAGES, _LETTERS = "rows", "pages", "letters"
+
+
+class LedgerSource:
+    """See `migration.parts.CrawlSource`. The caller closes the ledger."""
+
+    def __init__(self, shared: SharedLedger, record: CrawlRecord, name: str) -> None:
+        self.shared = shared
+        self.name = name
+        self.stored = record  # as it is
+        self.views = shared.nodes()
+        _check_stopped(self.views, name)
+        self._nodes = self._read_nodes()
+        self.id = self._identity(record)
+        self.notes: list[str] = []
+
+    @property
+    def record(self) -> CrawlRecord:
+        """The record of the crawl, without what concerns nodes that are gone."""
+        return replace(self.stored, version=1, stop_version=0, leaving={}, ended="")
+
+    def nodes(self) -> Mapping[NodeId, NodePart]:
+        """Return the nodes that did something."""
+        return self._nodes
+
+    def _read_nodes(self) -> dict[NodeId, NodePart]:
+        """Return the nodes; the archive files of a name belong to the first of its incarnations."""
+        named: set[str] = set()
+        found: dict[NodeId, NodePart] = {}
+        for node, view in self.views.items():
+            ends = {} if node.name in named else self.shared.archive_ends(node.name)
+            if ends or view.status.folder or view.totals.fetches or view.totals.urls_seen:
+                named.add(node.name)
+                found[node] = NodePart(view.totals, view.status, ends)
+        return found
+
+    def _identity(self, record: CrawlRecord) -> str:
+        digest = sha256(encode(record))
+        for node, part in sorted(self._nodes.items(), key=lambda each: (each[0].name, each[0].incarnation)):
+            digest.update(encode([node, part.totals, sorted(part.ends.items())]))
+        return digest.hexdigest()
+
+    def lots(self, after: str) -> Iterator[Lot]:
+        """Yield everything after a mark: what was copied last, and the number of the first part that was not."""
+        what, _, number = after.partition(" ")
+        first = int(number or 0)
+        if what in ("", _ROWS):
+            yield from self._row_lots(first)
+            first = 0
+        if what != _LETTERS:
+            yield from self._page_lots(first if what == _PAGES else 0)
+            first = 0
+        yield from self._letter_lots(first)
+
+    def _row_lots(self, first: int) -> Iterator[Lot]:
+        for start in range(first, SHARD_COUNT, SHARDS_AT_ONCE):
+            end = start + SHARDS_AT_ONCE
+            yield from _marked(self.shared.scan(range(start, end), SHARDED), f"{_ROWS} {end}")
+
+    def _page_lots(self, first: int) -> Iterator[Lot]:
+        for part in range(first, PAGE_PARTS):
+            yield from _marked(self.shared.pages(part), f"{_PAGES} {part + 1}")
+
+    def _letter_lots(self, first: int) -> Iterator[Lot]:
+        for shard, links in self.shared.letters(range(first, SHARD_COUNT)):
+            yield Lot(letters=[(shard, links)])
+
+    def check_unchanged(self) -> None:
+        """Raise if nodes have joined meanwhile."""
+        record, self.views = self.shared.record(), self.shared.nodes()
+        _check_stopped(self.views, self.name)
+        self._nodes = self._read_nodes()
+        if record is None or self._identity(record) != self.id:
+            raise GossamerError(
+                f"{self.name}: the crawl was continued while it was copied; stop it, remove the copy, and begin anew"
+            )
+
+
+def _marked(slices: Iterator[list[Row]], after: str) -> Iterator[Lot]:
+    """Yield lots, and a mark behind them if there were any."""
+    has_rows = False
+    for found in slices:
+        for start in range(0, len(found), LOT_ROWS):
+            has_rows = True
+            yield Lot(found[start : start + LOT_ROWS])
+    if has_rows:
+        yield Lot(after=after)
+
+
+def _check_stopped(views: Mapping[NodeId, NodeView], name: str) -> None:
+    live = sorted({node.name for node, view in views.items() if view.is_live})
+    if live:
+        raise UsageError(f"{name}: nodes are alive ({', '.join(live)}); stop them first: gossamer stop {name}")
