@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +16,11 @@ from gossamer.archive.warc import warc_date
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.core import rows
 from gossamer.inspect.reader import CrawlReader
+from gossamer.records import OrderKind
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
-from tests.e2e.program import crawl_options, run, start, summary_of
+from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer, redis_program, running
 
@@ -42,11 +46,15 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
-def crawl_until(web: RunningWeb, out: Path, pages: int, *more: str) -> None:
-    """Crawl a part of the web, and stop as an operator does."""
-    process = start("crawl", *web.seeds(), *crawl_options(web, out, PACE_MS), "--max-pages", str(pages), *more)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
+def crawl_a_part(web: RunningWeb, out: Path, *more: str) -> None:
+    """Crawl until a part of the web was requested, and stop as an operator does."""
+    process = start("crawl", *web.seeds(), *crawl_options(web, out, PACE_MS), *more)
+    until = time.monotonic() + 60
+    while len(web.log()) < STOPPED_AT and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 11, err
 
 
 def tables(folder: Path) -> dict[str, dict[bytes, bytes | None]]:
@@ -68,7 +76,7 @@ def migrate(*words: object, status: int = 0) -> dict[str, object]:
 
 def test_a_crawl_comes_back_from_a_ledger_as_it_was(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
     one, two, url = tmp_path / "one", tmp_path / "two", f"{server.url}/round"
-    crawl_until(web, one, STOPPED_AT)
+    crawl_a_part(web, one)
     before = tables(one)
     there = migrate(one, url)
     assert tables(one) == before, "the source is not changed"
@@ -83,3 +91,86 @@ def test_a_crawl_comes_back_from_a_ledger_as_it_was(web: RunningWeb, server: Red
     both = [{key: content(value) for key, value in each["contents"].items()} for each in (before, after)]
     assert both[0] == both[1]
     assert run("verify", str(two)).returncode == 0
+    state, known = (CrawlReader(each) for each in (two, one))
+    with state, known:
+        assert state.state.totals == known.state.totals
+        assert state.settings == known.settings
+
+
+def test_a_crawl_that_came_back_is_continued_to_the_same_end(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    one, two, whole, url = tmp_path / "one", tmp_path / "two", tmp_path / "whole", f"{server.url}/back"
+    crawl_a_part(web, one)
+    migrate(one, url)
+    migrate(url, two)
+    done = run("resume", str(two), "--json")
+    assert done.returncode == 0, done.stderr
+    check_served(web, stored=summary_of(done.stdout)["pages"])
+    assert run("verify", str(two)).returncode == 0
+    with RunningWeb(PLAN) as fresh:
+        crawl(fresh, whole, PACE_MS)
+    assert pages_of(two) == pages_of(whole)
+
+
+def pages_of(folder: Path) -> set[str]:
+    """Return the paths of all pages: hosts are the same, but not the ports of two webs."""
+    with CrawlReader(folder) as crawl:
+        found = (row.url for _, row in crawl.ledger.urls() if row.outcome == "ok" and row.kind is OrderKind.PAGE)
+        return {re.sub(r":\d+/", "/", url, count=1) for url in found}
+
+
+def check_served(web: RunningWeb, *, stored: int, max_twice: int = 0) -> None:
+    """Compare what the servers saw with how many pages are stored."""
+    verdict = web.judge(JudgeRules(politeness_s=PACE_MS / 1000, slack_s=0.01), web.truth())
+    assert verdict.is_polite, verdict.render()
+    assert verdict.missing == 0, verdict.missing_samples
+    assert verdict.fetched_twice.count <= max_twice
+    assert verdict.pages_fetched == stored
+
+
+def test_nodes_continue_a_crawl_from_a_folder(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    one, url = tmp_path / "one", f"{server.url}/joined"
+    crawl_a_part(web, one)
+    told = shown_by_verbs(str(one))
+    migrate(one, url)
+    assert shown_by_verbs(url) == told
+    nodes = [
+        start("join", url, "-o", str(folder), "--node", name, "--lease", LEASE_S, "--json")
+        for name, folder in (("a", one), ("b", tmp_path / "b"))
+    ]
+    ends = [node.communicate(timeout=120) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], ends
+    summaries = [summary_of(out) for out, _ in ends]
+    pages = {summary["pages"] for summary in summaries}
+    assert pages == {told["pages_before"] + sum(summary["node_pages"] for summary in summaries)}
+    check_served(web, stored=pages.pop())
+    assert run("verify", url).returncode == 0
+    again = json.loads(run("why", url, told["url"], "--json").stdout)
+    assert again["place"]["stored_on"] == "a", "the folder is that of node a now"
+
+
+def shown_by_verbs(crawl: str) -> dict[str, Any]:
+    """Return what verbs say of a crawl, without what differs between a folder and a ledger."""
+    status = json.loads(run("status", crawl, "--json").stdout)
+    report = json.loads(run("report", crawl, "--json").stdout)
+    verified = json.loads(run("verify", crawl, "--json").stdout)
+    pages = sorted(run("export", crawl, "--format", "jsonl").stdout.splitlines())
+    url = json.loads(pages[0])["url"]
+    why = json.loads(run("why", crawl, url, "--json").stdout)
+    summary = {key: value for key, value in report["summary"].items() if key in SHOWN}
+    return {
+        "url": url,
+        "pages_before": status["pages"],
+        "status": {key: status[key] for key in ("pages", "max_pages", "fetches", "errors", "urls_seen", "urls_queued")},
+        "summary": summary,
+        "verified": {key: value for key, value in verified.items() if key != "notes"},
+        "pages": pages,
+        "why": {key: value for key, value in why.items() if key not in ("place", "node")},
+    }
+
+
+SHOWN = {
+    "pages", "fetches", "errors", "bytes", "seconds", "unique_hosts", "unique_domains", "urls_seen", "urls_queued",
+    "urls_parked", "robots_disallowed", "duplicates", "near_duplicates", "html_share", "finished", "dead", "held",
+}  # fmt: skip

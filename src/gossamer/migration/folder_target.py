@@ -72,7 +72,7 @@ class FolderTarget:
         self._settings = settings_for_node(source.stored.settings, source.name, [])
         self._files = archive_files(self._folder.archive, self._settings.store)
         self._next_signature = 0
-        self._mark = ""
+        self._mark = "0 "  # the number of the next signature at the last mark, and the mark
         self.tables: Sequence[str] = (*ROW_TABLES, ARCHIVES)
         self.file_bytes = 0
         self.notes: list[str] = []
@@ -90,10 +90,11 @@ class FolderTarget:
         self._ledger.__enter__()
         if mark is not None and mark.is_compared:
             return None
-        self._mark = self._ledger.mark
-        last = self._ledger.last_key("signatures")
-        self._next_signature = int.from_bytes(last, "big") + 1 if last else 0
-        return self._mark
+        # Rows behind the mark come again, in another order perhaps, and get the same numbers.
+        number, _, after = self._ledger.mark.partition(" ")
+        self._next_signature = int(number or 0)
+        self._mark = f"{self._next_signature} {after}"
+        return after
 
     def _read_mark(self) -> _Mark | None:
         folder = self._folder
@@ -151,8 +152,10 @@ class FolderTarget:
 
     def add(self, lot: Lot) -> None:
         """Write a lot and its mark in one transaction."""
-        self._mark = lot.after or self._mark
-        self._ledger.add([self._longer(row) for row in lot.rows], self._mark)
+        found = [self._longer(row) for row in lot.rows]
+        if lot.after:
+            self._mark = f"{self._next_signature} {lot.after}"
+        self._ledger.add(found, self._mark)
         failpoints.reach("before_mark")
 
     def _longer(self, row: Row) -> Row:

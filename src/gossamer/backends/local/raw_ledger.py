@@ -42,11 +42,6 @@ class RawLedger:
         """Return a row."""
         return self._store.get(table, key)
 
-    def last_key(self, table: str) -> bytes:
-        """Return the greatest key of a table; empty if it has no rows."""
-        found = self._store.last(table, b"", 1)
-        return found[0][0] if found else b""
-
     def identity(self) -> str:
         """Return a text that is different for every crawl, and for every state of a crawl."""
         digest = sha256(self.get("meta", rows.CRAWL_KEY) or b"")
