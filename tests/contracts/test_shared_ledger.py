@@ -22,7 +22,7 @@ from gossamer.core.url import link_to
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, NodeId, Ownership, SharedLedger
+from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Terms
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
@@ -587,3 +587,44 @@ def test_a_node_whose_lease_has_ended_reserves_nothing(ledger: SharedLedger) -> 
     ledger.leave(A)
     with pytest.raises(LeaseLostError):
         asked(ledger, A, wanted=1)
+
+
+# -- what `gossamer migrate` reads and writes -----------------------------------------------------
+
+
+def all_pages(ledger: SharedLedger) -> set[Row]:
+    return {row for part in range(PAGE_PARTS) for some in ledger.pages(part) for row in some}
+
+
+def test_contents_and_signatures_are_read_as_they_were_committed(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    page, signature = LINK.id, minhash(" ".join(f"word{n}" for n in range(200)))
+    ledger.commit(A, Commit(1, Totals(), contents={b"c" * 16: page}, signatures={page: signature}))
+    assert all_pages(ledger) == {Row("contents", b"c" * 16, page), Row("signatures", page, signature)}
+
+
+def test_signatures_are_added_even_if_they_are_like_others_and_pages_are_compared_with_them(
+    ledger: SharedLedger,
+) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    signature = minhash(" ".join(f"word{n}" for n in range(200)))
+    pages = [Row("signatures", bytes([number]) * 16, signature) for number in range(3)]
+    others = [Row("signatures", b"s" * 16, b"a shorter one"), Row("contents", b"c" * 16, b"p" * 16)]
+    for _ in range(2):
+        ledger.add_pages([*pages, *others])
+    ledger.add_pages([Row("contents", b"c" * 16, b"q" * 16)])
+    assert all_pages(ledger) == {*pages, *others}, "what is there stays"
+    known = ledger.commit(A, Commit(1, Totals(), contents={b"c" * 16: LINK.id}, signatures={LINK.id: signature}))
+    assert known.contents == {b"c" * 16: b"p" * 16}
+    assert known.similar[LINK.id].url_id in {page.key for page in pages}
+
+
+def test_letters_are_read_without_being_received(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    for number in range(1, 31):
+        ledger.commit(A, Commit(number, Totals(), links={SHARD: b"to one %d" % number, OTHER: b"to other"}))
+    assert list(ledger.letters([SHARD])) == [(SHARD, b"to one %d" % number) for number in range(1, 31)]
+    assert len(list(ledger.letters(range(SHARD_COUNT)))) == 60
+    assert list(ledger.letters([(SHARD + 7) % SHARD_COUNT])) == []
+    ledger.take(A, [SHARD])
+    assert len(ledger.receive(A, {}, 1 << 20)[SHARD]) == 30

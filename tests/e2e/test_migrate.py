@@ -22,6 +22,7 @@ from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
+from tests.inspect.folders import is_one_line
 from tests.servers.redis import RedisServer, redis_program, running
 
 PLAN = preset("small", seed=3, pages=200)
@@ -148,6 +149,70 @@ def test_nodes_continue_a_crawl_from_a_folder(web: RunningWeb, server: RedisServ
     assert run("verify", url).returncode == 0
     again = json.loads(run("why", url, told["url"], "--json").stdout)
     assert again["place"]["stored_on"] == "a", "the folder is that of node a now"
+
+
+def test_a_crawl_of_two_nodes_is_continued_on_one_machine(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    nodes = Nodes(web, server, tmp_path, "parted", ["--politeness-ms", str(PACE_MS)])
+    nodes.start("a", "b")
+    nodes.wait_for_requests(2 * STOPPED_AT)
+    assert run("stop", nodes.url).returncode == 0
+    pages = [int(str(nodes.end(name, status=11)["node_pages"])) for name in ("a", "b")]
+    folder = tmp_path / "one"
+    assert migrate(nodes.url, folder)["is_complete"]
+    assert run("verify", str(folder)).returncode == 0
+    assert run("verify", nodes.url).returncode == 0, "the source stays as it is"
+    assert json.loads(run("status", str(folder), "--json").stdout)["pages"] == sum(pages)
+    done = run("resume", str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    check_served(web, stored=summary_of(done.stdout)["pages"])
+    assert run("verify", str(folder)).returncode == 0
+    audit = json.loads(run("audit", str(folder), "--json").stdout)
+    assert audit["kept"], audit["violations"][:3]
+
+
+def test_dead_letters_that_nodes_were_to_queue_again_are_queued(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path, "requested")
+    nodes.start("a")
+    nodes.end("a")
+    assert "join" in run("retry", nodes.url).stdout
+    dead = len(run("retry", nodes.url, "--list").stdout.splitlines())
+    assert dead
+    folder = tmp_path / "one"
+    migrate(nodes.url, folder)
+    assert run("retry", str(folder), "--list").stdout == ""
+    assert json.loads(run("status", str(folder), "--json").stdout)["urls_queued"] >= dead
+
+
+def test_a_kill_is_followed_by_a_refusal_and_a_complete_copy(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    one, url, back = tmp_path / "one", f"{server.url}/killed", tmp_path / "back"
+    crawl_a_part(web, one)
+    for point in ("before_mark:kill:3", "after_node:kill:1", "before_end:kill:1"):
+        killed = run("migrate", str(one), url, environment={"GOSSAMER_FAILPOINT": point})
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        join = ["join", url, "-o", str(tmp_path / "b")]
+        begin = ["crawl", *web.seeds(), "--contact", "t@example.org", "--ledger", url, "-o", str(tmp_path / "b")]
+        for words in (join, begin, ["status", url]):
+            check_refused(*words, says="run 'gossamer migrate FROM URL' again")
+    assert migrate(one, url)["is_complete"]
+    for point in ("after_file:kill:1", "before_mark:kill:7", "before_end:kill:1", "before_end:kill:2"):
+        killed = run("migrate", url, str(back), environment={"GOSSAMER_FAILPOINT": point})
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        for words in (["resume", str(back)], ["crawl", "-o", str(back)], ["status", str(back)]):
+            check_refused(*words, says=f"run 'gossamer migrate FROM {back}' again")
+    assert migrate(url, back)["is_complete"]
+    assert tables(back)["urls"] == tables(one)["urls"]
+    assert run("verify", str(back)).returncode == 0
+
+
+def check_refused(*words: str, says: str, status: int = 2) -> None:
+    done = run(*words)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert says in done.stderr
+    assert is_one_line(done.stderr), done.stderr
 
 
 def shown_by_verbs(crawl: str) -> dict[str, Any]:

@@ -16,8 +16,13 @@ from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.cli.migrate import settle_folder
 from gossamer.cli.node import own_terms
 from gossamer.core import rows
+from gossamer.core.identity import host_id, shard_of
+from gossamer.core.url import link_to, origin_of
+from gossamer.engine.link_messages import Letter, LinkMessage, encode_letter
 from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Totals
+from gossamer.inspect.agreement import check_agreement
+from gossamer.inspect.reader import CrawlReader
 from gossamer.migration import folder_source, ledger_source
 from gossamer.migration.checksums import source_parts, sums_of
 from gossamer.migration.folder_source import FolderSource
@@ -26,6 +31,7 @@ from gossamer.migration.ledger_target import LedgerTarget
 from gossamer.migration.parts import ARCHIVES, NODES
 from gossamer.migration.run import Migrated
 from gossamer.ports.shared_ledger import Commit, NodeId
+from gossamer.records import OrderKind, Source, UrlState
 from gossamer.runtime.seat import check_terms
 from gossamer.state import ORIGIN_NODE
 from tests.inspect.folders import Crawled, ledger_of, small_web, stopped  # noqa: F401 - fixtures
@@ -269,3 +275,51 @@ def test_a_crawl_moves_between_ledgers(stopped: Crawled) -> None:  # noqa: F811
     assert list(two.letters([7])) == [(7, b"first"), (7, b"second")]
     assert not any(view.is_live for view in two.nodes().values())
     assert all(two.ownership(shard) is None for shard in (0, 7, 4095))
+
+
+# -- what was on its way --------------------------------------------------------------------------
+
+
+def test_links_between_nodes_are_queued_in_the_folder(stopped: Crawled, tmp_path: Path) -> None:  # noqa: F811
+    ledger = memory_ledger()
+    to_ledger(stopped.path, ledger)
+    record = ledger.record()
+    assert record is not None
+    found = link_to(f"{origin_of(record.scope[0])}/on-its-way")
+    message = LinkMessage(found.url, 1, Source.LINK, OrderKind.PAGE, parent=link_to(record.scope[0]).id)
+    node, shard = NodeId("a", "1"), shard_of(found.id)
+    ledger.join(node, "", 60.0)
+    ledger.commit(node, Commit(1, Totals(fetches=1), links={shard: encode_letter(Letter([message]))}))
+    ledger.leave(node)
+    for times in (1, 2, 3):  # the second time it dies after the letters were delivered
+        folder = tmp_path / str(times)
+        dies(partial(to_folder, ledger, folder), "before_end", times)
+        if times < 3:
+            assert to_folder(ledger, folder).is_complete
+        with CrawlReader(folder) as crawl:
+            row = crawl.ledger.look_up(found.id)
+            host = crawl.ledger.host(found.host)
+            assert row is not None
+            assert (row.state, row.depth, row.source) == (UrlState.QUEUED, 1, Source.LINK)
+            assert host is not None
+            assert crawl.state.totals.urls_seen == len(list(crawl.ledger.urls()))
+            queued = crawl.ledger.read_queue(host_id(found.host), None, 10_000)
+            assert host.queued == len(queued)
+            assert found.url in {each.url for each in queued}
+    assert list(ledger.letters([shard])), "the source stays as it is"
+
+
+def test_what_a_killed_node_had_not_committed_is_left_out(stopped: Crawled, tmp_path: Path) -> None:  # noqa: F811
+    source, ledger = stopped.copied(tmp_path / "one"), memory_ledger()
+    to_ledger(source, ledger)
+    last = sorted((source / "archive").glob("*.warc.gz"))[-1]
+    whole = last.read_bytes()
+    left = last.with_name(f"{last.name}.open")
+    last.rename(left)
+    with left.open("ab") as file:
+        file.write(whole)
+    assert to_folder(ledger, tmp_path / "two").is_complete
+    assert left.read_bytes() == whole + whole, "the source stays as it is"
+    assert (tmp_path / "two" / "archive" / last.name).read_bytes() == whole
+    with CrawlReader(tmp_path / "two") as crawl:
+        assert check_agreement(crawl.folders, crawl.ledger, is_running=False).problems == []
