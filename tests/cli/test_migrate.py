@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core.tables import SEEDS
+from gossamer.engine.seed_rules import MAX_SHARED
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.settings.seeds import seeds_from
@@ -96,19 +97,17 @@ def change_state(folder: Path, **fields: object) -> None:
         ledger.put_crawl_state(replace(ledger.crawl_state() or CrawlState(), **fields))
 
 
-def test_what_only_one_machine_can_decide_does_not_move(
+def test_what_nodes_cannot_share_does_not_move(
     stopped: Crawled,  # noqa: F811
     url: str,
     tmp_path: Path,
     capsys: Output,
 ) -> None:
-    target, seeds, rereads, node = (stopped.copied(tmp_path / name) for name in ("target", "seeds", "rereads", "node"))
-    with (target / "crawl.toml").open("a") as file:
-        file.write("target-unique-domains = 5\n")
-    check_refused(capsys, "migrate", target, url, says="--target-unique-domains counts the domains of one machine")
+    seeds, rereads, node = (stopped.copied(tmp_path / name) for name in ("seeds", "rereads", "node"))
     with ledger_of(seeds) as ledger:
-        ledger.put_record(SEEDS, SeedRecord("http://a.example/", 1, "host"))
-    check_refused(capsys, "migrate", seeds, url, says="the seed http://a.example/ has a scope")
+        for number in range(1, MAX_SHARED + 2):
+            ledger.put_record(SEEDS, SeedRecord(f"http://a.example/{number}", number, depth=1))
+    check_refused(capsys, "migrate", seeds, url, says="20001 seeds have a scope, a depth or metadata of their own")
     change_state(rereads, reread=Reread(1, 2.0))
     check_refused(capsys, "migrate", rereads, url, says="pages are being read again")
     (node / "state" / NODE_FILE).write_text("a 1\n")

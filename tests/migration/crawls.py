@@ -59,8 +59,7 @@ def between(shared: SharedLedger, other: SharedLedger) -> Migrated:
 def tables(folder: Path) -> Tables:
     """Return all rows of the ledger in a folder, sorted by table."""
     with RawLedger(folder / "state", is_readonly=True) as ledger:
-        found = {table: {row.key: row.value or b"" for row in ledger.rows(table)} for table in rows.TABLES}
-    return found
+        return {table: {row.key: row.value or b"" for row in ledger.rows(table)} for table in rows.TABLES}
 
 
 def shared_tables(shared: SharedLedger) -> Tables:

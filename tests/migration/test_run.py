@@ -17,6 +17,7 @@ from gossamer.cli.migrate import settle_folder
 from gossamer.cli.node import own_terms
 from gossamer.core import rows
 from gossamer.core.identity import host_id, shard_of
+from gossamer.core.tables import SEEDS
 from gossamer.core.url import link_to, origin_of
 from gossamer.engine.link_messages import Letter, LinkMessage, encode_letter
 from gossamer.errors import GossamerError, UsageError
@@ -33,7 +34,7 @@ from gossamer.migration.run import Migrated
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import OrderKind, Source, UrlState
 from gossamer.runtime.seat import check_terms
-from gossamer.state import ORIGIN_NODE
+from gossamer.state import ORIGIN_NODE, SeedRecord
 from tests.inspect.folders import Crawled, ledger_of, small_web, stopped  # noqa: F401 - fixtures
 from tests.migration.crawls import (
     NOW,
@@ -275,6 +276,24 @@ def test_a_crawl_moves_between_ledgers(stopped: Crawled) -> None:  # noqa: F811
     assert list(two.letters([7])) == [(7, b"first"), (7, b"second")]
     assert not any(view.is_live for view in two.nodes().values())
     assert all(two.ownership(shard) is None for shard in (0, 7, 4095))
+
+
+def test_seeds_with_rules_of_their_own_move_into_the_record_and_back(
+    stopped: Crawled,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    folder, ledger = stopped.copied(tmp_path / "one"), memory_ledger()
+    seeds = [SeedRecord(f"http://{name}.example/", 1 + number, "host", 2) for number, name in enumerate("zyx")]
+    with ledger_of(folder) as changing:
+        for seed in reversed(seeds):
+            changing.put_record(SEEDS, seed)
+    assert to_ledger(folder, ledger).is_complete
+    record = ledger.record()
+    assert record is not None
+    assert record.seeds == seeds
+    assert ledger.table("seeds") == {}
+    assert to_folder(ledger, tmp_path / "two").is_complete
+    assert tables(tmp_path / "two")["seeds"] == tables(folder)["seeds"]
 
 
 # -- what was on its way --------------------------------------------------------------------------

@@ -13,15 +13,16 @@ from msgspec import Struct
 from xxhash import xxh3_128_intdigest
 
 from gossamer.core import rows
+from gossamer.core.tables import SEEDS
 from gossamer.migration.parts import ARCHIVES, LETTERS, NODES, ROW_TABLES, CrawlSource, NodePart
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
-from gossamer.records import DomainRecord, HostRecord, RobotsRecord
 
-_DECODED: Mapping[str, Callable[[bytes], HostRecord | DomainRecord | RobotsRecord]] = {
+_DECODED: Mapping[str, Callable[[bytes], Struct]] = {
     "hosts": rows.decode_host,
     "domains": rows.decode_domain,
     "robots": rows.decode_robots,
+    SEEDS.name: SEEDS.decode,
 }
 _LIMIT = 1 << 128
 

@@ -17,6 +17,7 @@ from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.core import rows
 from gossamer.core.rows import SHARDED
 from gossamer.core.tables import SEEDS
+from gossamer.engine.seed_rules import MAX_SHARED
 from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.inspect.reader import CrawlReader
@@ -26,7 +27,7 @@ from gossamer.ports.shared_ledger import NodeId
 from gossamer.runtime.opt_out import FILE_NAME, OptOutFile
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
-from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, Terms
+from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, SeedRecord, Terms
 
 _ID_BYTES = 16
 
@@ -42,6 +43,7 @@ class FolderSource:
         self.id = ""
         self.notes: list[str] = []
         self._terms = terms
+        self._seeds: list[SeedRecord] = []  # with rules of their own, by number
         self._first_signature = 0  # of those that are compared
         self._ledger = RawLedger(self.folder.state, is_readonly=True)
 
@@ -56,8 +58,8 @@ class FolderSource:
         try:
             with CrawlReader(self.folder.path) as crawl:
                 self.settings, self.state = crawl.settings, crawl.state
-                seeds = next(iter(crawl.ledger.records(SEEDS)), None)
-            self._check(has_own_rules="" if seeds is None else seeds.url)
+                self._seeds = sorted(crawl.ledger.records(SEEDS), key=lambda seed: seed.number)
+            self._check()
             self._ledger.__enter__()
         except BaseException:
             self.folder.release()
@@ -72,19 +74,17 @@ class FolderSource:
         self._ledger.__exit__()
         self.folder.release()
 
-    def _check(self, *, has_own_rules: str) -> None:
+    def _check(self) -> None:
         """Raise if the crawl cannot be continued by several nodes."""
         if self.state.is_running:
             raise UsageError(
                 f"{self.name}: its last run was killed; 'gossamer resume {self.name}' completes what it had stored: "
                 "do that, stop it, and migrate then"
             )
-        if self.settings.target_unique_domains is not None:
-            raise UsageError(f"{self.name}: --target-unique-domains counts the domains of one machine; it cannot move")
-        if has_own_rules:
+        if len(self._seeds) > MAX_SHARED:
             raise UsageError(
-                f"{self.name}: the seed {has_own_rules} has a scope, a depth or metadata of its own, which only one "
-                "machine knows; such a crawl cannot move"
+                f"{self.name}: {len(self._seeds)} seeds have a scope, a depth or metadata of their own; "
+                f"nodes can share at most {MAX_SHARED}"
             )
         if self.state.reread is not None:
             raise UsageError(
@@ -108,6 +108,7 @@ class FolderSource:
             budgets=budgets,
             opened=self.state.opened_addresses,
             blocked={ORIGIN_NODE: names} if opt_outs.is_there else {},
+            seeds=self._seeds,
             origin=Origin(self.id, self._ledger.get("meta", rows.CRAWL_KEY) or b""),
         )
 

@@ -35,8 +35,8 @@ from gossamer.migration.ledger_source import LedgerSource
 from gossamer.migration.parts import ARCHIVES, ROW_TABLES, Lot
 from gossamer.ports import Row
 from gossamer.records import ContentRecord
-from gossamer.settings.load import settings_for_node, to_toml
-from gossamer.settings.model import Settings
+from gossamer.settings.load import to_toml
+from gossamer.settings.model import AfterTarget, Settings
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
 
 _ID_BYTES = 16
@@ -69,7 +69,7 @@ class FolderTarget:
         self._source = source
         self._folder = CrawlFolder(plan.path)
         self._ledger = RawLedger(self._folder.state, is_readonly=False)
-        self._settings = settings_for_node(source.stored.settings, source.name, [])
+        self._settings = source.settings
         self._files = archive_files(self._folder.archive, self._settings.store)
         self._next_signature = 0
         self._mark = "0 "  # the number of the next signature at the last mark, and the mark
@@ -202,6 +202,8 @@ class FolderTarget:
         state.totals.runs = max(1, state.totals.runs)
         state.scope, state.opened_addresses = list(record.scope), list(record.opened)
         state.saved_at = self._plan.now
+        stops_at_target = self._settings.after_target is not AfterTarget.CONTINUE
+        state.has_dropped_links = self._settings.target_unique_domains is not None and stops_at_target
         return state
 
     def parts(self) -> Iterator[Sequence[Row]]:

@@ -9,10 +9,13 @@ from msgspec.structs import replace
 
 from gossamer.core.identity import SHARD_COUNT
 from gossamer.core.rows import SHARDED, encode
+from gossamer.core.tables import SEEDS
 from gossamer.errors import GossamerError, UsageError
 from gossamer.migration.parts import LOT_ROWS, Lot, NodePart
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, NodeId, NodeView, SharedLedger
+from gossamer.settings.load import settings_for_node
+from gossamer.settings.regions import use_regions
 from gossamer.state import CrawlRecord
 
 SHARDS_AT_ONCE = 16
@@ -26,6 +29,8 @@ class LedgerSource:
         self.shared = shared
         self.name = name
         self.stored = record  # as it is
+        self.settings = settings_for_node(record.settings, name, [])
+        use_regions(self.settings)  # ids of hosts depend on them
         self.views = shared.nodes()
         _check_stopped(self.views, name)
         self._nodes = self._read_nodes()
@@ -62,6 +67,8 @@ class LedgerSource:
         """Yield everything after a mark: what was copied last, and the number of the first part that was not."""
         what, _, number = after.partition(" ")
         first = int(number or 0)
+        if not what:
+            yield Lot(seed_rows(self.stored))
         if what in ("", _ROWS):
             yield from self._row_lots(first)
             first = 0
@@ -92,6 +99,11 @@ class LedgerSource:
             raise GossamerError(
                 f"{self.name}: the crawl was continued while it was copied; stop it, remove the copy, and begin anew"
             )
+
+
+def seed_rows(record: CrawlRecord) -> list[Row]:
+    """Return the seeds with rules of their own as rows: a shared ledger has them in the crawl's record."""
+    return [Row(SEEDS.name, SEEDS.key(seed), encode(seed)) for seed in record.seeds]
 
 
 def _marked(slices: Iterator[list[Row]], after: str) -> Iterator[Lot]:

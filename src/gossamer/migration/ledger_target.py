@@ -20,9 +20,11 @@ from msgspec.structs import replace
 from gossamer import failpoints
 from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.rows import SHARDED
+from gossamer.core.tables import SEEDS
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError, UsageError
 from gossamer.figures import Totals
 from gossamer.migration.checksums import ALL_TABLES, archive_rows, letter_row, node_row
+from gossamer.migration.ledger_source import seed_rows
 from gossamer.migration.parts import PAGES, CrawlSource, Lot, NodePart
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, SharedLedger
@@ -79,7 +81,7 @@ class LedgerTarget:
         for row in lot.rows:
             if row.table in PAGES:
                 pages.append(row)
-            else:
+            elif row.table != SEEDS.name:  # which are in the record
                 by_shard.setdefault(shard_of(row.key), []).append(row)
         if by_shard:
             self._commit(rows=by_shard, epochs={shard: self._epochs[shard] for shard in by_shard})
@@ -130,6 +132,7 @@ class LedgerTarget:
     def parts(self) -> Iterator[Sequence[Row]]:
         """Yield everything that is in the ledger."""
         shared = self._shared
+        yield seed_rows(self._record)
         for start in range(0, SHARD_COUNT, SHARDS_AT_ONCE):
             yield from shared.scan(range(start, start + SHARDS_AT_ONCE), SHARDED)
             shared.renew(self._node, NodeStatus())

@@ -233,7 +233,7 @@ class Session:
         crawl.load_state()
         scope, crawl.state.scope = crawl.state.scope, []
         crawl.begin_as_node(now)
-        crawl.join_scope_of(scope)
+        crawl.scope.adopt(scope)
         with_hosts = {shard_of(host_id(host.name)) for host in storage.ledger.hosts()}
         for shard in sorted(with_hosts):
             crawl.take(shard, now, requests)
