@@ -26,6 +26,22 @@ def test_every_shard_has_exactly_one_owner(labels: list[frozenset[str]], regions
     assert sorted(shard for each in owned.values() for shard in each) == list(range(SHARD_COUNT))
 
 
+@pytest.mark.parametrize("count", [2, 3, 10, 100])
+def test_no_node_has_much_more_than_the_others(count: int) -> None:
+    names = tuple(f"n{number}" for number in range(count))
+    most = max(len(shards_of(name, names)) for name in names)
+    assert most <= 1.05 * SHARD_COUNT / count + 1
+
+
+@pytest.mark.parametrize("count", [2, 4, 20, 100])
+def test_a_node_that_leaves_moves_little_besides_its_own_share(count: int) -> None:
+    names = tuple(f"n{number:03}" for number in range(count))
+    gone, left = names[count // 2], names[: count // 2] + names[count // 2 + 1 :]
+    moved = sum(len(shards_of(name, left) - shards_of(name, names)) for name in left)
+    own = len(shards_of(gone, names))
+    assert own <= moved <= 2 * own
+
+
 def test_without_regions_labels_do_not_matter() -> None:
     assert shares({"a": EU, "b": NONE}, None) == {name: shards_of(name, ("a", "b")) for name in ("a", "b")}
 

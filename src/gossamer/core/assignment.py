@@ -1,7 +1,11 @@
-"""Which node is to own which shard? Rendezvous hashing: a node that comes or goes moves only its own share.
+"""Which node is to own which shard? Rendezvous hashing: a node that comes or goes moves little more than its own share.
 
 Every node computes the same from the names and labels of the live nodes; nobody is asked, and nobody decides. Ownership
 itself follows later, by release and take: see `ports/shared_ledger`.
+
+Hashing alone gives some of many nodes far more than others: with a hundred of them up to 1.4 times the mean, and a
+crawl is as slow as its busiest node. So no node gets more than `MAX_LOAD` times the mean; what is over goes to the next
+in the order of the hash. When one of a hundred nodes leaves, half as many shards again move as it had.
 
 With regions (`core/regions`), the shards of a label are divided between the nodes that have it, and those without a
 label between all nodes. If no live node has a label, its shards are divided between all nodes as well: they crawl them,
@@ -10,6 +14,7 @@ or, if regions are strict, only store what is found for them until a node with t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -19,6 +24,7 @@ from gossamer.core.identity import SHARD_COUNT
 from gossamer.core.regions import Regions
 
 ALL_SHARDS = range(SHARD_COUNT)
+MAX_LOAD = 1.05
 
 
 def share_of(name: str, labels: Mapping[str, frozenset[str]], regions: Regions | None) -> frozenset[int]:
@@ -42,16 +48,28 @@ def barred_from(labels: frozenset[str], regions: Regions | None) -> frozenset[in
     return frozenset(shard for label in lacking for shard in regions.shards_of(label))
 
 
-@lru_cache(maxsize=256)
 def shards_of(name: str, names: tuple[str, ...], shards: range = ALL_SHARDS) -> frozenset[int]:
-    """Return which of some shards a node is to own, beside other nodes. 0.1 µs per shard and node."""
-    others = [other for other in names if other != name]
-    return frozenset(shard for shard in shards if all(_wins(name, other, shard) for other in others))
+    """Return which of some shards a node is to own, beside other nodes."""
+    return _shares(names, shards)[names.index(name)]
 
 
-def _wins(name: str, other: str, shard: int) -> bool:
-    return (_weight(name, shard), name) > (_weight(other, shard), other)
+@lru_cache(maxsize=64)
+def _shares(names: tuple[str, ...], shards: range) -> tuple[frozenset[int], ...]:
+    """Return the shares of all nodes. 50 ms for a hundred nodes, 1 ms for four."""
+    shares: list[list[int]] = [[] for _ in names]
+    max_share = math.ceil(MAX_LOAD * len(shards) / len(names))
+    for shard in shards:
+        weights = [_weights(name)[shard] for name in names]
+        best = weights.index(max(weights))
+        if len(shares[best]) == max_share:
+            by_weight = sorted(range(len(names)), key=weights.__getitem__, reverse=True)
+            best = next(number for number in by_weight if len(shares[number]) < max_share)
+        shares[best].append(shard)
+    return tuple(map(frozenset, shares))
 
 
-def _weight(name: str, shard: int) -> int:
-    return xxh3_64_intdigest(name.encode(), shard)
+@lru_cache(maxsize=512)
+def _weights(name: str) -> tuple[int, ...]:
+    """Return how much a node is entitled to each shard."""
+    encoded = name.encode()
+    return tuple(xxh3_64_intdigest(encoded, shard) for shard in ALL_SHARDS)
