@@ -27,6 +27,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
+from gossamer.fetch.countries import open_countries
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity
@@ -72,7 +73,7 @@ from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.promises import promises_of
-from gossamer.settings.regions import regions_of, rules_of, use_regions
+from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
@@ -293,12 +294,14 @@ def _build_agent(
 ) -> NodeAgent | None:
     if basis.seat is None:
         return None
+    regions = use_regions(basis.settings)
+    if regions is not None and regions.has_countries:
+        crawl.shards.learn_countries(regions, open_countries(basis.settings.geoip), crawl.state)
+    parts = basis.seat, crawl, ledger
     return NodeAgent(
-        basis.seat,
-        crawl,
-        ledger,
+        *parts,
         max_wait_s=basis.settings.max_wait,
-        regions=regions_of(basis.settings),
+        regions=regions,
         now=basis.time_line.now,
         on_failure=on_failure,
         warn=warnings.warn,

@@ -149,6 +149,15 @@ class HostHeld(Struct, array_like=True):
     dropped: int = 0  # links beyond the cap, which are not stored
 
 
+class DomainHome(Struct, array_like=True):
+    """Where a domain belongs, by the country of its address; in its first shard, and in that where it belongs."""
+
+    id: bytes  # of the domain, in the shard that has this record
+    name: str
+    label: str
+    country: str = ""  # in the first shard; empty if it is not known
+
+
 class Submitters(Struct, array_like=True):
     """The domains elsewhere whose robots.txt lists a sitemap: it may contain their URLs."""
 

@@ -1,10 +1,12 @@
-"""Nodes with labels on one real server: the servers' own log says which node asked for what."""
+"""Nodes with labels on one real server: which node asks for what, and what waits."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +14,7 @@ from gossamer.cli.main import main
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
+from tests.servers.mmdb import write_countries
 from tests.servers.redis import RedisServer, redis_program, running
 
 PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
@@ -40,17 +43,22 @@ def web() -> Iterator[RunningWeb]:
 
 
 class RegionNodes(Nodes):
-    """Nodes with labels; each names itself in its requests."""
+    """Nodes with labels. Each writes an event when it sends a request."""
 
     def label(self, name: str, *labels: str, more: tuple[str, ...] = ()) -> None:
         """Set the labels of a node."""
         given = [word for label in labels for word in ("--label", label)]
-        self.own_options[name] = [*given, "--user-agent", f"Gossamer/{name} (+t@example.org)", *more]
+        self.own_options[name] = [*given, *more]
 
-    def asked_by(self, suffix: str, since: int = 0) -> set[str]:
+    def asked_by(self, *suffixes: str, since: float = 0.0) -> set[str]:
         """Return the nodes that sent requests to hosts with a suffix."""
-        requests = self._web.log()[since:]
-        return {each.agent.split()[0].partition("/")[2] for each in requests if each.host.endswith(suffix)}
+        found: set[str] = set()
+        for name in self.running:
+            for path in (self._folder / name / "events").glob("*.jsonl"):
+                events = [json.loads(line) for line in path.read_text().splitlines() if '"sent_at":' in line]
+                if any(each["sent_at"] > since and each["host"].endswith(suffixes) for each in events):
+                    found.add(name)
+        return found
 
 
 def shown(capsys: Output, *words: str, status: int = 0) -> str:
@@ -127,7 +135,7 @@ def test_a_node_that_comes_later_takes_over_what_has_its_label(
     nodes.wait_for(lambda: nodes.asked_by(".org"))
     nodes.start("b")
     nodes.wait_for(lambda: "b" in nodes.asked_by(".org"))
-    before = len(web.log())
+    before = time.time()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check()
     assert "b" not in nodes.asked_by(".de")
@@ -145,7 +153,7 @@ def test_other_rules_than_those_of_the_crawl_are_refused(
     for words in (["crawl", seed, "--contact", "t@example.org", "--ledger", nodes.url], ["join", nodes.url]):
         shown(capsys, *words, "--region", ".fr=eu", "-o", out, status=2)
         main([*words, "--region", ".fr=eu", "-o", out])
-        assert "--region cannot change once a crawl has started" in capsys.readouterr().err
+        assert "--region is the same on all nodes; the crawl crawl has region = .de=eu" in capsys.readouterr().err
     main(["stop", nodes.url])
     nodes.end("a", status=11)
 
@@ -165,3 +173,34 @@ def test_bad_options_are_named_in_one_line(words: list[str], expected: str, tmp_
     err = capsys.readouterr().err
     assert expected in err
     assert err.count("\n") == 1
+
+
+def test_hosts_are_fetched_by_nodes_in_the_country_of_their_address(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    hosts = {urlsplit(url).hostname or "": url for url in web.seeds()}
+    addresses = {host: site.address for host in hosts if (site := PLAN.site(host)) is not None}
+    domains = {host: ".".join(host.split(".")[-2:]) for host in hosts}
+    homes = {domain: ("DE", "US", "")[number % 3] for number, domain in enumerate(sorted(set(domains.values())))}
+    countries = {f"{address}/32": homes[domains[host]] for host, address in addresses.items() if homes[domains[host]]}
+    file = str(write_countries(tmp_path / "countries.mmdb", countries))
+    rules = ["--region", "country:DE,AT=eu", "--region", "country:US=us", "--strict-regions", "--geoip", file]
+    nodes = RegionNodes(web, server, tmp_path, more=rules)
+    nodes.label("a", "eu", more=("--workers", "2"))
+    nodes.label("b", "us")
+    nodes.start("a", "b")
+    assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
+    nodes.check()
+    for domain, country in homes.items():
+        if country:
+            assert nodes.asked_by(domain) == {{"DE": "a", "US": "b"}[country]}, domain
+    for words in READERS:
+        assert shown(capsys, words[0], nodes.url, *words[1:]) or words[0] in ("traps", "search")
+    listed = [each["name"] for each in json.loads(shown(capsys, "hosts", nodes.url, "--json"))["hosts"]]
+    assert sorted(listed) == sorted(hosts), "each host once"
+    host = next(host for host in sorted(hosts) if homes[domains[host]] == "US")
+    told = json.loads(shown(capsys, "why", nodes.url, hosts[host], "--json"))
+    assert (told["state"], told["place"]["label"], told["place"]["stored_on"]) == ("done", "us", "b")
+    assert "(label us; its address is in US)" in shown(capsys, "why", nodes.url, hosts[host])
+    assert json.loads(shown(capsys, "why", str(tmp_path / "b"), hosts[host], "--json"))["state"] == "done"
+    shown(capsys, "join", nodes.url, "--geoip", str(tmp_path / "none"), "-o", str(tmp_path / "c"), status=2)

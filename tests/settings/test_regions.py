@@ -31,7 +31,7 @@ def test_a_rule_names_a_domain_or_the_end_of_one(text: str, name: str) -> None:
         (["*.www.example.org=eu"], "expected example.org=eu"),
         (["de=eu"], "de is a public suffix, below which every name is a domain; expected .de=eu"),
         (["co.uk=eu"], "expected .co.uk=eu"),
-        ([".de"], "not a rule with a label; expected .de=LABEL, example.org=LABEL or *=LABEL"),
+        ([".de"], "not a rule with a label; expected .de=LABEL, example.org=LABEL, country:DE,FR=LABEL or"),
         (["=eu"], "not a rule with a label"),
         ([".de="], "'' is not a label"),
         ([".de=e u"], "'e u' is not a label; expected up to 32 letters, digits and ._-"),
@@ -40,7 +40,10 @@ def test_a_rule_names_a_domain_or_the_end_of_one(text: str, name: str) -> None:
         (["https://example.org=eu"], "not a domain"),
         (["ex ample.org=eu"], "not a domain"),
         (["..=eu"], "not a domain"),
-        (["country:DE=eu"], "a rule cannot name the country of an address"),
+        (["country:Germany=eu"], "'GERMANY' is not the code of a country; expected country:DE or country:DE,FR"),
+        (["country:=eu"], "'' is not the code of a country"),
+        (["country:DE,FR=eu", "country:FR=us"], "'country:FR=us': has no effect: 'country:DE,FR=eu' before it"),
+        (["*=eu", "country:FR=us"], "has no effect"),
         ([".de=eu", "example.de=us"], "'example.de=us': has no effect: '.de=eu' before it matches the same domains"),
         ([".de=eu", ".de=us"], "has no effect"),
         (["*=eu", ".de=us"], "has no effect"),
@@ -72,10 +75,8 @@ def test_the_rules_of_a_crawl_win_and_others_are_refused() -> None:
     assert (settings.region, settings.strict_regions) == ((".de=eu", "*=us"), True)
     with pytest.raises(UsageError) as error:
         settings_for_node(stored, "the crawl books", [("command line", {"region": [".fr=eu"]})])
-    assert str(error.value) == (
-        "--region cannot change once a crawl has started; the crawl books has region = .de=eu, *=us"
-    )
-    with pytest.raises(UsageError, match="--strict-regions cannot change"):
+    assert str(error.value) == "--region is the same on all nodes; the crawl books has region = .de=eu, *=us"
+    with pytest.raises(UsageError, match="--strict-regions is the same on all nodes"):
         settings_for_node(stored, "the crawl books", [("command line", {"strict_regions": False})])
 
 

@@ -108,6 +108,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     from gossamer.assembly import open_shared
     from gossamer.cli.node import (
         NodeFolder,
+        check_countries,
         labels_of,
         new_record,
         own_terms,
@@ -124,11 +125,13 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     sources = given(arguments)
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
+    check_countries(settings)
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())
     name = arguments.ledger.rpartition("/")[2]
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)
+    check_countries(settings)
     use_regions(settings)
     record = register_seeds(shared, record, seeds)
     place = NodeFolder(arguments, name)

@@ -8,7 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.crawl import add_output_options, start
-from gossamer.cli.node import NodeFolder, add_node_options, own_terms, take_part, tell_once, warn_of_labels
+from gossamer.cli.node import (
+    NodeFolder,
+    add_node_options,
+    check_countries,
+    own_terms,
+    take_part,
+    tell_once,
+    warn_of_labels,
+)
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
@@ -51,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.url.rpartition("/")[2]
     place = NodeFolder(arguments, name)
     settings = settings_for_node(record.settings, f"the crawl {name}", given(arguments))
+    check_countries(settings)
     warn_of_labels(place.label, settings)
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, [], arguments, seat=seat)

@@ -22,6 +22,7 @@ from gossamer.core.rows import FORMAT, decode_url
 from gossamer.core.url import url_id
 from gossamer.engine.seed_rules import no_effect, numbered
 from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
+from gossamer.fetch.countries import open_countries
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
@@ -154,6 +155,13 @@ def own_terms() -> Terms:
 def labels_of(arguments: argparse.Namespace) -> str:
     """Return the labels of this node, as the shared ledger has them."""
     return joined_labels([check_label(label, "--label") for label in arguments.label])
+
+
+def check_countries(settings: Settings) -> None:
+    """Raise if this node cannot find the countries that rules name."""
+    regions = regions_of(settings)
+    if regions is not None and regions.has_countries:
+        open_countries(settings.geoip)
 
 
 def warn_of_labels(label: str, settings: Settings) -> None:

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         url = _url_of(arguments.url, crawl)
         life = life_of(arguments.url, url, _source(crawl))
         if isinstance(crawl, SharedReader):
-            life.place = crawl.place_of(url_id(url), life.row)
+            life.place = crawl.place_of(url_id(url), life.host, life.row)
             warn_of_elsewhere(crawl, "the history in the events")
         if arguments.json:
             print(msgspec.json.encode(_as_json(life)).decode())
@@ -232,7 +232,9 @@ def _node_place(life: Life) -> Lines:
         return
     state = "" if place.is_live else "; it is not alive: the next owner continues"
     owner = f"node {place.owner}, epoch {place.epoch}{state}" if place.owner else "no node owns it"
-    region = f" (label {place.label})" if place.label else ""
+    known = [f"label {place.label}"] if place.label else []
+    known += [f"its address is in {place.country}"] if place.country else []
+    region = f" ({'; '.join(known)})" if known else ""
     yield "shard", f"{place.shard}{region}: {owner}"
     if place.stored_on:
         yield "stored on", f"node {place.stored_on}"

@@ -79,6 +79,16 @@ def shard_range(shard: int) -> tuple[bytes, bytes | None]:
     return shard_prefix(shard), end
 
 
+def forget_host_ids() -> None:
+    """Make the ids of hosts anew: a domain has another home."""
+    host_id.cache_clear()
+
+
+def id_in_shard(shard: int, name: str) -> bytes:
+    """Return the id that a host or domain has in a shard, whether it belongs there or not."""
+    return _id_of(shard, name.rstrip("."))
+
+
 def _id_of(shard: int, name: str) -> bytes:
     return (shard << _NAME_BITS | xxh3_64_intdigest(name.encode()) & _NAME_MASK).to_bytes(8, "big")
 

@@ -8,6 +8,10 @@ The first rule that matches decides; a domain that none matches has no label.
     example.org  this registrable domain, with all its hosts
     .de          every domain that ends so
     *            every domain
+    country:DE   every domain at an address in that country, as its first look-up shows
+
+Until its address is known, a domain has the label that follows from its name; after that it may have another home
+(`homes`): see `engine/rehoming`.
 
 **The shards are divided between the labels** into ranges of equal size: first that of domains without a label, then one
 per label in the order in which the rules first name them. A domain's hash is scaled into the range of its label. So a
@@ -19,11 +23,12 @@ alone: like the number of shards it is fixed for a crawl.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.identity import SHARD_COUNT, forget_host_ids
+from gossamer.state import DomainHome
 
 MAX_LABELS = 63  # at least 64 shards are left for each
 EVERY = ""  # the name in a rule that matches every domain
@@ -31,10 +36,11 @@ _HASH_BITS = 64
 
 
 class RegionRule(Struct, frozen=True):
-    """Domains that end in a name have a label."""
+    """Domains that end in a name, or are at an address in one of some countries, have a label."""
 
     name: str
     label: str
+    countries: tuple[str, ...] = ()  # if there are any, the name does not matter
 
 
 class Regions:
@@ -46,18 +52,51 @@ class Regions:
         self.labels = ("", *dict.fromkeys(rule.label for rule in rules))
         bounds = [SHARD_COUNT * number // len(self.labels) for number in range(len(self.labels) + 1)]
         self._ranges = {label: range(bounds[number], bounds[number + 1]) for number, label in enumerate(self.labels)}
+        self.homes: dict[str, str] = {}  # domains whose country gave them another label than their name
         self._by_name: dict[str, int] = {}
+        self._by_country: dict[str, int] = {}
         for number, rule in enumerate(self.rules):
-            self._by_name.setdefault(rule.name, number)
+            if not rule.countries:
+                self._by_name.setdefault(rule.name, number)
+            for country in rule.countries:
+                self._by_country.setdefault(country, number)
 
-    def label_of(self, domain: str) -> str:
-        """Return the label of a registrable domain; empty if it has none."""
-        number = self.first_match(domain)
+    def without_homes(self) -> Regions:
+        """Return the same rules, as a process that knows no homes has them."""
+        return Regions(self.rules, is_strict=self.is_strict)
+
+    @property
+    def has_countries(self) -> bool:
+        """Whether a rule names a country."""
+        return bool(self._by_country)
+
+    def label_of(self, domain: str, country: str = "") -> str:
+        """Return the label of a registrable domain; empty if it has none. With a country: as if it had no home yet."""
+        if not country and domain in self.homes:
+            return self.homes[domain]
+        number = self.first_match(domain, country)
         return "" if number is None else self.rules[number].label
 
-    def first_match(self, domain: str) -> int | None:
-        """Return the number of the first rule that matches a domain."""
-        numbers = [self._by_name[EVERY]] if EVERY in self._by_name else []
+    def learn_homes(self, homes: Iterable[DomainHome]) -> dict[str, str]:
+        """Record where domains belong; return the countries that decided it, by domain."""
+        countries: dict[str, str] = {}
+        for home in homes:
+            self.learn_home(home.name, home.label)
+            if home.country:
+                countries[home.name] = home.country
+        return countries
+
+    def learn_home(self, domain: str, label: str) -> None:
+        """Record the label that a domain has for good."""
+        if label in self._ranges and self.label_of(domain) != label:
+            self.homes[domain] = label
+            forget_host_ids()
+
+    def first_match(self, domain: str, country: str = "") -> int | None:
+        """Return the number of the first rule that matches a domain, at an address in a country if that is known."""
+        numbers = [self._by_country[country]] if country in self._by_country else []
+        if EVERY in self._by_name:
+            numbers.append(self._by_name[EVERY])
         end = domain
         while end:
             if end in self._by_name:

@@ -14,6 +14,7 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     held         host id 8, rule 1, key hash 8                   HeldUrl: links that wait for their rule
     held_counts  host id 8                                       HostHeld
     seeds        URL id 16                                       SeedRecord: seeds with rules or metadata of their own
+    homes        domain id 8                                     DomainHome: where a domain at a known address belongs
     swapped_out  shard 2, due time in µs 8, host id 8            host name
     changes      shard 2, number 8                               kind 1, URL id 16: the change feed
     shards       shard 2                                         ShardState
@@ -111,9 +112,9 @@ def position_of(key: bytes) -> QueuePosition:
     return int.from_bytes(key[8:12], "big") - _PRIORITY_OFFSET, int.from_bytes(key[12:20], "big"), queued_id(key)
 
 
-def robots_key(origin: str) -> bytes:
-    """Return the key of an origin's robots.txt."""
-    return host_id(host_of(origin + "/")) + xxh3_64_digest(origin.encode())
+def robots_key(origin: str, host: HostId | None = None) -> bytes:
+    """Return the key of an origin's robots.txt; `host` is the id of its host, unless it is where it belongs."""
+    return (host or host_id(host_of(origin + "/"))) + xxh3_64_digest(origin.encode())
 
 
 def encode_robots(record: RobotsRecord) -> bytes:

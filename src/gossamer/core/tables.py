@@ -16,7 +16,17 @@ from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId
-from gossamer.state import HeldUrl, HoldRule, HostEvidence, HostHeld, IntroducedBatch, LinkBatch, SeedRecord, Submitters
+from gossamer.state import (
+    DomainHome,
+    HeldUrl,
+    HoldRule,
+    HostEvidence,
+    HostHeld,
+    IntroducedBatch,
+    LinkBatch,
+    SeedRecord,
+    Submitters,
+)
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -47,7 +57,8 @@ HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.hos
 SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
 BACKLOG = RecordTable("backlog", LinkBatch, lambda batch: batch_key(batch.parent, batch.number))
 INTRODUCED = RecordTable("introduced", IntroducedBatch, lambda batch: introduced_key(batch.parent, batch.number))
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG, INTRODUCED)
+HOMES = RecordTable("homes", DomainHome, lambda home: home.id)
+RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG, INTRODUCED, HOMES)
 
 
 def batch_key(parent: UrlId, number: int) -> bytes:

@@ -23,6 +23,7 @@ from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.introduced_links import IntroducedLinks
 from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
+from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
 from gossamer.ports import FrontierStore
@@ -59,14 +60,17 @@ class Admission:
         self._foreign = intake.foreign
         self._outbox: dict[int, Letter] = {}  # to shards that are not owned
         self._state = state
+        self.rehoming: Rehoming | None = None  # if a rule for regions names a country
+        self.homes: Mapping[str, str] = {}  # see `Regions`
         self.capped = 0  # of the last offer: links over the limit for one page
         self.links_final = False  # of the last offer: each link would be decided the same way if it were offered again
 
     def own(self, shard: int, now: float) -> None:
         """Admit links to a shard again; those that waited for it are offered now."""
         self._foreign.discard(shard)
-        letter = self._outbox.pop(shard, None)
-        if letter is not None:
+        letter = self._outbox.get(shard)
+        if letter is not None and not letter.homes:  # one with homes arrives like any other
+            del self._outbox[shard]
             self.receive(letter.links, now)
 
     def receive(self, messages: Iterable[LinkMessage], now: float) -> None:
@@ -82,9 +86,22 @@ class Admission:
         """Return whether the shard of a link is owned."""
         return shard_of(link.id) not in self._foreign
 
+    def owns_host(self, url: str) -> bool:
+        """Return whether the shard of a URL's host is owned."""
+        return shard_of(host_id(host_of(url))) not in self._foreign
+
     def letter_to(self, url: str) -> Letter:
         """Return what goes to the owner of a URL's shard with the next commit."""
-        return self._outbox.setdefault(shard_of(host_id(host_of(url))), Letter())
+        host = host_of(url)
+        return self._letter(shard_of(host_id(host)), host)
+
+    def _letter(self, shard: int, host: str) -> Letter:
+        letter = self._outbox.get(shard)
+        if letter is None:
+            letter = self._outbox[shard] = Letter()
+        if self.homes and (domain := registrable_domain(host)) in self.homes:
+            letter.homes[domain] = self.homes[domain]
+        return letter
 
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned."""
@@ -106,6 +123,8 @@ class Admission:
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> list[QueuedUrl]:
         """Screen links, admit what is new, and pass it to the frontier; return what was new."""
+        if self.homes:
+            links, lastmods = self._identified(links, lastmods)
         if not self.introduced.is_empty:
             links = self.introduced.hold_at_once(links, context, lastmods)
         screened = self._intake.screen(links, context, now)
@@ -130,6 +149,17 @@ class Admission:
             for url in new:
                 self.holding.drop_queued(url.id)
         return new
+
+    @staticmethod
+    def _identified(
+        links: Sequence[Link], lastmods: Mapping[UrlId, str] | None
+    ) -> tuple[Sequence[Link], Mapping[UrlId, str] | None]:
+        """Return links with the ids that they have here: a worker process does not know the homes of domains."""
+        stale = {link.id: host_id(link.host) + link.id[8:] for link in links if link.id[:8] != host_id(link.host)}
+        if not stale:
+            return links, lastmods
+        fresh = [replace(link, id=stale[link.id]) if link.id in stale else link for link in links]
+        return fresh, lastmods and {stale.get(key, key): value for key, value in lastmods.items()}
 
     def offer_held(self, now: float) -> None:
         """Offer a slice of the links that were held back and may be queued now."""
@@ -168,7 +198,7 @@ class Admission:
             if shard in self._foreign:
                 link = Link(url.url, url.id, url.host)
                 message = message_of(link, context, (lastmods or {}).get(url.id, ""))
-                self._outbox.setdefault(shard, Letter()).links.append(message)
+                self._letter(shard, url.host).links.append(message)
             else:
                 own.append(url)
         return own

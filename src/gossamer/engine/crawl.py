@@ -75,7 +75,7 @@ class Crawl:
         self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
         self._introduced, self._earned = parts.admission.introduced, frontier.introductions.earned
         self._removal, self._evidence, self.first_pass = parts.removal, parts.evidence, parts.first_pass
-        self._shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
+        self.shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
         self.letters = parts.letters
         self._orders: dict[int, Order] = {}
@@ -114,7 +114,7 @@ class Crawl:
         self.seeds.load(None)
         self.scope.restore()
         self._near.restore()
-        self._shards.take(None, self.state, now)
+        self.shards.take(None, self.state, now)
         self.rereading.begin(self.first_pass.current, now, continues=self._rules.continues_after_target)
 
     def begin_as_node(self, now: float) -> None:
@@ -129,7 +129,7 @@ class Crawl:
         self.frontier.continue_crawl(now, was_clean=False)
         self.seeds.load(shard)
         counts = self.frontier.counts
-        self._shards.take(
+        self.shards.take(
             shard, self.state, now, lambda: self._revival.fulfil(requests, shard, self.totals, counts, now)
         )
 
@@ -143,11 +143,7 @@ class Crawl:
         """Give up shards: their orders go back to the queue. The caller commits what is pending."""
         self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) in shards], now)
         self._run_commands(now)
-        self._shards.release(shards, now)
-
-    def queued_in(self, shard: int) -> int:
-        """Return how many URLs of a shard are queued. One pass over its hosts."""
-        return sum(host.queued for host in self._ledger.hosts(shard))
+        self.shards.release(shards, now)
 
     def restore_refusals(self, quiet_until: Mapping[str, float]) -> None:
         """Park hosts whose refusals were not committed because the process was killed. Call before `restore`."""
@@ -308,6 +304,8 @@ class Crawl:
     def learn_address(self, host: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
         """Record that a name was resolved."""
         parked = self.frontier.learn_address(host, addresses, expires_at, now)
+        if self.shards.rehoming is not None:
+            self.shards.rehoming.decide(host, addresses, now)
         if parked is not None:
             self.totals.crowded_hosts += 1
             self._ledger.put_host(parked)
@@ -445,5 +443,5 @@ class Crawl:
         self.totals.seconds = self._seconds_before + seconds
         self.totals.cpu_seconds = self._cpu_seconds_before + cpu_seconds
         self.state.saved_at = now
-        self._shards.save()
+        self.shards.save()
         self._ledger.put_crawl_state(self.state)

@@ -41,14 +41,22 @@ class Letters:
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer the links of a letter, and exchange robots.txt files."""
+        if self._admission.rehoming is not None:
+            self._admission.rehoming.settle(letter)
         for message in letter.links:
             if message.depth == 0 and message.kind is OrderKind.PAGE and message.source in _OF_SEEDS:
                 self._scope.join(link_of(message), message.seed)
         self._admission.receive(letter.links, now)
         for question in letter.questions:
-            self._frontier.ask_robots(RobotsRequest(question.origin, question.url, question.hops), now)
+            if self._admission.owns_host(question.url):
+                self._frontier.ask_robots(RobotsRequest(question.origin, question.url, question.hops), now)
+            else:  # its domain has another home than the sender knew
+                self._admission.letter_to(question.url).questions.append(question)
         for answer in letter.answers:
-            self._learn_robots(answer, now)
+            if self._admission.owns_host(answer.origin + "/"):
+                self._learn_robots(answer, now)
+            else:
+                self._admission.letter_to(answer.origin + "/").answers.append(answer)
 
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned, with the next commit."""

@@ -57,6 +57,7 @@ class Letter(Struct, array_like=True):
     links: list[LinkMessage] = []
     questions: list[RobotsQuestion] = []
     answers: list[RobotsAnswer] = []
+    homes: dict[str, str] = {}  # domains in it that belong to the receiver by their country, and their label
 
 
 _encode = Encoder().encode

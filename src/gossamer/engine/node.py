@@ -167,7 +167,9 @@ class ClusterNode:
 
         Return whether any was ended. The commit that follows has their last rows.
         """
-        frontier = self._crawl.frontier
+        frontier, rehoming = self._crawl.frontier, self._crawl.shards.rehoming
+        if rehoming is not None:
+            self._returning |= rehoming.due(now) & self._owned.keys()
         unwanted = ((self._owned.keys() - self._wanted) | self._returning) - self._draining
         self._returning.clear()
         frontier.drain(unwanted)
@@ -323,7 +325,7 @@ class ClusterNode:
         self._waiting_counted = now, activity
         found: dict[str, Waiting] = {}
         for shard in sorted(self._barred & self._owned.keys()):
-            if urls := self._crawl.queued_in(shard):
+            if urls := self._crawl.shards.queued_in(shard):
                 label = self._regions.label_of_shard(shard)
                 before = found.get(label, Waiting())
                 found[label] = Waiting(before.shards + 1, before.urls + urls)
@@ -350,6 +352,9 @@ class ClusterNode:
         is_moving = (
             self._granted or self._leaving or self._returning or self._draining or self._wanted != self._owned.keys()
         )
+        rehoming = self._crawl.shards.rehoming
+        if rehoming is not None and rehoming.is_pending:
+            return ""
         if is_moving or self._commits != self._committed or self.has_news():
             return ""
         why = self._crawl.why_over(now, max_wait_s) or ""

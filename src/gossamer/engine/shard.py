@@ -13,8 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
+from gossamer.core.regions import Regions
 from gossamer.engine.admission import Admission
 from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.rehoming import CountryOf, Rehoming
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
@@ -40,6 +42,13 @@ class Shards:
         self._hosts = hosts
         self._admission = admission
         self._memories = memories
+        self.rehoming: Rehoming | None = None  # if a rule for regions names a country
+
+    def learn_countries(self, regions: Regions, country_of: CountryOf, state: CrawlState) -> None:
+        """Have the countries of addresses decide where domains belong. Call before any shard is taken."""
+        letter_to = self._admission.letter_to
+        self.rehoming = Rehoming(regions, country_of, self._frontier, self._ledger, letter_to=letter_to, state=state)
+        self._admission.rehoming, self._admission.homes = self.rehoming, regions.homes
 
     def take(
         self, shard: int | None, state: CrawlState, now: float, change_rows: Callable[[], None] | None = None
@@ -49,6 +58,8 @@ class Shards:
             self._ledger.take_shard(shard)
         if change_rows is not None:
             change_rows()
+        if shard is not None and self.rehoming is not None:
+            self.rehoming.move_out(shard, now)
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         for memory in self._memories:
             memory.load(shard)
@@ -72,6 +83,10 @@ class Shards:
         elif not host.swapped_out_until:
             self._hosts.spill(host, now)
 
+    def queued_in(self, shard: int) -> int:
+        """Return how many URLs of a shard are queued. One pass over its hosts."""
+        return sum(host.queued for host in self._ledger.hosts(shard))
+
     def save(self) -> None:
         """Add what is remembered of shards to the ledger's pending changes."""
         for memory in self._memories:
@@ -89,4 +104,6 @@ class Shards:
             for host in self._ledger.hosts(shard):
                 self._frontier.counts.unload(host)
             self._ledger.release_shard(shard)
+            if self.rehoming is not None:
+                self.rehoming.forget(shard)
         self._hosts.update_swapped_out()

@@ -108,6 +108,7 @@ class NodePlace(Struct, frozen=True, kw_only=True):
     is_live: bool = False
     stored_on: str = ""  # the node whose archive has its bytes
     label: str = ""  # of its region
+    country: str = ""  # of its domain's first address, if a rule for regions names countries
     lacks_label: bool = False  # regions are strict, and no live node has the label
 
 

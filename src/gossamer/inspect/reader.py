@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.tables import HOMES
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
@@ -46,10 +47,12 @@ class CrawlReader:
         self.now = time.time()
         path = self.folder.settings_path
         self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
-        use_regions(self.settings)  # of the node whose folder it is
+        regions = use_regions(self.settings)  # of the node whose folder it is
         self.owner = self.folder.owner()
         try:
             self.ledger.open()
+            if regions is not None and regions.has_countries:
+                regions.learn_homes(self.ledger.records(HOMES))
             self.state = self.ledger.crawl_state() or CrawlState()
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self.folder.state}: cannot read the ledger: {error}") from error

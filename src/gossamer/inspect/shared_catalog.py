@@ -44,6 +44,7 @@ class SharedCatalog:
     def __init__(self, shared: SharedLedger, record: CrawlRecord) -> None:
         self._shared = shared
         self._record = record
+        self.has_homes = False  # whether domains may have left rows behind in their first shard: see `engine/rehoming`
         self._table = lru_cache(maxsize=CACHED_SHARDS)(self._read_table)
 
     def _read_table(self, table: str, shard: int) -> dict[bytes, bytes]:
@@ -99,7 +100,8 @@ class SharedCatalog:
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
         """Return all hosts."""
-        return (rows.decode_host(row.value) for row in self._all("hosts", shard) if row.value is not None)
+        known = ((row.key, rows.decode_host(row.value)) for row in self._all("hosts", shard) if row.value is not None)
+        return (host for key, host in known if not self.has_homes or key == host_id(host.name))
 
     def domain(self, name: str) -> DomainRecord | None:
         """Return what is known about a registrable domain."""
@@ -109,7 +111,8 @@ class SharedCatalog:
 
     def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
         """Return all registrable domains."""
-        return (rows.decode_domain(row.value) for row in self._all("domains", shard) if row.value is not None)
+        known = ((row.key, rows.decode_domain(row.value)) for row in self._all("domains", shard) if row.value)
+        return (domain for key, domain in known if not self.has_homes or key == domain_id(domain.name))
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
         """Return robots.txt of each origin of a host."""

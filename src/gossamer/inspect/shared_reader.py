@@ -11,9 +11,11 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
+from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import shard_of
 from gossamer.core.regions import Regions, labels_in
 from gossamer.core.rows import decode_crawl
+from gossamer.core.tables import HOMES
 from gossamer.figures import RUNNING, Figures, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.life import NodePlace
@@ -41,6 +43,7 @@ class SharedReader:
         self.now = now
         self.settings = Settings()
         self.regions: Regions | None = None
+        self._countries: Mapping[str, str] = {}
         self.state = CrawlState()
         self.nodes: Mapping[NodeId, NodeView] = {}
         self.folders = NodeFolders({})
@@ -50,6 +53,9 @@ class SharedReader:
     def __enter__(self) -> SharedReader:
         self.settings = settings_for_node(self.record.settings, self.name, [])
         self.regions = use_regions(self.settings)
+        if self.regions is not None and self.regions.has_countries:
+            self._countries = self.regions.learn_homes(self.ledger.records(HOMES))
+            self.ledger.has_homes = True
         self.nodes = self.shared.nodes()
         from_origin = () if self.record.origin is None else self.shared.archive_ends(ORIGIN_NODE)
         self.folders = find_folders(self.nodes, self._given, self.record.origin, from_origin)
@@ -71,13 +77,16 @@ class SharedReader:
         record = self.shared.record()
         return record is not None and not record.ended and any(view.is_live for view in self.shared.nodes().values())
 
-    def place_of(self, url_id: UrlId, row: UrlRecord | None) -> NodePlace:
+    def place_of(self, url_id: UrlId, host: str, row: UrlRecord | None) -> NodePlace:
         """Return which node owns a URL, and which has its bytes."""
         shard = shard_of(url_id)
         owner = self.shared.ownership(shard)
         stored_on = self.folders.node_of(row.archived.file) if row is not None and row.archived is not None else ""
         label = self.regions.label_of_shard(shard) if self.regions is not None else ""
-        place = NodePlace(shard=shard, owner="", stored_on=stored_on, label=label, lacks_label=self._lacks(label))
+        country = self._countries.get(registrable_domain(host), "")
+        place = NodePlace(
+            shard=shard, owner="", stored_on=stored_on, label=label, country=country, lacks_label=self._lacks(label)
+        )
         if owner is None:
             return place
         return replace(place, owner=owner.node.name, epoch=owner.epoch, is_live=owner.is_live)

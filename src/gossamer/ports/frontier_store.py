@@ -43,8 +43,8 @@ class QueueStore(Protocol):
         """Put a URL (back) into its host's queue at its position, replacing an entry there."""
         ...
 
-    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
-        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
+    def finish(self, url: QueuedUrl, record: UrlRecord | None) -> None:
+        """Remove a URL from its queue; `record` is its row from now on. None: as if it had never been admitted."""
         ...
 
     def amend(self, url_id: UrlId, record: UrlRecord) -> None:
@@ -83,8 +83,11 @@ class HostStore(Protocol):
         """Return robots.txt of each origin of a host."""
         ...
 
-    def put_host(self, record: HostRecord) -> None:
-        """Store a host. The record is read when a commit is sealed: a later change before that counts."""
+    def put_host(self, record: HostRecord, key: HostId | None = None) -> None:
+        """Store a host. The record is read when a commit is sealed: a later change before that counts.
+
+        The key is that of its name, unless it is in a shard where it does not belong.
+        """
         ...
 
     def put_domain(self, record: DomainRecord) -> None:

@@ -32,7 +32,7 @@ Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 PER_NODE = frozenset(
     {
         *("connections", "workers", "timeout", "memory", "max_time", "spool", "save_interval", "crawl_log"),
-        *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries"),
+        *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries", "geoip"),
     }
 )
 # Our names in the environment that are not settings of a crawl.
@@ -116,8 +116,9 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
         import os
 
         settings["workers"] = os.cpu_count() or 1
-    if isinstance(settings.get("ca_file"), str) and settings["ca_file"]:
-        settings["ca_file"] = str(Path(settings["ca_file"]).absolute())  # a crawl may be continued from elsewhere
+    for name in ("ca_file", "geoip"):
+        if isinstance(settings.get(name), str) and settings[name]:
+            settings[name] = str(Path(settings[name]).absolute())  # a crawl may be continued from elsewhere
     for name in ("memory", "spool"):
         if isinstance(settings.get(name), str):
             settings[name] = _size_from(name, settings[name], named[name])
@@ -270,7 +271,7 @@ def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> 
     for option in options():
         was, is_now = _comparable(before, option.name), _comparable(after, option.name)
         if option.name not in PER_NODE and was != is_now:
-            raise UsageError(f"--{option.key} is the same on all nodes; {ledger} has {option.key} = {was!s}")
+            raise UsageError(f"--{option.key} is the same on all nodes; {ledger} has {option.key} = {_shown(was)}")
     return _continued((ledger, values), ledger, sources)
 
 

@@ -241,11 +241,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _field(
             Group.CLUSTER,
-            "nodes with this label fetch the domains of a rule: .de=eu, example.org=us, *=us; the first match decides",
+            "nodes with label L fetch the domains of a rule: .de=L, example.org=L, country:DE,FR=L, *=L; the first "
+            "match decides",
             is_fixed=True,
             metavar="RULE=L",
         ),
     ] = ()
+    geoip: Annotated[
+        str,
+        _field(
+            Group.CLUSTER, "countries of addresses, in MaxMind's format, for country: rules; every node", metavar="FILE"
+        ),
+    ] = ""
     strict_regions: Annotated[
         bool, _field(Group.CLUSTER, "domains with a label wait until a node with it is alive", is_fixed=True)
     ] = False

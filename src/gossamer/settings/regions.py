@@ -17,8 +17,9 @@ from gossamer.core.regions import EVERY, MAX_LABELS, RegionRule, Regions
 from gossamer.errors import UsageError
 from gossamer.settings.model import Settings
 
-EXPECTED = "expected .de=LABEL, example.org=LABEL or *=LABEL"
+EXPECTED = "expected .de=LABEL, example.org=LABEL, country:DE,FR=LABEL or *=LABEL"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+_COUNTRY = re.compile(r"[A-Z]{2}")
 _NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 
 
@@ -48,8 +49,9 @@ def check_regions(texts: Sequence[str], *, is_strict: bool) -> None:
     if len(regions.labels) > MAX_LABELS + 1:
         raise UsageError(f"region: {len(regions.labels) - 1} labels; at most {MAX_LABELS} are possible")
     for number, rule in enumerate(rules):
-        first = regions.first_match(rule.name)
-        if first is not None and first != number:
+        matches = {regions.first_match("", code) for code in rule.countries} or {regions.first_match(rule.name)}
+        first = next(iter(matches))
+        if number not in matches and first is not None:
             raise UsageError(
                 f"region = {texts[number]!r}: has no effect: {texts[first]!r} before it matches the same domains, and "
                 "the first match decides"
@@ -74,11 +76,19 @@ def check_label(label: str, where: str) -> str:
 def _rule_from(text: str) -> RegionRule:
     where = f"region = {text!r}"
     rule, equals, label = text.rpartition("=")
-    if rule.startswith("country:"):
-        raise UsageError(f"{where}: a rule cannot name the country of an address; {EXPECTED}")
     if not equals or not rule:
         raise UsageError(f"{where}: not a rule with a label; {EXPECTED}")
+    if rule.startswith("country:"):
+        return RegionRule(rule, check_label(label, where), _countries_from(rule.removeprefix("country:"), where))
     return RegionRule(_name_from(rule, label, where), check_label(label, where))
+
+
+def _countries_from(text: str, where: str) -> tuple[str, ...]:
+    codes = tuple(dict.fromkeys(text.upper().split(",")))
+    for code in codes:
+        if not _COUNTRY.fullmatch(code):
+            raise UsageError(f"{where}: {code!r} is not the code of a country; expected country:DE or country:DE,FR")
+    return codes
 
 
 def _name_from(rule: str, label: str, where: str) -> str:

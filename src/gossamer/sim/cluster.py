@@ -20,6 +20,7 @@ from gossamer.core.identity import divide, host_id, shard_of
 from gossamer.core.intake import LinkContext
 from gossamer.core.regions import labels_in
 from gossamer.core.rows import decode_url
+from gossamer.core.tables import HOMES
 from gossamer.core.url import link_to
 from gossamer.engine.link_messages import Letter, encode_letter, message_of
 from gossamer.engine.seed_rules import numbered
@@ -93,8 +94,16 @@ class ClusterSim:
             what()
             if all(node.has_ended for node in self.nodes):
                 break
+        self._learn_homes()
         record = self.engine.record()
         return record.ended or "stuck" if record is not None else "stuck"
+
+    def _learn_homes(self) -> None:
+        """Make ids as a reader of the crawl does."""
+        if self.plan.regions is not None:
+            regions = self.plan.regions.without_homes()
+            regions.learn_homes(HOMES.decode(row) for row in self.engine.table("homes").values())
+            divide(regions)
 
     def _start_crawl(self) -> None:
         scenario = self.plan.scenario()
@@ -163,7 +172,8 @@ class ClusterSim:
             self.strays.append(request)
         regions = self.plan.regions
         if regions is not None and regions.is_strict:
-            label = regions.label_of(registrable_domain(request.host))
+            country = self.plan.country_of(self.web.resolve(request.host)[0][0])
+            label = regions.label_of(registrable_domain(request.host), country)
             labels = next(labels_in(each.label) for each in self.nodes if each.name == node.name)
             if label and label not in labels:
                 self.misplaced.append(request)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.core.identity import shard_of
+from gossamer.core.identity import divide, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
@@ -58,13 +58,18 @@ class VirtualNode:
         self._incarnation += 1
         self.is_alive = True
         self._id = NodeId(self.name, f"{self._incarnation}")
+        rules = self._sim.plan.regions
+        self._regions = None if rules is None else rules.without_homes()
+        divide(self._regions)
         self._ledger = MemoryLedger()
         scenario = self._sim.plan.scenario()
         scenario.ledger = self._ledger
         if self._sim.plan.max_pages is not None:
             scenario.limits.max_pages = 0
         self._crawl: Crawl = scenario.engine()
-        self._node = ClusterNode(self._id, self._crawl, self.label, self._sim.plan.regions)
+        if self._regions is not None and self._regions.has_countries:
+            self._crawl.shards.learn_countries(self._regions, self._sim.plan.country_of, self._crawl.state)
+        self._node = ClusterNode(self._id, self._crawl, self.label, self._regions)
         self._is_committing = False
         self._is_moving = False
         self._is_pumping_at = float("inf")
@@ -86,6 +91,7 @@ class VirtualNode:
             if self.paused_until > self._sim.now:
                 self._sim.at(self.paused_until + self._sim.random.uniform(0.0, 0.01), act)
                 return
+            divide(self._regions)  # a real node is a process of its own
             what()
 
         self._sim.at(self._sim.now + delay_s, act)

@@ -37,6 +37,7 @@ class ClusterPlan(Struct, frozen=True):
     max_s: float = 100_000.0
     regions: Regions | None = None
     labels: tuple[str, ...] = ()  # of the nodes, in turn; each may be several, separated by commas
+    country_of: Callable[[str], str] = lambda _address: ""
     last_node_at_s: float | None = None  # it starts as late as that
 
     def label_of(self, number: int) -> str:

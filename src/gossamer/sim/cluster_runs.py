@@ -91,7 +91,17 @@ _SCENARIOS = (
 
 
 _RULES = (RegionRule("h1.test", "eu"), RegionRule("h2.test", "us"), RegionRule("h5.test", "eu"))
+_COUNTRY_RULES = (
+    RegionRule("h1.test", "us"),
+    RegionRule("country:DE", "eu", ("DE",)),
+    RegionRule("country:US", "us", ("US",)),
+)
 _LABELS = ("eu", "us", "", "eu,us")
+
+
+def country_of(address: str) -> str:
+    """Return the country of an address of the imagined web."""
+    return ("DE", "US", "")[int(address.rpartition(".")[2]) % 3]
 
 
 def plan_of(seed: int) -> ClusterPlan:
@@ -102,7 +112,8 @@ def plan_of(seed: int) -> ClusterPlan:
         Faults(roll_backs=0.04, until_s=60.0),
     )
     budgets = (None, BUDGET, None, 10 * BUDGET)
-    regions = Regions(_RULES, is_strict=seed % 14 >= 7) if seed % 7 > 4 else None
+    rules = _COUNTRY_RULES if seed % 7 == 6 else _RULES
+    regions = Regions(rules, is_strict=seed % 14 >= 7) if seed % 7 > 4 else None
     return ClusterPlan(
         _SCENARIOS[seed // 3 % len(_SCENARIOS)],
         nodes=2 + seed % 5,
@@ -111,6 +122,7 @@ def plan_of(seed: int) -> ClusterPlan:
         max_s=1500.0,
         regions=regions,
         labels=_LABELS if regions is not None else (),
+        country_of=country_of,
     )
 
 
@@ -157,7 +169,7 @@ def _is_always_idle(_known: object, _version: int, _domains: int) -> bool:
 def _take_at_once(self: Crawl, shard: int, now: float, _requests: object = ()) -> None:
     """Continue with the hosts of a shard as if their former owner had not just contacted them."""
     self.seeds.load(shard)
-    self._shards.take(shard, self.state, now)
+    self.shards.take(shard, self.state, now)
 
 
 def _never_release_early(self: ClusterNode) -> list[int]:

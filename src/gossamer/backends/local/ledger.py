@@ -288,9 +288,9 @@ class LocalLedger:
         record.state = UrlState.QUEUED
         self._enqueue(url, record)
 
-    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
-        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
-        self._store.put("urls", url.id, encode(record))
+    def finish(self, url: QueuedUrl, record: UrlRecord | None) -> None:
+        """Remove a URL from its queue; `record` is its row in the catalog from now on, None removes that, too."""
+        self._store.put("urls", url.id, encode(record) if record is not None else None)
         self._store.put("queue", rows.queue_key(url), None)
 
     def amend(self, url_id: UrlId, record: UrlRecord) -> None:
@@ -310,9 +310,9 @@ class LocalLedger:
             after = batch[-1].position
         return killed
 
-    def put_host(self, record: HostRecord) -> None:
+    def put_host(self, record: HostRecord, key: HostId | None = None) -> None:
         """Store a host; the record is read when a commit is sealed."""
-        self._live_hosts[host_id(record.name)] = record
+        self._live_hosts[key or host_id(record.name)] = record
 
     def put_domain(self, record: DomainRecord) -> None:
         """Store a registrable domain."""

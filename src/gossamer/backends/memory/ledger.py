@@ -118,9 +118,12 @@ class MemoryLedger:
         )
         self._enqueue(url, again)
 
-    def finish(self, url: QueuedUrl, record: UrlRecord) -> None:
-        """Remove a URL from its queue; `record` is its row in the catalog from now on."""
-        self._put("urls", url.id, record)
+    def finish(self, url: QueuedUrl, record: UrlRecord | None) -> None:
+        """Remove a URL from its queue; `record` is its row in the catalog from now on, None removes that, too."""
+        if record is None:
+            self._remove("urls", url.id)
+        else:
+            self._put("urls", url.id, record)
         self._remove("queue", rows.queue_key(url))
         queue = self._queues[url.id[:8]]
         if url.position in queue:
@@ -168,9 +171,9 @@ class MemoryLedger:
         """Return robots.txt of each origin of a host."""
         return [record for key, record in self._tables["robots"].items() if key.startswith(host_id)]
 
-    def put_host(self, record: HostRecord) -> None:
+    def put_host(self, record: HostRecord, key: HostId | None = None) -> None:
         """Store a host."""
-        self._put("hosts", id_of_host(record.name), record)
+        self._put("hosts", key or id_of_host(record.name), record)
 
     def put_domain(self, record: DomainRecord) -> None:
         """Store a registrable domain."""

@@ -17,7 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.core import rows
-from gossamer.core.identity import domain_id, host_id
+from gossamer.core.identity import id_in_shard
+from gossamer.core.url import host_of
 from gossamer.ports import Row
 from gossamer.records import DomainRecord, HostRecord, RobotsRecord
 
@@ -54,21 +55,26 @@ _READABLE: dict[str, Callable[[bytes], Any]] = {
 
 
 def rows_of(
-    table: str, found: dict[bytes, bytes], bodies: dict[bytes, bytes], unpack: Callable[[bytes], bytes]
+    table: str, shard: int, found: dict[bytes, bytes], bodies: dict[bytes, bytes], unpack: Callable[[bytes], bytes]
 ) -> list[Row]:
-    """Return rows as in every store from a hash; `bodies` are those of robots.txt."""
+    """Return rows as in every store from the hash of a shard; `bodies` are those of robots.txt."""
     match table:
         case "hosts":
-            return [Row(table, host_id(name.decode()), rows.encode(_host(value))) for name, value in found.items()]
+            return [_named_row(table, shard, name, rows.encode(_host(value))) for name, value in found.items()]
         case "domains":
-            return [Row(table, domain_id(name.decode()), rows.encode(_domain(value))) for name, value in found.items()]
+            return [_named_row(table, shard, name, rows.encode(_domain(value))) for name, value in found.items()]
         case "robots":
-            return [_robots_row(origin, value, bodies.get(origin, b"")) for origin, value in found.items()]
+            return [_robots_row(shard, origin, value, bodies.get(origin, b"")) for origin, value in found.items()]
         case "urls":
             return [Row(table, key, unpack(value)) for key, value in found.items()]
         case _:
             return [Row(table, key, value) for key, value in found.items()]
 
 
-def _robots_row(origin: bytes, value: bytes, body: bytes) -> Row:
-    return Row("robots", rows.robots_key(origin.decode()), rows.encode_robots(replace(_robots(value), body=body)))
+def _named_row(table: str, shard: int, name: bytes, value: bytes) -> Row:
+    return Row(table, id_in_shard(shard, name.decode()), value)
+
+
+def _robots_row(shard: int, origin: bytes, value: bytes, body: bytes) -> Row:
+    host = id_in_shard(shard, host_of(origin.decode() + "/"))
+    return Row("robots", rows.robots_key(origin.decode(), host), rows.encode_robots(replace(_robots(value), body=body)))

@@ -233,7 +233,7 @@ class RedisSharedLedger(WholeCrawl):
             origins = list(found)
             texts = self._guarded(lambda: self._client.hmget(key.replace(":robots:", ":robotstxt:"), origins))
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
-        return rows_of(table, found, bodies, self._packing.unpack)
+        return rows_of(table, int(key.rpartition(":")[2]), found, bodies, self._packing.unpack)
 
     def _pipelined(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         if not commands:
