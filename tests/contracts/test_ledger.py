@@ -15,7 +15,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core import rows
 from gossamer.core.catalog import record_of
-from gossamer.core.identity import host_id, shard_of, shard_prefix
+from gossamer.core.identity import host_id, id_in_shard, shard_of, shard_prefix
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import EVIDENCE, HELD, QUARANTINES, SUBMITTERS, held_prefix
 from gossamer.core.url import link_to
@@ -217,6 +217,27 @@ def test_a_settled_url_can_be_queued_again_elsewhere(ledger: Ledger, step: Step)
     record = ledger.look_up(a.id)
     assert record is not None
     assert (record.state, record.seq, record.status) == (UrlState.QUEUED, 3, 200)
+
+
+def test_a_url_that_was_withdrawn_may_be_admitted_again(ledger: Ledger, step: Step) -> None:
+    ledger.put_host(HostRecord("h.test", "h.test"))
+    a, b = queued("a", seq=1), queued("b", seq=2)
+    ledger.admit([a, b])
+    step()
+    ledger.finish(a, None)
+    step()
+    assert (ledger.look_up(a.id), ledger.is_seen(a.id)) == (None, False)
+    assert ledger.read_queue(a.id[:8], None, 9) == [b]
+    again = queued("a", seq=3)
+    assert ledger.admit([again, b]) == [again]
+
+
+def test_a_host_can_be_in_a_shard_where_it_does_not_belong(ledger: Ledger, step: Step) -> None:
+    shard = shard_of(host_id("h.test")) ^ 1
+    ledger.put_host(HostRecord("h.test", "h.test", queued=2), id_in_shard(shard, "h.test"))
+    step()
+    assert ledger.host("h.test") is None
+    assert [host.queued for host in ledger.hosts(shard)] == [2]
 
 
 def test_a_buried_host_has_nothing_queued(ledger: Ledger, step: Step) -> None:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.identity import SHARD_COUNT, divide, domain_id, host_id, shard_of, shard_of_domain
+from gossamer.core.identity import SHARD_COUNT, divide, domain_id, host_id, id_in_shard, shard_of, shard_of_domain
 from gossamer.core.regions import EVERY, RegionRule, Regions, joined_labels, labels_in
 from gossamer.core.url import link_to
+from gossamer.state import DomainHome
 
 EU_US = Regions([RegionRule("example.de", "us"), RegionRule("de", "eu"), RegionRule("example.org", "us")])
 
@@ -79,3 +80,35 @@ def test_labels_of_a_node_travel_as_one_text() -> None:
     assert joined_labels(["eu", "fast", "eu"]) == "eu,fast"
     assert labels_in("eu,fast") == {"eu", "fast"}
     assert labels_in(joined_labels([])) == frozenset()
+
+
+BY_COUNTRY = [
+    RegionRule("country:US", "us", ("US",)),
+    RegionRule("de", "eu"),
+    RegionRule("country:FR,DE", "eu", ("FR", "DE")),
+]
+
+
+@pytest.mark.parametrize(
+    ("domain", "country", "label"),
+    [
+        ("a.de", "", "eu"), ("a.de", "US", "us"), ("a.de", "FR", "eu"), ("a.org", "", ""), ("a.org", "DE", "eu"),
+        ("a.org", "US", "us"), ("a.org", "JP", ""),
+    ],
+)  # fmt: skip
+def test_rules_by_country_match_in_their_order_when_the_country_is_known(domain: str, country: str, label: str) -> None:
+    assert Regions(BY_COUNTRY).label_of(domain, country) == label
+
+
+def test_a_domain_with_another_home_has_ids_in_the_range_of_its_label() -> None:
+    regions = Regions(BY_COUNTRY)
+    divide(regions)
+    first = host_id("www.a.org")
+    assert shard_of(first) in regions.shards_of("")
+    countries = regions.learn_homes([DomainHome(b"", "a.org", "us", "US"), DomainHome(b"", "b.de", "eu")])
+    assert (countries, regions.homes) == ({"a.org": "US"}, {"a.org": "us"}), "b.de is at home"
+    assert shard_of(host_id("www.a.org")) in regions.shards_of("us")
+    assert host_id("www.a.org")[2:] == first[2:], "only the shard differs"
+    assert id_in_shard(shard_of(first), "www.a.org") == first
+    assert regions.label_of("a.org") == "us"
+    assert regions.without_homes().label_of("a.org") == ""

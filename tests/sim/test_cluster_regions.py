@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec import structs
 
 from gossamer.core.regions import RegionRule, Regions
 from gossamer.core.rows import decode_host
+from gossamer.core.tables import HOMES
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_plan import ClusterPlan, Faults
-from gossamer.sim.cluster_runs import HOSTS, PAGES, scenario
+from gossamer.sim.cluster_runs import HOSTS, PAGES, country_of, scenario
 from gossamer.sim.scenarios import START, Scenario
 from gossamer.state import Waiting
 
@@ -91,21 +95,25 @@ def test_without_strict_regions_others_fetch_until_a_node_with_the_label_comes()
     assert max(early) < min(late)
 
 
-def redirected_robots() -> Scenario:
-    """Return the crawl with a host whose robots.txt is at another one, with the label us."""
+def redirected_robots(target: str = "http://h5.test/robots.txt") -> Callable[[], Scenario]:
+    """Return the crawl with a host whose robots.txt is at another one."""
+    return partial(_redirected_robots, target)
+
+
+def _redirected_robots(target: str) -> Scenario:
     made = scenario()
 
     def says(order: Order, _now: float) -> Result | None:
         if order.kind is not OrderKind.ROBOTS:
             return None
-        return Result(order.id, Outcome.REDIRECT, status=301, redirect_to="http://h5.test/robots.txt")
+        return Result(order.id, Outcome.REDIRECT, status=301, redirect_to=target)
 
     made.web.hosts["h2.test"].says = says
     return made
 
 
 def test_a_host_whose_robots_txt_must_not_be_requested_here_is_parked_and_says_so() -> None:
-    sim = ClusterSim(structs.replace(plan(RULES, "eu"), scenario=redirected_robots), 6)
+    sim = ClusterSim(structs.replace(plan(RULES, "eu"), scenario=redirected_robots()), 6)
     assert sim.run() == "stuck"
     assert not hosts_of(sim) & US_HOSTS
     host = next(host for row in sim.engine.table("hosts").values() if (host := decode_host(row)).name == "h2.test")
@@ -114,7 +122,46 @@ def test_a_host_whose_robots_txt_must_not_be_requested_here_is_parked_and_says_s
 
 
 def test_it_is_fetched_when_a_node_that_may_request_its_robots_txt_comes() -> None:
-    sim = ClusterSim(structs.replace(plan(RULES, "eu", "us", late_s=LATE_S), scenario=redirected_robots), 7)
+    sim = ClusterSim(structs.replace(plan(RULES, "eu", "us", late_s=LATE_S), scenario=redirected_robots()), 7)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    assert not sim.misplaced
+
+
+COUNTRY_RULES = [RegionRule("country:DE", "eu", ("DE",)), RegionRule("country:US", "us", ("US",))]
+
+
+def by_country(*labels: str, late_s: float | None = None) -> ClusterPlan:
+    """Return a cluster whose domains have labels by the country of their address."""
+    return structs.replace(plan(COUNTRY_RULES, *labels, late_s=late_s), country_of=country_of)
+
+
+def homes_of(sim: ClusterSim) -> dict[str, str]:
+    """Return the label of every domain that was looked up."""
+    homes = [HOMES.decode(row) for row in sim.engine.table("homes").values()]
+    return {home.name: home.label for home in homes}
+
+
+def test_domains_move_to_the_region_of_their_country_before_anything_is_fetched() -> None:
+    sim = ClusterSim(by_country("eu", "us"), 8)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    assert homes_of(sim) == {f"h{number}.test": ("eu", "us", "")[number % 3] for number in range(HOSTS)}
+    assert not sim.misplaced
+    assert sum(view.totals.urls_seen for view in sim.engine.nodes().values()) == HOSTS * PAGES, "each counts once"
+
+
+def test_what_is_in_a_country_waits_for_a_node_with_its_label() -> None:
+    sim = ClusterSim(by_country("eu", "", "us", late_s=LATE_S), 9)
+    assert sim.run() == "exhausted"
+    assert len(sim.stored()) == HOSTS * PAGES
+    american = {f"h{number}.test" for number in range(1, HOSTS, 3)}
+    assert not american & {each.host for each in sim.requests if each.at < START + LATE_S}
+
+
+def test_robots_txt_at_a_host_that_has_moved_is_requested_there() -> None:
+    made = redirected_robots("http://h4.test/robots.txt")
+    sim = ClusterSim(structs.replace(by_country("eu", "us"), scenario=made), 10)
     assert sim.run() == "exhausted"
     assert len(sim.stored()) == HOSTS * PAGES
     assert not sim.misplaced

@@ -20,8 +20,10 @@ from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
 from gossamer.engine.record_additions import Additions
+from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.rules import CrawlRules
 from gossamer.ports.shared_ledger import NodeId
+from gossamer.records import HostId, HostRecord
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
 from gossamer.sim.cluster_plan import ClusterPlan, Faults
@@ -197,6 +199,14 @@ def _is_never_barred(*_: object) -> frozenset[int]:
     return frozenset()
 
 
+def _move_nothing(_self: Rehoming, key: HostId, host: HostRecord) -> None:
+    """Leave URLs behind in the first shard of a domain that belongs elsewhere."""
+
+
+def _settle_nothing(_self: Rehoming, _letter: Letter) -> None:
+    """Forget which domains belong here."""
+
+
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
@@ -210,4 +220,6 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "what extends the scope is not recorded": (ClusterNode, "take_additions", _add_nothing),
     "a lease is counted longer than it is": (node, "LEASE_MARGIN", 3.0),
     "a node fetches for a label that it does not have": (node, "barred_from", _is_never_barred),
+    "URLs of a domain that moves are left behind": (Rehoming, "_move_queue", _move_nothing),
+    "the home of a domain is not stored where it moves to": (Rehoming, "settle", _settle_nothing),
 }  # fmt: skip
