@@ -37,6 +37,7 @@ from gossamer.ports import Row
 from gossamer.records import ContentRecord
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, Settings
+from gossamer.settings.regions import regions_of
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
 
 _ID_BYTES = 16
@@ -81,6 +82,12 @@ class FolderTarget:
 
     def begin(self) -> str | None:
         """Begin or continue: the files of all nodes come first."""
+        regions = regions_of(self._settings)
+        if regions is not None and regions.has_countries:
+            raise UsageError(
+                f"{self._source.name}: has --region rules by country, which only nodes apply; it can move to a ledger, "
+                "not to a folder"
+            )
         folder, mark = self._folder, self._read_mark()
         nodes = self._node_files()
         folder.lock()
