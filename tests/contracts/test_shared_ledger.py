@@ -1,4 +1,4 @@
-"""One contract for every ledger that nodes share: in memory, on Redis and on Valkey."""
+"""One contract for every ledger that nodes share: in memory, on Redis, on Valkey and on Redis Cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core import rows
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
@@ -26,6 +27,7 @@ from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, 
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Terms
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
+from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
 LEASE_S = 60.0
 A, B = NodeId("a", "1"), NodeId("b", "1")
@@ -52,12 +54,37 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         yield start
 
 
-@pytest.fixture(params=["memory", "redis", "valkey"])
-def ledger(request: pytest.FixtureRequest, servers: Callable[[str], RedisServer]) -> Iterator[SharedLedger]:
-    if request.param == "memory":
-        yield MemorySharedLedger(lambda: 1_700_000_000.0)
-        return
-    made = RedisSharedLedger(servers(request.param).client(), f"crawl{next(_names)}")
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], RedisClusterServers]]:
+    started: list[RedisClusterServers] = []
+    with ExitStack() as stack:
+
+        def start() -> RedisClusterServers:
+            program = redis_program()
+            if program is None:
+                pytest.skip("no redis-server: make engines")
+            if not started:
+                started.append(stack.enter_context(running_cluster(program, tmp_path_factory.mktemp("cluster"))))
+            return started[0]
+
+        yield start
+
+
+@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster"])
+def ledger(
+    request: pytest.FixtureRequest,
+    servers: Callable[[str], RedisServer],
+    cluster: Callable[[], RedisClusterServers],
+) -> Iterator[SharedLedger]:
+    made: SharedLedger
+    name = f"crawl{next(_names)}"
+    match request.param:
+        case "memory":
+            made = MemorySharedLedger(lambda: 1_700_000_000.0)
+        case "redis-cluster":
+            made = RedisClusterLedger(cluster().client(), name)
+        case engine:
+            made = RedisSharedLedger(servers(engine).client(), name)
     yield made
     made.close()
 

@@ -1,4 +1,4 @@
--- Included by `commit`: contents and signatures of the pages of all nodes.
+-- Included by `commit`, `apply` and `candidates`: signatures of the pages of all nodes.
 local MAX_EQUAL, MAX_COMPARED, ID = 4, 4, 16
 
 local function equal_lanes(one, other)
@@ -49,13 +49,17 @@ local function nearest(page, signature, bands)
   return best, lanes
 end
 
+local function add_to_band(band, page)
+  local key, field = band_place(band)
+  local pages = (redis.call('HGET', key, field) or '') .. page
+  redis.call('HSET', key, field, string.sub(pages, -MAX_EQUAL * ID))
+end
+
 local function add_signature(page, signature, bands)
   if redis.call('HSETNX', signature_key(page), page, signature) == 0 then
     return
   end
   for _, band in ipairs(bands) do
-    local key, field = band_place(band)
-    local pages = (redis.call('HGET', key, field) or '') .. page
-    redis.call('HSET', key, field, string.sub(pages, -MAX_EQUAL * ID))
+    add_to_band(band, page)
   end
 end

@@ -1,4 +1,5 @@
 -- ARGV: prefix, node, bytes at most, (shard, messages that it has, id of the last)...
+-- Returns shard, message... On Redis Cluster these are ids and lengths, and the time in µs comes first.
 if not is_live(ME) then
   return lease_lost('its lease has ended')
 end
@@ -20,7 +21,7 @@ for i = 1, #inboxes, 2 do
       for _, message in ipairs(messages) do
         received[#received + 1] = shard
         received[#received + 1] = message
-        size = size + #message
+        size = size + (IS_SPREAD and struct.unpack('>I4', message, #message - 3) or #message)
       end
       read = read + #messages
       if #messages < 10 then
@@ -29,4 +30,4 @@ for i = 1, #inboxes, 2 do
     end
   end
 end
-return received
+return IS_SPREAD and {number(NOW), received} or received

@@ -1,0 +1,225 @@
+"""What is the same on one Redis server and on Redis Cluster: all calls but those that make commits or read them back.
+
+A call is one script on the control keys, or a few plain commands. `lua/common.lua` lists the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from threading import local
+from typing import Any
+
+import msgspec
+
+from gossamer.backends.redis import arguments
+from gossamer.backends.redis.arguments import id_of, node_of
+from gossamer.backends.redis.calls import Argument, ServerCalls
+from gossamer.backends.redis.keys import rows_of
+from gossamer.backends.redis.packing import RowPacking
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.identity import shard_of
+from gossamer.errors import LeaseLostError, UsageError
+from gossamer.figures import Totals
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import Membership, NodeId, NodeView, Ownership
+from gossamer.records import UrlId
+from gossamer.state import CrawlRecord, NodeStatus
+
+CONTROL_SCRIPTS = (
+    "start", "change_record", "join", "renew", "leave", "take", "release", "receive", "claim", "try_end", "sizes",
+    "reserve",
+)  # fmt: skip
+_SHARDS_AT_ONCE = 64
+_ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
+_encode = msgspec.msgpack.Encoder().encode
+_status = msgspec.json.Decoder(NodeStatus).decode
+_totals = msgspec.json.Decoder(Totals).decode
+
+
+class ScriptedLedger:
+    """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
+
+    def __init__(self, calls: ServerCalls, name: str, prefix: str) -> None:
+        self._calls = calls
+        self._name = name
+        self._prefix = prefix
+        self._own = local()
+
+    def _prefix_of(self, shard: int) -> str:
+        """Return the prefix of the keys of a shard."""
+        raise NotImplementedError
+
+    def _batches(self, shards: Collection[int]) -> Iterator[list[int]]:
+        """Yield shards that are read in one round trip."""
+        raise NotImplementedError
+
+    def _call(self, script: str, node: NodeId | None, *args: Argument) -> Any:  # noqa: ANN401
+        return self._calls.run(script, self._prefix, "" if node is None else id_of(node), *args)
+
+    @property
+    def _packing(self) -> RowPacking:
+        """Of this thread."""
+        if not hasattr(self._own, "packing"):
+            self._own.packing = RowPacking()
+        packing: RowPacking = self._own.packing
+        return packing
+
+    def check_server(self) -> str:
+        """Raise if a server cannot hold a crawl; return what the operator should know, or an empty string."""
+        for memory in self._calls.info("memory"):
+            policy = memory.get("maxmemory_policy", "noeviction")
+            if memory.get("maxmemory") and policy != "noeviction":
+                raise UsageError(
+                    f"ledger {self._name}: Redis may remove keys when it is full (maxmemory-policy {policy}), "
+                    "which would lose pages; set it to noeviction"
+                )
+        if all(persistence.get("aof_enabled") for persistence in self._calls.info("persistence")):
+            return ""
+        return (
+            f"ledger {self._name}: Redis writes no append-only file: the crawl is lost if it ends; "
+            "start it with --appendonly yes"
+        )
+
+    # -- the record -------------------------------------------------------------------------------
+
+    def start(self, record: CrawlRecord) -> CrawlRecord:
+        """Store the record of a new crawl; if there is one, return that instead."""
+        return arguments.record_of(self._call("start", None, _encode(record), arguments.budget_of(record)))
+
+    def record(self) -> CrawlRecord | None:
+        """Return the crawl's record."""
+        found = self._calls.command("HMGET", self._prefix + "record", "version", "body", "ended")
+        return None if found[0] is None else arguments.record_of(found)
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        """Replace the record by one with the next version."""
+        budget = arguments.budget_of(record)
+        return bool(self._call("change_record", None, record.version - 1, _encode(record), budget, record.ended))
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease."""
+        return arguments.membership_of(self._call("join", node, node.name, label, lease_s))
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease."""
+        domains = "" if status.domains is None else status.domains
+        state = (status.idle, status.commit, status.record_version, domains, arguments.to_json(status))
+        return arguments.membership_of(self._call("renew", node, *state))
+
+    def leave(self, node: NodeId) -> None:
+        """End the lease."""
+        self._call("leave", node)
+
+    def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
+        """Become the owner of those of the shards that no live node owns."""
+        taken: list[bytes] = self._call("take", node, *shards) if shards else []
+        return arguments.pairs(taken)
+
+    def release(self, node: NodeId, shards: Collection[int]) -> None:
+        """Give up shards."""
+        self._call("release", node, *shards)
+
+    # -- rows ---------------------------------------------------------------------------------------
+
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards, whoever owns them."""
+        for some in self._batches(shards):
+            yield from self._restore_some(some, tables)
+
+    def _require_owner(self, node: NodeId, shards: Sequence[int]) -> None:
+        owners = self._calls.command("HMGET", self._prefix + "owners", *shards)
+        if any(owner != id_of(node).encode() for owner in owners):
+            raise LeaseLostError(f"node {node.name}: shards that it reads are not its own any more")
+
+    def _restore_some(self, shards: Sequence[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of a batch of shards, small hashes in one round trip."""
+        prefix = self._prefix_of(shards[0])
+        found: list[bytes] = self._calls.run("sizes", prefix, "", len(tables), *tables, *shards)
+        sizes = [(table.decode(), int(shard), int(rows)) for table, shard, rows in zip(*[iter(found)] * 3, strict=True)]
+        sizes.sort(key=lambda each: tables.index(each[0]))
+        keys = [(table, f"{prefix}{table}:{shard}", rows) for table, shard, rows in sizes]
+        small = [(table, key) for table, key, rows in keys if rows <= _ROWS_AT_ONCE]
+        read = self._calls.pipelined([("HGETALL", key) for _, key in small])
+        for (table, key), values in zip(small, read, strict=True):
+            yield self._rows(table, key, values)
+        for table, key, rows in keys:
+            if rows > _ROWS_AT_ONCE:
+                yield from self._restore_large(table, key)
+
+    def _restore_large(self, table: str, key: str) -> Iterator[list[Row]]:
+        cursor = 0
+        while True:
+            cursor, found = self._calls.command("HSCAN", key, cursor, "COUNT", _ROWS_AT_ONCE)
+            yield self._rows(table, key, found)
+            if not cursor:
+                return
+
+    def _rows(self, table: str, key: str, found: dict[bytes, bytes]) -> list[Row]:
+        bodies: dict[bytes, bytes] = {}
+        if table == "robots":
+            origins = list(found)
+            texts = self._calls.command("HMGET", key.replace(":robots:", ":robotstxt:"), *origins)
+            bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
+        return rows_of(table, found, bodies, self._packing.unpack)
+
+    # -- the whole crawl --------------------------------------------------------------------------
+
+    def claim(self, node: NodeId, budget: str, amount: int) -> int:
+        """Claim this much of a budget in all."""
+        return int(self._call("claim", node, budget, amount))
+
+    def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
+        """Ask for permits and time at addresses."""
+        asked = [each for address, ask in asks.items() for each in (address, ask.in_use, ask.wanted)]
+        got: list[int] = self._call("reserve", node, rules.pool, round(rules.slice_s * 1e6), *asked)
+        answers = zip(got[::2], got[1::2], strict=True)
+        return {address: AddressGrant(permits, us / 1e6) for address, (permits, us) in zip(asks, answers, strict=True)}
+
+    def try_end(self, node: NodeId) -> str:
+        """End the crawl if nothing is left to do anywhere."""
+        why: bytes = self._call("try_end", node)
+        return why.decode()
+
+    def nodes(self) -> dict[NodeId, NodeView]:
+        """Return all incarnations."""
+        now_us = self._calls.now_us(self._prefix)
+        ids = sorted(member.decode() for member in self._calls.command("SMEMBERS", self._prefix + "members"))
+        fields = ("status", "totals", "over", "lease_until")
+        found = self._calls.pipelined([("HMGET", f"{self._prefix}node:{each}", *fields) for each in ids])
+        known: dict[NodeId, NodeView] = {}
+        for each, (status, totals, over, lease_until) in zip(ids, found, strict=True):
+            known[node_of(each)] = NodeView(
+                _status(status) if status else NodeStatus(),
+                _totals(totals) if totals else Totals(),
+                not over and int(lease_until or 0) > now_us,
+            )
+        return known
+
+    def archive_ends(self, name: str) -> dict[str, int]:
+        """Return the committed lengths of the archive files of a node."""
+        found = self._calls.command("HGETALL", f"{self._prefix}archives:{name}")
+        return {file.decode(): int(end) for file, end in found.items()}
+
+    # -- for readers ------------------------------------------------------------------------------
+
+    def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
+        """Return the rows of URLs, in one round trip."""
+        keys = [f"{self._prefix_of(shard)}urls:{shard}" for shard in map(shard_of, ids)]
+        found = self._calls.pipelined([("HGET", key, each) for key, each in zip(keys, ids, strict=True)])
+        return [None if row is None else self._packing.unpack(row) for row in found]
+
+    def ownership(self, shard: int) -> Ownership | None:
+        """Return who owns a shard."""
+        owner = self._calls.command("HGET", self._prefix + "owners", shard)
+        if owner is None:
+            return None
+        node = node_of(owner.decode())
+        epoch = self._calls.command("HGET", f"{self._prefix}shards:{owner.decode()}", shard)
+        view = self.nodes().get(node)
+        return Ownership(node, int(epoch or 0), view is not None and view.is_live)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls.close()
