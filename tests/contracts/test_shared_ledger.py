@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core import rows
@@ -82,7 +83,7 @@ def ledger(
         case "memory":
             made = MemorySharedLedger(lambda: 1_700_000_000.0)
         case "redis-cluster":
-            made = RedisClusterLedger(cluster().client(), name)
+            made = RedisClusterLedger(ClusterCalls(cluster().client(), name))
         case engine:
             made = RedisSharedLedger(servers(engine).client(), name)
     yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from tests.servers.redis import RedisServer
+from tests.servers.redis import RedisServer, free_port
 
 SLOTS = 16384
 READY_S = 20.0
@@ -24,7 +25,11 @@ class RedisClusterServers:
     """Three servers with a third of the hash slots each. No replicas."""
 
     def __init__(self, program: str, folder: Path) -> None:
-        self.servers = [RedisServer(program, folder / str(number), *OPTIONS) for number in range(3)]
+        self._bus_ports = [free_port() for _ in range(3)]
+        self.servers = [
+            RedisServer(program, folder / str(number), *OPTIONS, "--cluster-port", str(port))
+            for number, port in enumerate(self._bus_ports)
+        ]
 
     @property
     def url(self) -> str:
@@ -44,8 +49,8 @@ class RedisClusterServers:
             first, after = SLOTS * number // 3, SLOTS * (number + 1) // 3
             client.execute_command("CLUSTER ADDSLOTSRANGE", first, after - 1)
             client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
-            if number:
-                client.execute_command("CLUSTER MEET", "127.0.0.1", self.servers[0].port)
+            for other in range(number):
+                client.execute_command("CLUSTER MEET", "127.0.0.1", self.servers[other].port, self._bus_ports[other])
             client.close()
         self.wait_until_whole()
 
@@ -65,6 +70,18 @@ class RedisClusterServers:
         port = client.get_node_from_key(key).port
         client.close()
         return next(server for server in self.servers if server.port == port)
+
+    @contextmanager
+    def going_back(self, server: RedisServer) -> Iterator[None]:
+        """Let a server lose what happens inside: kill it at the end, and start it with the files of the beginning."""
+        copy = server.folder.with_name(f"{server.folder.name}-copy")
+        shutil.copytree(server.folder, copy)
+        yield
+        server.stop()
+        shutil.rmtree(server.folder)
+        copy.rename(server.folder)
+        server.start()
+        self.wait_until_whole()
 
     def stop(self, sig: int = signal.SIGKILL) -> None:
         for server in self.servers:

@@ -39,6 +39,10 @@ from gossamer.errors import (
 )
 
 Argument = str | bytes | float
+CONTROL_SCRIPTS = (
+    "start", "change_record", "join", "renew", "leave", "take", "release", "receive", "claim", "try_end", "sizes",
+    "reserve",
+)  # fmt: skip
 _INCLUDED: Mapping[str, Sequence[str]] = {
     "commit": ("arguments", "basis", "rows", "pages"),
     "decide": ("arguments", "basis"),
@@ -68,9 +72,10 @@ def script_text(name: str, *, is_spread: bool) -> str:
 class ServerCalls:
     """A server. Thread-safe."""
 
-    def __init__(self, client: redis.Redis, name: str, scripts: Sequence[str]) -> None:
+    def __init__(self, client: redis.Redis, name: str) -> None:
         self._client: Any = client  # its stubs say that every answer may be text
-        self._name = name
+        self.name = name
+        scripts = (*CONTROL_SCRIPTS, "commit")
         self._scripts = {each: client.register_script(script_text(each, is_spread=False)) for each in scripts}
 
     def run(self, script: str, prefix: str, *args: Argument) -> Any:  # noqa: ANN401
@@ -102,7 +107,7 @@ class ServerCalls:
 
     def guarded(self, act: Callable[[], T]) -> T:
         """Do something; raise an error of Redis as one of ours."""
-        return guarded(self._name, act)
+        return guarded(self.name, act)
 
     def close(self) -> None:
         """Close the connections."""

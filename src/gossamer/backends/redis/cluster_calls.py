@@ -13,18 +13,19 @@ from typing import Any
 from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError
 
-from gossamer.backends.redis.calls import Argument, ServerCalls, as_ours, script_text
+from gossamer.backends.redis.calls import CONTROL_SCRIPTS, Argument, ServerCalls, as_ours, script_text
 
+_SCRIPTS = (*CONTROL_SCRIPTS, "decide", "decided", "apply", "journal", "candidates")
 Call = tuple[str, str, Sequence[Argument]]  # script, prefix, arguments
 
 
 class ClusterCalls(ServerCalls):
     """The servers of a cluster. Thread-safe."""
 
-    def __init__(self, client: RedisCluster, name: str, scripts: Sequence[str]) -> None:
+    def __init__(self, client: RedisCluster, name: str) -> None:
         self._client: Any = client
-        self._name = name
-        self._texts = {each: script_text(each, is_spread=True) for each in scripts}
+        self.name = name
+        self._texts = {each: script_text(each, is_spread=True) for each in _SCRIPTS}
         self._digests = {
             each: sha1(text.encode(), usedforsecurity=False).hexdigest() for each, text in self._texts.items()
         }
@@ -61,7 +62,7 @@ class ClusterCalls(ServerCalls):
                 answers[place] = answer
         for answer in answers:
             if isinstance(answer, Exception):
-                raise as_ours(answer, self._name) from answer
+                raise as_ours(answer, self.name) from answer
         return answers
 
     def _load_scripts(self) -> None:

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NoReturn
 
-from redis.cluster import RedisCluster
-
 from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.arguments import id_of
 from gossamer.backends.redis.calls import BehindError
@@ -30,7 +28,7 @@ from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_plan import Basis, Pages, Plan, decode_similar, encode, plan_commit
 from gossamer.backends.redis.near_pages import NearPages
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
-from gossamer.backends.redis.scripted_ledger import CONTROL_SCRIPTS, ScriptedLedger
+from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.settling import Settling, apply_call
 from gossamer.core.dedup.minhash import LANES
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
@@ -40,7 +38,6 @@ from gossamer.records import Similar
 from gossamer.state import NodeStatus
 
 JOURNAL_COMMITS, JOURNAL_BYTES = 64, 32 << 20  # kept per node and server: the last ones
-_SCRIPTS = (*CONTROL_SCRIPTS, "decide", "decided", "apply", "journal", "candidates")
 
 
 @dataclass(slots=True)
@@ -55,11 +52,11 @@ class _Writer:
 class RedisClusterLedger(ScriptedLedger):
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
-    def __init__(self, client: RedisCluster, name: str) -> None:
-        self._keys = KeyRanges(name)
-        self._cluster = ClusterCalls(client, name, _SCRIPTS)
-        super().__init__(self._cluster, name, self._keys.control)
-        self._settling = Settling(self._cluster, self._keys, name)
+    def __init__(self, calls: ClusterCalls) -> None:
+        self._keys = KeyRanges(calls.name)
+        self._cluster = calls
+        super().__init__(calls, self._keys.control)
+        self._settling = Settling(calls, self._keys)
         self._writers: dict[NodeId, _Writer] = {}
         self._missing: dict[NodeId, set[tuple[int, bytes]]] = {}  # messages that had no links when they were asked for
         self._seen_us = 0  # the latest time of the engine that was seen
@@ -139,6 +136,7 @@ class RedisClusterLedger(ScriptedLedger):
     def _writer(self, node: NodeId) -> _Writer:
         if node not in self._writers:
             me = id_of(node)
+            self._settling.settle()
             commit, marks = self._cluster.pipelined([
                 ("HGET", f"{self._prefix}node:{me}", "commit"),
                 ("HGETALL", f"{self._prefix}marks:{me}"),

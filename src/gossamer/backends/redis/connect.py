@@ -19,6 +19,7 @@ from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
 from gossamer.backends.redis.calls import guarded
+from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
@@ -73,7 +74,7 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
     ledger: ScriptedLedger
     if is_cluster:
         client.close()
-        ledger = RedisClusterLedger(_cluster(address), address.name)
+        ledger = RedisClusterLedger(ClusterCalls(_cluster(address), address.name))
     elif len(address.servers) > 1:
         raise UsageError(f"{without_password(url)}: the servers are no Redis Cluster; name one server")
     else:

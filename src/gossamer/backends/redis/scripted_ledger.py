@@ -25,11 +25,6 @@ from gossamer.ports.shared_ledger import Membership, NodeId, NodeView, Ownership
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
-CONTROL_SCRIPTS = (
-    "start", "change_record", "join", "renew", "leave", "take", "release", "receive", "claim", "try_end", "sizes",
-    "reserve",
-)  # fmt: skip
-_SHARDS_AT_ONCE = 64
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
 _encode = msgspec.msgpack.Encoder().encode
 _status = msgspec.json.Decoder(NodeStatus).decode
@@ -39,9 +34,9 @@ _totals = msgspec.json.Decoder(Totals).decode
 class ScriptedLedger:
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
-    def __init__(self, calls: ServerCalls, name: str, prefix: str) -> None:
+    def __init__(self, calls: ServerCalls, prefix: str) -> None:
         self._calls = calls
-        self._name = name
+        self._name = calls.name
         self._prefix = prefix
         self._own = local()
 

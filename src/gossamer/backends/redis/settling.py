@@ -37,10 +37,9 @@ class Decided(Struct):
 class Settling:
     """See the module."""
 
-    def __init__(self, calls: ClusterCalls, keys: KeyRanges, name: str) -> None:
+    def __init__(self, calls: ClusterCalls, keys: KeyRanges) -> None:
         self._calls = calls
         self._keys = keys
-        self._name = name
 
     def settle(self) -> bool:
         """Complete all commits; return whether there was anything to do."""
@@ -102,17 +101,18 @@ class Settling:
 
     def _fail_decision(self, node: str, has: int, top: int) -> NoReturn:
         raise GossamerError(
-            f"ledger {self._name}: the server of the control keys has lost commits {has + 1} to {top} of node {node}, "
-            f"and the journal does not have them any more; restore its data, or give up their totals and links: "
-            f"HSET {self._keys.control}node:{node} commit {top}"
+            f"ledger {self._calls.name}: the server of the control keys has lost commits {has + 1} to {top} of node "
+            f"{node}, and the journal does not have them any more; restore its data, or give up their totals and "
+            f"links: HSET {self._keys.control}node:{node} commit {top}"
         )
 
     def _fail_part(self, node: str, number: int, has: int, mark: int) -> NoReturn:
         first = number << ranges.SHARD_BITS
+        last = first + (1 << ranges.SHARD_BITS) - 1
         raise GossamerError(
-            f"ledger {self._name}: the server of shards {first} to {first + (1 << ranges.SHARD_BITS) - 1} has lost "
-            f"commits {has + 1} to {mark} of node {node}, and the journal does not have them any more; restore its "
-            f"data, or give up what they changed there: HDEL {self._keys.control}marks:{node} {number}"
+            f"ledger {self._calls.name}: the server of shards {first} to {last} has lost commits {has + 1} to {mark} of "
+            f"node {node}, and the journal does not have them any more; restore its data, or give up what they changed "
+            f"there: HDEL {self._keys.control}marks:{node} {number}"
         )
 
 

@@ -13,7 +13,7 @@ import redis
 
 from gossamer.backends.redis import arguments
 from gossamer.backends.redis.calls import ServerCalls
-from gossamer.backends.redis.scripted_ledger import CONTROL_SCRIPTS, ScriptedLedger
+from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.core.dedup.bands import BANDS, band_keys
 from gossamer.core.dedup.minhash import LANES
 from gossamer.ports import Row
@@ -27,7 +27,7 @@ class RedisSharedLedger(ScriptedLedger):
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(ServerCalls(client, name, (*CONTROL_SCRIPTS, "commit")), name, f"gossamer:{name}:")
+        super().__init__(ServerCalls(client, name), f"gossamer:{name}:")
 
     def _prefix_of(self, shard: int) -> str:
         del shard

@@ -1,0 +1,411 @@
+"""The shared ledger on Redis Cluster: whenever a node dies, and whichever server goes back in time, nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gossamer.backends.redis.calls import Argument
+from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
+from gossamer.backends.redis.cluster_ledger import JOURNAL_COMMITS, RedisClusterLedger
+from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of
+from gossamer.core.identity import SHARD_COUNT
+from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.figures import Totals
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import Commit, NodeId
+from gossamer.records import UrlId
+from gossamer.state import CrawlRecord, NodeStatus, Terms
+from tests.servers.redis import redis_program
+from tests.servers.redis_cluster import RedisClusterServers, running_cluster
+
+LEASE_S = 60.0
+A, B, C = (NodeId(name, "1") for name in "abc")
+SHARDS = range(0, SHARD_COUNT, 256)  # in 16 ranges
+CONTENT, FIRST, SECOND = b"h" * 16, b"1" * 16, b"2" * 16
+Cut = tuple[str, int]  # script, and how many calls of it are made before the node dies
+NEVER: Cut = "", 0
+_names = count()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisClusterServers]:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running_cluster(program, tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+class _DiedError(Exception):
+    """The process ended here."""
+
+
+class DyingCalls(ClusterCalls):
+    """Sends scripts one by one, and dies before one of them; what it would have sent is stored."""
+
+    def __init__(self, servers: RedisClusterServers, name: str) -> None:
+        super().__init__(servers.client(), name)
+        self.dies_before = NEVER
+        self.unsent: list[Call] = []
+
+    def run_many(self, calls: Sequence[Call]) -> list[Any]:
+        answers: list[Any] = []
+        for place, call in enumerate(calls):
+            script, left = self.dies_before
+            if call[0] == script:
+                self.dies_before = script, left - 1
+                if left == 0:
+                    self.unsent = list(calls[place:])
+                    raise _DiedError
+            answers += super().run_many([call])
+        return answers
+
+
+class Crawl:
+    """A crawl of its own on the servers."""
+
+    def __init__(self, servers: RedisClusterServers) -> None:
+        self.name = f"crawl{next(_names)}"
+        self._servers = servers
+        self.calls: list[ClusterCalls] = []
+        self.ledger().start(CrawlRecord(Terms(1, "2", "rules"), b""))
+
+    def ledger(self) -> RedisClusterLedger:
+        """Return a ledger, as another process would open it."""
+        calls = ClusterCalls(self._servers.client(), self.name)
+        self.calls.append(calls)
+        return RedisClusterLedger(calls)
+
+    def dying(self) -> tuple[RedisClusterLedger, DyingCalls]:
+        calls = DyingCalls(self._servers, self.name)
+        self.calls.append(calls)
+        return RedisClusterLedger(calls), calls
+
+    def command(self, *words: Argument) -> Any:
+        return self.calls[0].command(*words)
+
+
+@pytest.fixture
+def crawl(servers: RedisClusterServers) -> Iterator[Crawl]:
+    crawl = Crawl(servers)
+    yield crawl
+    for each in crawl.calls:
+        each.close()
+
+
+def rows(text: str) -> dict[int, list[Row]]:
+    return {shard: [Row("queue", b"%d" % shard, text.encode())] for shard in SHARDS}
+
+
+def commit(number: int, epochs: Mapping[int, int], text: str, page: UrlId = FIRST) -> Commit:
+    """Return a commit that changes a row of every shard, and sends a link to it."""
+    links = {shard: f"link {text}".encode() for shard in SHARDS}
+    contents = {CONTENT: page}
+    return Commit(number, Totals(pages=number), epochs, rows(text), links, contents=contents)
+
+
+def joined(ledger: RedisClusterLedger, node: NodeId) -> dict[int, int]:
+    ledger.join(node, "", LEASE_S)
+    return ledger.take(node, SHARDS)
+
+
+def taken_over(crawl: Crawl, node: NodeId) -> tuple[RedisClusterLedger, dict[int, int]]:
+    """Take the shards of a node that has died."""
+    ledger = crawl.ledger()
+    epochs = joined(ledger, node)
+    assert epochs.keys() == set(SHARDS)
+    return ledger, epochs
+
+
+def texts(ledger: RedisClusterLedger, node: NodeId) -> set[str]:
+    """Return what the rows of all shards say: one text, if commits are made wholly or not at all."""
+    found = [row for some in ledger.restore(node, SHARDS, ["queue"]) for row in some]
+    assert len(found) in (0, len(SHARDS))
+    return {(row.value or b"").decode() for row in found}
+
+
+def links(ledger: RedisClusterLedger, node: NodeId) -> list[list[str]]:
+    """Return the links that wait, the same for each shard."""
+    for _ in range(2):  # what is not applied yet comes with the next call
+        received = ledger.receive(node, {}, 1 << 20)
+    found = [[message.links.decode() for message in received.get(shard, [])] for shard in SHARDS]
+    assert all(each == found[0] for each in found)
+    return found[:1]
+
+
+# -- a node dies ----------------------------------------------------------------------------------
+
+APPLIED = len(SHARDS) + 1  # ranges: that of the content, too
+CUTS: list[Cut] = [("journal", 0), ("journal", 1), ("decide", 0), *(("apply", number) for number in range(APPLIED))]
+
+
+def is_made(cut: Cut) -> bool:
+    return cut[0] == "apply"
+
+
+def died(crawl: Crawl, cut: Cut) -> tuple[RedisClusterLedger, DyingCalls, dict[int, int]]:
+    """Let node a die in its second commit."""
+    ledger, calls = crawl.dying()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    calls.dies_before = cut
+    with pytest.raises(_DiedError):
+        ledger.commit(A, commit(2, epochs, "two"))
+    calls.dies_before = NEVER
+    return ledger, calls, epochs
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_commit_is_made_wholly_or_not_at_all_wherever_its_node_dies(crawl: Crawl, cut: Cut) -> None:
+    died(crawl, cut)[0].leave(A)
+    ledger, epochs = taken_over(crawl, B)
+    assert texts(ledger, B) == ({"two"} if is_made(cut) else {"one"})
+    assert links(ledger, B) == [["link one", "link two"] if is_made(cut) else ["link one"]]
+    assert ledger.nodes()[A].totals.pages == (2 if is_made(cut) else 1)
+    assert ledger.commit(B, commit(1, epochs, "three", SECOND)).contents == {CONTENT: FIRST}
+    assert texts(ledger, B) == {"three"}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_commit_that_was_cut_off_is_repeated(crawl: Crawl, cut: Cut, *, is_new: bool) -> None:
+    ledger, _, epochs = died(crawl, cut)
+    if is_new:
+        ledger = crawl.ledger()
+    assert ledger.commit(A, commit(2, epochs, "two")).contents == {CONTENT: FIRST}
+    assert texts(ledger, A) == {"two"}
+    assert links(ledger, A) == [["link one", "link two"]]
+    ledger.commit(A, commit(3, epochs, "three"))
+    assert texts(ledger, A) == {"three"}
+
+
+def test_links_of_a_node_that_died_arrive_without_a_take_over(crawl: Crawl) -> None:
+    other = crawl.ledger()
+    other.join(B, "", LEASE_S)
+    other.take(B, [SHARDS[5]])
+    ledger, calls = crawl.dying()
+    ledger.join(A, "", LEASE_S)
+    calls.dies_before = "apply", 0
+    with pytest.raises(_DiedError):
+        ledger.commit(A, Commit(1, Totals(), links={SHARDS[5]: b"link", SHARDS[6]: b"other"}))
+    assert other.receive(B, {}, 1000) == {}, "it may still be on its way"
+    assert [each.links for each in other.receive(B, {}, 1000)[SHARDS[5]]] == [b"link"]
+
+
+def test_a_part_that_arrives_after_a_take_over_changes_nothing(crawl: Crawl) -> None:
+    _, calls, _ = died(crawl, ("apply", 4))
+    unsent = calls.unsent
+    assert len(unsent) == APPLIED - 4
+    crawl.ledger().leave(A)
+    ledger, epochs = taken_over(crawl, B)
+    assert texts(ledger, B) == {"two"}
+    ledger.commit(B, commit(1, epochs, "three"))
+    calls.run_many(unsent)
+    assert texts(ledger, B) == {"three"}
+    assert links(ledger, B) == [["link one", "link two", "link three"]]
+
+
+def test_a_node_that_wakes_after_a_take_over_makes_no_commit(crawl: Crawl) -> None:
+    ledger, _, epochs = died(crawl, ("decide", 0))
+    crawl.ledger().leave(A)
+    taker, _ = taken_over(crawl, B)
+    assert texts(taker, B) == {"one"}
+    with pytest.raises(LeaseLostError):
+        ledger.commit(A, commit(2, epochs, "two"))
+    assert texts(taker, B) == {"one"}
+    assert links(taker, B) == [["link one"]]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([*CUTS, NEVER]), st.booleans()), min_size=1, max_size=8))
+def test_any_sequence_of_deaths_and_take_overs_ends_with_what_was_decided(
+    servers: RedisClusterServers, deaths: list[tuple[Cut, bool]]
+) -> None:
+    crawl = Crawl(servers)
+    made = ["none"]
+    for turn, (cut, is_repeated) in enumerate(deaths):
+        node = NodeId("n", str(turn))
+        ledger, calls = crawl.dying()
+        epochs = joined(ledger, node)
+        assert texts(ledger, node) == set(made[-1:]) - {"none"}
+        calls.dies_before = cut
+        next_commit = commit(1, epochs, str(turn))
+        try:
+            ledger.commit(node, next_commit)
+        except _DiedError:
+            calls.dies_before = NEVER
+            if is_repeated:
+                ledger.commit(node, next_commit)
+        if is_made(cut) or is_repeated or cut == NEVER:
+            made.append(str(turn))
+        crawl.ledger().leave(node)
+    ledger, _ = taken_over(crawl, B)
+    assert texts(ledger, B) == set(made[-1:]) - {"none"}
+    assert links(ledger, B) == [[f"link {each}" for each in made[1:]]]
+    for each in crawl.calls:
+        each.close()
+
+
+# -- a server goes back in time -------------------------------------------------------------------
+
+
+def test_what_a_server_stores_is_in_the_journal_of_another() -> None:
+    assert journals_of({0: "x", 1: "y", 2: "x", 3: "z"}, "y") == {"x": 1, "y": 3, "z": 0}
+    assert journals_of({0: "x"}, "x") == {"x": 0}
+    assert journals_of({0: "x", 1: "y"}, "only control keys") == {"x": 1, "y": 0, "only control keys": 0}
+
+
+def repeated_until_made(ledger: RedisClusterLedger, node: NodeId, made: Commit) -> None:
+    """Make a commit as a node does: connections to a server that was restarted are broken."""
+    for _ in range(5):
+        with suppress(EngineUnavailableError):
+            ledger.commit(node, made)
+            return
+    raise AssertionError("the servers cannot be reached")
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("who", ["the node", "the node in another process", "another node"])
+def test_a_server_that_goes_back_in_time_gets_what_it_lost(
+    servers: RedisClusterServers, crawl: Crawl, number: int, who: str
+) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    with servers.going_back(servers.servers[number]):
+        ledger.commit(A, commit(2, epochs, "two"))
+        ledger.commit(A, commit(3, epochs, "three"))
+    made = ["one", "two", "three"]
+    if who != "another node":
+        made.append("four")
+        ledger = ledger if who == "the node" else crawl.ledger()
+        repeated_until_made(ledger, A, commit(4, epochs, "four"))
+    crawl.ledger().leave(A)
+    taker, _ = taken_over(crawl, B)
+    assert texts(taker, B) == {made[-1]}
+    assert links(taker, B) == [[f"link {each}" for each in made]]
+    assert taker.nodes()[A].totals.pages == len(made)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_shard_that_moved_in_the_lost_time_ends_as_its_last_owner_wrote_it(
+    servers: RedisClusterServers, crawl: Crawl, number: int
+) -> None:
+    first, second = crawl.ledger(), crawl.ledger()
+    epochs = joined(first, A)
+    first.commit(A, commit(1, epochs, "one"))
+    with servers.going_back(servers.servers[number]):
+        first.commit(A, commit(2, epochs, "two"))
+        first.release(A, SHARDS)
+        epochs = joined(second, B)
+        read = {shard: [each.id for each in some] for shard, some in second.receive(B, {}, 1 << 20).items()}
+        assert len(read) == len(SHARDS)
+        second.commit(B, Commit(1, Totals(pages=5), epochs, rows("three"), read=read))
+    for node in (A, B):
+        crawl.ledger().leave(node)
+    taker, _ = taken_over(crawl, C)
+    assert texts(taker, C) == {"three"}
+    assert links(taker, C) == [[]], "all were read"
+    assert sum(view.totals.pages for view in taker.nodes().values()) == 7
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_node_without_anything_to_commit_notices_it_too(
+    servers: RedisClusterServers, crawl: Crawl, number: int
+) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    ledger.renew(A, NodeStatus())
+    with servers.going_back(servers.servers[number]):
+        ledger.commit(A, commit(2, epochs, "two"))
+    for _ in range(2):  # a broken connection is found with the first
+        with suppress(EngineUnavailableError):
+            membership = ledger.renew(A, NodeStatus())
+    assert membership.commit == 2
+    for shard in SHARDS:
+        assert (
+            crawl.command("HGET", f"gossamer:{crawl.name}:{{{crawl.name}/{shard >> 6}}}:queue:{shard}", shard) == b"two"
+        )
+
+
+def test_what_nobody_has_any_more_is_an_error_that_says_how_to_go_on_without_it(crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    keys = KeyRanges(crawl.name)
+    for number in RANGES:
+        crawl.command("DEL", f"{keys.prefix(number)}journal:a/1")
+    place = keys.prefix(SHARDS[3] >> 6)
+    crawl.command("HDEL", f"{place}applied", "a/1")
+    ledger.leave(A)
+    taker = crawl.ledger()
+    with pytest.raises(GossamerError, match="has lost commits 1 to 1 of node a/1") as failure:
+        joined(taker, B)
+    _, advice = str(failure.value).split("there: ")
+    assert "\n" not in str(failure.value)
+    crawl.command(*advice.split())
+    joined(taker, B)
+    assert texts(taker, B) == {"one"}
+
+
+def test_a_decision_that_nobody_has_any_more_is_an_error_too(crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    keys = KeyRanges(crawl.name)
+    for number in RANGES:
+        crawl.command("DEL", f"{keys.prefix(number)}journal:a/1")
+    crawl.command("HSET", f"{keys.control}node:a/1", "commit", 0)
+    with pytest.raises(GossamerError, match="control keys has lost commits 1 to 1 of node a/1") as failure:
+        ledger.commit(A, commit(2, epochs, "two"))
+    crawl.command(*str(failure.value).split("links: ")[1].split())
+    ledger.commit(A, commit(2, epochs, "two"))
+    assert texts(ledger, A) == {"two"}
+
+
+def test_links_that_a_server_has_lost_are_an_error(crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    joined(ledger, A)
+    ledger.commit(A, Commit(1, Totals(), links={SHARDS[2]: b"link"}))
+    crawl.command("DEL", f"{KeyRanges(crawl.name).prefix(SHARDS[2] >> 6)}inbox:{SHARDS[2]}")
+    assert ledger.receive(A, {}, 1000) == {}
+    with pytest.raises(GossamerError, match=f"lost the links of message a/1/1 to shard {SHARDS[2]}"):
+        ledger.receive(A, {}, 1000)
+
+
+def test_the_journal_has_the_last_commits_only(crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    joined(ledger, A)
+    for number in range(1, JOURNAL_COMMITS + 10):
+        ledger.commit(A, Commit(number, Totals()))
+    keys = KeyRanges(crawl.name)
+    sizes = [crawl.command("HLEN", f"{keys.prefix(number)}journal:a/1") for number in RANGES]
+    assert sorted(sizes)[-1] == sum(sizes) == JOURNAL_COMMITS
+
+
+# -- a server is away -----------------------------------------------------------------------------
+
+
+def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    away = next(each for each in servers.servers if each is not servers.server_of(KeyRanges(crawl.name).control))
+    away.stop()
+    for _ in range(2):
+        with pytest.raises(EngineUnavailableError) as failure:
+            ledger.commit(A, commit(2, epochs, "two"))
+        assert "\n" not in str(failure.value)
+    assert ledger.renew(A, NodeStatus()).commit in (1, 2), "the lease is kept meanwhile"
+    away.start()
+    servers.wait_until_whole()
+    repeated_until_made(ledger, A, commit(2, epochs, "two"))
+    assert texts(ledger, A) == {"two"}
