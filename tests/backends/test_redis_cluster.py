@@ -22,7 +22,7 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus, Terms
-from tests.servers.redis import redis_program
+from tests.servers.redis import RedisServer, redis_program
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
 LEASE_S = 60.0
@@ -73,9 +73,15 @@ class Crawl:
 
     def __init__(self, servers: RedisClusterServers) -> None:
         self.name = f"crawl{next(_names)}"
+        self.keys = KeyRanges(self.name)
         self._servers = servers
         self.calls: list[ClusterCalls] = []
         self.ledger().start(CrawlRecord(Terms(1, "2", "rules"), b""))
+
+    def server(self, number: int) -> RedisServer:
+        """Return a server: 0 is the one with the control keys."""
+        of_control = self._servers.server_of(self.keys.control)
+        return [of_control, *(each for each in self._servers.servers if each is not of_control)][number]
 
     def ledger(self) -> RedisClusterLedger:
         """Return a ledger, as another process would open it."""
@@ -186,6 +192,14 @@ def test_a_commit_that_was_cut_off_is_repeated(crawl: Crawl, cut: Cut, *, is_new
     assert texts(ledger, A) == {"three"}
 
 
+def test_who_takes_shards_completes_the_last_commit_of_their_owner(crawl: Crawl) -> None:
+    other = crawl.ledger()
+    other.join(B, "", LEASE_S)
+    died(crawl, ("apply", 3))[0].leave(A)
+    assert other.take(B, SHARDS).keys() == set(SHARDS)
+    assert texts(other, B) == {"two"}
+
+
 def test_links_of_a_node_that_died_arrive_without_a_take_over(crawl: Crawl) -> None:
     other = crawl.ledger()
     other.join(B, "", LEASE_S)
@@ -279,7 +293,7 @@ def test_a_server_that_goes_back_in_time_gets_what_it_lost(
     ledger = crawl.ledger()
     epochs = joined(ledger, A)
     ledger.commit(A, commit(1, epochs, "one"))
-    with servers.going_back(servers.servers[number]):
+    with servers.going_back(crawl.server(number)):
         ledger.commit(A, commit(2, epochs, "two"))
         ledger.commit(A, commit(3, epochs, "three"))
     made = ["one", "two", "three"]
@@ -299,15 +313,15 @@ def test_a_shard_that_moved_in_the_lost_time_ends_as_its_last_owner_wrote_it(
     servers: RedisClusterServers, crawl: Crawl, number: int
 ) -> None:
     first, second = crawl.ledger(), crawl.ledger()
-    epochs = joined(first, A)
-    first.commit(A, commit(1, epochs, "one"))
-    with servers.going_back(servers.servers[number]):
-        first.commit(A, commit(2, epochs, "two"))
-        first.release(A, SHARDS)
-        epochs = joined(second, B)
-        read = {shard: [each.id for each in some] for shard, some in second.receive(B, {}, 1 << 20).items()}
+    epochs = joined(first, B)
+    first.commit(B, commit(1, epochs, "one"))
+    with servers.going_back(crawl.server(number)):
+        first.commit(B, commit(2, epochs, "two"))
+        first.release(B, SHARDS)
+        epochs = joined(second, A)
+        read = {shard: [each.id for each in some] for shard, some in second.receive(A, {}, 1 << 20).items()}
         assert len(read) == len(SHARDS)
-        second.commit(B, Commit(1, Totals(pages=5), epochs, rows("three"), read=read))
+        second.commit(A, Commit(1, Totals(pages=5), epochs, rows("three"), read=read))
     for node in (A, B):
         crawl.ledger().leave(node)
     taker, _ = taken_over(crawl, C)
@@ -324,7 +338,7 @@ def test_a_node_without_anything_to_commit_notices_it_too(
     epochs = joined(ledger, A)
     ledger.commit(A, commit(1, epochs, "one"))
     ledger.renew(A, NodeStatus())
-    with servers.going_back(servers.servers[number]):
+    with servers.going_back(crawl.server(number)):
         ledger.commit(A, commit(2, epochs, "two"))
     for _ in range(2):  # a broken connection is found with the first
         with suppress(EngineUnavailableError):
@@ -340,10 +354,9 @@ def test_what_nobody_has_any_more_is_an_error_that_says_how_to_go_on_without_it(
     ledger = crawl.ledger()
     epochs = joined(ledger, A)
     ledger.commit(A, commit(1, epochs, "one"))
-    keys = KeyRanges(crawl.name)
     for number in RANGES:
-        crawl.command("DEL", f"{keys.prefix(number)}journal:a/1")
-    place = keys.prefix(SHARDS[3] >> 6)
+        crawl.command("DEL", f"{crawl.keys.prefix(number)}journal:a/1")
+    place = crawl.keys.prefix(SHARDS[3] >> 6)
     crawl.command("HDEL", f"{place}applied", "a/1")
     ledger.leave(A)
     taker = crawl.ledger()
@@ -360,10 +373,9 @@ def test_a_decision_that_nobody_has_any_more_is_an_error_too(crawl: Crawl) -> No
     ledger = crawl.ledger()
     epochs = joined(ledger, A)
     ledger.commit(A, commit(1, epochs, "one"))
-    keys = KeyRanges(crawl.name)
     for number in RANGES:
-        crawl.command("DEL", f"{keys.prefix(number)}journal:a/1")
-    crawl.command("HSET", f"{keys.control}node:a/1", "commit", 0)
+        crawl.command("DEL", f"{crawl.keys.prefix(number)}journal:a/1")
+    crawl.command("HSET", f"{crawl.keys.control}node:a/1", "commit", 0)
     with pytest.raises(GossamerError, match="control keys has lost commits 1 to 1 of node a/1") as failure:
         ledger.commit(A, commit(2, epochs, "two"))
     crawl.command(*str(failure.value).split("links: ")[1].split())
@@ -375,7 +387,7 @@ def test_links_that_a_server_has_lost_are_an_error(crawl: Crawl) -> None:
     ledger = crawl.ledger()
     joined(ledger, A)
     ledger.commit(A, Commit(1, Totals(), links={SHARDS[2]: b"link"}))
-    crawl.command("DEL", f"{KeyRanges(crawl.name).prefix(SHARDS[2] >> 6)}inbox:{SHARDS[2]}")
+    crawl.command("DEL", f"{crawl.keys.prefix(SHARDS[2] >> 6)}inbox:{SHARDS[2]}")
     assert ledger.receive(A, {}, 1000) == {}
     with pytest.raises(GossamerError, match=f"lost the links of message a/1/1 to shard {SHARDS[2]}"):
         ledger.receive(A, {}, 1000)
@@ -386,8 +398,7 @@ def test_the_journal_has_the_last_commits_only(crawl: Crawl) -> None:
     joined(ledger, A)
     for number in range(1, JOURNAL_COMMITS + 10):
         ledger.commit(A, Commit(number, Totals()))
-    keys = KeyRanges(crawl.name)
-    sizes = [crawl.command("HLEN", f"{keys.prefix(number)}journal:a/1") for number in RANGES]
+    sizes = [crawl.command("HLEN", f"{crawl.keys.prefix(number)}journal:a/1") for number in RANGES]
     assert sorted(sizes)[-1] == sum(sizes) == JOURNAL_COMMITS
 
 
@@ -398,7 +409,7 @@ def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl
     ledger = crawl.ledger()
     epochs = joined(ledger, A)
     ledger.commit(A, commit(1, epochs, "one"))
-    away = next(each for each in servers.servers if each is not servers.server_of(KeyRanges(crawl.name).control))
+    away = crawl.server(1)
     away.stop()
     for _ in range(2):
         with pytest.raises(EngineUnavailableError) as failure:
