@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.backends.redis.shared_ledger import RedisSharedLedger
+from gossamer.assembly import open_shared
 from gossamer.cli.main import main
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
 from tests.servers.redis import RedisServer
+from tests.servers.redis_cluster import RedisClusterServers
 
 LEASE_S = 3
 LONGEST_S = 120.0
@@ -42,12 +43,16 @@ class Nodes:
     """The nodes of one crawl."""
 
     def __init__(
-        self, web: RunningWeb, server: RedisServer, folder: Path, name: str = "crawl", more: Sequence[str] = ()
+        self,
+        web: RunningWeb,
+        server: RedisServer | RedisClusterServers,
+        folder: Path,
+        name: str = "crawl",
+        more: Sequence[str] = (),
     ) -> None:
         self._web = web
         self._more = more
         self._folder = folder
-        self._server = server
         self.name = name
         self.url = f"{server.url}/{name}"
         self.running: dict[str, subprocess.Popen[str]] = {}
@@ -133,7 +138,7 @@ class Nodes:
         return stored
 
     def _stored(self) -> Counter[str]:
-        ledger = RedisSharedLedger(self._server.client(), self.name)
+        ledger = open_shared(self.url)
         pages: Counter[str] = Counter()
         for name in self.running:
             for file, end in ledger.archive_ends(name).items():
