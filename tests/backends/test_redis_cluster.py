@@ -55,17 +55,25 @@ class DyingCalls(ClusterCalls):
         self.dies_before = NEVER
         self.unsent: list[Call] = []
 
+    def run(self, script: str, prefix: str, *args: Argument) -> Any:
+        self._count([(script, prefix, args)])
+        return super().run(script, prefix, *args)
+
     def run_many(self, calls: Sequence[Call]) -> list[Any]:
         answers: list[Any] = []
         for place, call in enumerate(calls):
-            script, left = self.dies_before
-            if call[0] == script:
-                self.dies_before = script, left - 1
-                if left == 0:
-                    self.unsent = list(calls[place:])
-                    raise _DiedError
+            self._count(calls[place:])
             answers += super().run_many([call])
         return answers
+
+    def _count(self, calls: Sequence[Call]) -> None:
+        """Die, if the first of the calls is the one."""
+        script, left = self.dies_before
+        if calls[0][0] == script:
+            self.dies_before = script, left - 1
+            if left == 0:
+                self.unsent = list(calls)
+                raise _DiedError
 
 
 class Crawl:

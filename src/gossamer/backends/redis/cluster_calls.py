@@ -31,11 +31,22 @@ class ClusterCalls(ServerCalls):
         }
 
     def run(self, script: str, prefix: str, *args: Argument) -> Any:  # noqa: ANN401
-        """Run a script on the keys that begin with the prefix."""
-        return self.run_many([(script, prefix, args)])[0]
+        """Run a script on the keys that begin with the prefix. It is sent once: not all of them may be repeated."""
+        words = ("EVALSHA", self._digests[script], 1, prefix, prefix, *args)
+        return self.guarded(lambda: self._run_or_load(words))
+
+    def _run_or_load(self, words: tuple[Argument, ...]) -> Any:  # noqa: ANN401
+        try:
+            return self._client.execute_command(*words)
+        except NoScriptError:
+            self._load_scripts()
+        return self._client.execute_command(*words)
 
     def run_many(self, calls: Sequence[Call]) -> list[Any]:
-        """Run scripts, in their order on each server, and return their answers; raise the first error, if any."""
+        """Run scripts, in their order on each server, and return their answers; raise the first error, if any.
+
+        One whose connection breaks is sent again.
+        """
         commands = [("EVALSHA", self._digests[script], 1, prefix, prefix, *args) for script, prefix, args in calls]
         return self._many(commands, [prefix for _, prefix, _ in calls])
 

@@ -110,9 +110,9 @@ class Settling:
         first = number << ranges.SHARD_BITS
         last = first + (1 << ranges.SHARD_BITS) - 1
         raise GossamerError(
-            f"ledger {self._calls.name}: the server of shards {first} to {last} has lost commits {has + 1} to {mark} of "
-            f"node {node}, and the journal does not have them any more; restore its data, or give up what they changed "
-            f"there: HDEL {self._keys.control}marks:{node} {number}"
+            f"ledger {self._calls.name}: the server of shards {first} to {last} has lost commits {has + 1} to {mark} "
+            f"of node {node}, and the journal does not have them any more; restore its data, or give up what they "
+            f"changed there: HDEL {self._keys.control}marks:{node} {number}"
         )
 
 
