@@ -208,6 +208,17 @@ def test_who_takes_shards_completes_the_last_commit_of_their_owner(crawl: Crawl)
     assert texts(other, B) == {"two"}
 
 
+def test_who_reads_a_crawl_without_nodes_reads_the_last_commit_whole(crawl: Crawl) -> None:
+    died(crawl, ("apply", 3))[0].leave(A)
+    found = [row for some in crawl.ledger().scan(range(SHARD_COUNT), ["queue"]) for row in some]
+    assert [row.value for row in found] == [b"two"] * len(SHARDS)
+
+
+def test_who_reads_letters_of_a_crawl_without_nodes_reads_all_of_them(crawl: Crawl) -> None:
+    died(crawl, ("apply", 3))[0].leave(A)
+    assert list(crawl.ledger().letters([SHARDS[9]])) == [(SHARDS[9], b"link one"), (SHARDS[9], b"link two")]
+
+
 def test_links_of_a_node_that_died_arrive_without_a_take_over(crawl: Crawl) -> None:
     other = crawl.ledger()
     other.join(B, "", LEASE_S)
@@ -275,6 +286,34 @@ def test_any_sequence_of_deaths_and_take_overs_ends_with_what_was_decided(
         each.close()
 
 
+def scripts_run(servers: RedisClusterServers) -> int:
+    """Return how many scripts all servers have run."""
+    run = 0
+    for server in servers.servers:
+        client: Any = server.client()
+        run += client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]
+        client.close()
+    return run
+
+
+def test_a_commit_costs_a_script_per_range_one_per_server_and_one(servers: RedisClusterServers, crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    before = scripts_run(servers)
+    ledger.commit(A, commit(2, epochs, "two"))
+    assert scripts_run(servers) - before == len(servers.servers) + 1 + APPLIED
+
+
+def test_what_a_crawl_stores_is_on_all_servers(servers: RedisClusterServers, crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    ledger.commit(A, commit(1, joined(ledger, A), "one"))
+    for server in servers.servers:
+        client: Any = server.client()
+        assert any(client.scan_iter(f"gossamer:{crawl.name}:*:queue:*", count=10_000))
+        client.close()
+
+
 # -- a server goes back in time -------------------------------------------------------------------
 
 
@@ -314,6 +353,19 @@ def test_a_server_that_goes_back_in_time_gets_what_it_lost(
     assert texts(taker, B) == {made[-1]}
     assert links(taker, B) == [[f"link {each}" for each in made]]
     assert taker.nodes()[A].totals.pages == len(made)
+
+
+def test_a_node_whose_join_is_lost_begins_anew_and_its_commits_stay(servers: RedisClusterServers, crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    with servers.going_back(crawl.server(0)):
+        epochs = joined(ledger, A)
+        ledger.commit(A, commit(1, epochs, "one"))
+    with pytest.raises(LeaseLostError):
+        repeated_until_made(ledger, A, commit(2, epochs, "two"))
+    taker, _ = taken_over(crawl, NodeId("a", "2"))
+    assert texts(taker, NodeId("a", "2")) == {"one"}
+    assert links(taker, NodeId("a", "2")) == [["link one"]]
+    assert taker.nodes()[A].totals.pages == 1
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -74,6 +74,7 @@ class RedisClusterServers:
     @contextmanager
     def going_back(self, server: RedisServer) -> Iterator[None]:
         """Let a server lose what happens inside: kill it at the end, and start it with the files of the beginning."""
+        _wait_until_written(server)
         copy = server.folder.with_name(f"{server.folder.name}-copy")
         shutil.copytree(server.folder, copy)
         yield
@@ -86,6 +87,16 @@ class RedisClusterServers:
     def stop(self, sig: int = signal.SIGKILL) -> None:
         for server in self.servers:
             server.stop(sig)
+
+
+def _wait_until_written(server: RedisServer) -> None:
+    """Wait until the append-only file has everything: while an earlier part is synced, writes are delayed."""
+    client: Any = server.client()
+    until = time.monotonic() + READY_S
+    while client.info("persistence")["aof_buffer_length"]:
+        assert time.monotonic() < until, "the append-only file is not written"
+        time.sleep(0.01)
+    client.close()
 
 
 def _is_whole(info: dict[str, str]) -> bool:

@@ -37,6 +37,7 @@ from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Messag
 from gossamer.records import Similar
 from gossamer.state import NodeStatus
 
+_LETTERS_AT_ONCE = 20
 JOURNAL_COMMITS, JOURNAL_BYTES = 64, 32 << 20  # kept per node and server: the last ones
 
 
@@ -65,6 +66,9 @@ class RedisClusterLedger(ScriptedLedger):
 
     def _prefix_of(self, shard: int) -> str:
         return self._keys.prefix(ranges.of_shard(shard))
+
+    def _prefix_of_pages(self, part: int) -> str:
+        return self._keys.prefix(part >> ranges.PART_BITS)
 
     def _batches(self, shards: Collection[int]) -> Iterator[list[int]]:
         for _, some in groupby(sorted(shards), ranges.of_shard):
@@ -262,13 +266,34 @@ class RedisClusterLedger(ScriptedLedger):
         servers = self._run_ids()
         for some in self._batches(shards):
             self._require_owner(node, some)
-            if not self._is_settled:
-                self._settling.settle()
-                self._is_settled = True
+            self._settle_once()
             yield from self._restore_some(some, tables)
         if self._run_ids() != servers:
             self._is_settled = False
             raise LeaseLostError(f"node {node.name}: a server was restarted while it read the rows of its shards")
+
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards, whoever owns them. Commits of nodes that have died are completed first."""
+        self._settle_once()
+        yield from super().scan(shards, tables)
+
+    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield what waits in inboxes."""
+        self._settle_once()
+        waiting = {int(shard) for shard in self._calls.command("HKEYS", f"{self._prefix}inboxes")}
+        for shard in sorted(waiting & set(shards)):
+            found = self._calls.command("LRANGE", f"{self._prefix}inbox:{shard}", 0, -1)
+            ids = [arguments.message_of(message).id for message in found]
+            for start in range(0, len(ids), _LETTERS_AT_ONCE):
+                some = ids[start : start + _LETTERS_AT_ONCE]
+                texts = self._calls.command("HMGET", f"{self._prefix_of(shard)}inbox:{shard}", *some)
+                for its_id, text in zip(some, texts, strict=True):
+                    yield shard, self._fail_message(shard, its_id.decode()) if text is None else text
+
+    def _settle_once(self) -> None:
+        if not self._is_settled:
+            self._settling.settle()
+            self._is_settled = True
 
 
 def _known_before(repeated: Sequence[bytes], similar: bytes) -> KnownBefore:

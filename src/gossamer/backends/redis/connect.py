@@ -76,6 +76,7 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
         client.close()
         ledger = RedisClusterLedger(ClusterCalls(_cluster(address), address.name))
     elif len(address.servers) > 1:
+        client.close()
         raise UsageError(f"{without_password(url)}: the servers are no Redis Cluster; name one server")
     else:
         ledger = RedisSharedLedger(client, address.name)

@@ -12,6 +12,7 @@ from gossamer.core.identity import SHARD_COUNT
 from gossamer.records import UrlId
 
 SHARD_BITS = 6
+PART_BITS = 2  # 256 hashes of contents: 4 per range
 RANGES = range(SHARD_COUNT >> SHARD_BITS)
 
 
@@ -34,12 +35,12 @@ def of_shard(shard: int) -> int:
 
 def of_content(key: bytes) -> int:
     """Return the range of a content hash, or of a band of a signature."""
-    return key[0] >> 2
+    return key[0] >> PART_BITS
 
 
 def of_signature(page: UrlId) -> int:
     """Return the range of a page's signature."""
-    return page[-1] >> 2
+    return page[-1] >> PART_BITS
 
 
 def journals_of(servers: Mapping[int, str], of_control: str) -> dict[str, int]:

@@ -5,6 +5,7 @@ A call is one script on the control keys, or a few plain commands. `lua/common.l
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from threading import local
 from typing import Any
@@ -16,6 +17,7 @@ from gossamer.backends.redis.arguments import id_of, node_of
 from gossamer.backends.redis.calls import Argument, ServerCalls
 from gossamer.backends.redis.keys import rows_of
 from gossamer.backends.redis.packing import RowPacking
+from gossamer.backends.redis.whole import WholeCrawl
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.identity import shard_of
 from gossamer.errors import LeaseLostError, UsageError
@@ -31,7 +33,7 @@ _status = msgspec.json.Decoder(NodeStatus).decode
 _totals = msgspec.json.Decoder(Totals).decode
 
 
-class ScriptedLedger:
+class ScriptedLedger(WholeCrawl):
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
     def __init__(self, calls: ServerCalls, prefix: str) -> None:
@@ -40,13 +42,16 @@ class ScriptedLedger:
         self._prefix = prefix
         self._own = local()
 
+    @abstractmethod
     def _prefix_of(self, shard: int) -> str:
         """Return the prefix of the keys of a shard."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _batches(self, shards: Collection[int]) -> Iterator[list[int]]:
         """Yield shards that are read in one round trip."""
-        raise NotImplementedError
+
+    def _pipelined(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return self._calls.pipelined(commands)
 
     def _call(self, script: str, node: NodeId | None, *args: Argument) -> Any:  # noqa: ANN401
         return self._calls.run(script, self._prefix, "" if node is None else id_of(node), *args)
@@ -157,7 +162,7 @@ class ScriptedLedger:
             origins = list(found)
             texts = self._calls.command("HMGET", key.replace(":robots:", ":robotstxt:"), *origins)
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
-        return rows_of(table, found, bodies, self._packing.unpack)
+        return rows_of(table, int(key.rpartition(":")[2]), found, bodies, self._packing.unpack)
 
     # -- the whole crawl --------------------------------------------------------------------------
 

@@ -33,6 +33,10 @@ class RedisSharedLedger(ScriptedLedger):
         del shard
         return self._prefix
 
+    def _prefix_of_pages(self, part: int) -> str:
+        del part
+        return self._prefix
+
     def _batches(self, shards: Collection[int]) -> Iterator[list[int]]:
         waiting = iter(sorted(shards))
         while some := list(islice(waiting, _SHARDS_AT_ONCE)):

@@ -27,10 +27,14 @@ class WholeCrawl(ABC):
     @abstractmethod
     def _pipelined(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]: ...
 
+    @abstractmethod
+    def _prefix_of_pages(self, part: int) -> str:
+        """Return the prefix of the keys with 1/256 of the contents, signatures or bands."""
+
     def pages(self, part: int) -> Iterator[list[Row]]:
         """Yield contents and signatures."""
         for table in ("contents", "signatures"):
-            key, cursor = f"{self._prefix}{table}:{part:02x}", b"0"
+            key, cursor = self._place(table, part), b"0"
             while True:
                 ((cursor, found),) = self._pipelined([("HSCAN", key, cursor, "COUNT", _ROWS_AT_ONCE)])
                 fields = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
@@ -47,12 +51,12 @@ class WholeCrawl(ABC):
         self._add_bands([row for row in signed if len(row.value or b"") == SIGNATURE_BYTES])
 
     def _place(self, table: str, number: int) -> str:
-        return f"{self._prefix}{table}:{number:02x}"
+        return f"{self._prefix_of_pages(number)}{table}:{number:02x}"
 
     def _add_bands(self, signed: Sequence[Row]) -> None:
         """Add pages to the bands of their signatures; doing it again changes nothing."""
         places = [
-            (f"{self._prefix}bands:{band[0]:02x}{band[1]:02x}", band[2:], page)
+            (f"{self._place('bands', band[0])}{band[1]:02x}", band[2:], page)
             for _, page, signature in signed
             for band in band_keys(signature or b"")
         ]

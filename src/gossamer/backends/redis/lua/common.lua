@@ -19,6 +19,20 @@
 --   server                 hash    run (the server's run id), since (µs): when nodes first met this server
 --   TABLE:SHARD            hash    the rows of a shard: see `keys.py`
 --
+-- On Redis Cluster the prefix of the keys up to `archives`, of `address` and `server` is `gossamer:CRAWL:{CRAWL}:`: these
+-- are the control keys, in one hash slot. Contents, signatures, bands and rows are in 64 ranges (`ranges.py`), with the
+-- prefix `gossamer:CRAWL:{CRAWL/RANGE}:`. Further control keys:
+--
+--   inbox:SHARD            list    messages: length of the id, id, length of the links (4 bytes)
+--   marks:NAME/INCARNATION hash    range -> number of the node's last commit that changed it
+--
+-- and in each range:
+--
+--   inbox:SHARD            hash    id of a message -> links
+--   applied                hash    NAME/INCARNATION -> number of its last commit that is applied here
+--   answers                hash    NAME/INCARNATION -> contents that were known before, in that commit (MessagePack)
+--   journal:NAME/INCARNATION hash  number of a commit -> what other servers get of it (MessagePack of Plan)
+--
 -- A script checks everything before it changes anything: an error does not undo what was done before it.
 local P, ME = ARGV[1], ARGV[2]
 local SHARDS = 4096
