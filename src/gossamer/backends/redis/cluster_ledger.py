@@ -46,7 +46,7 @@ class _Writer:
     """What a node has committed."""
 
     commit: int
-    marks: dict[int, int]  # range -> the last commit that changed it
+    heads: dict[int, int]  # range -> the last commit that changed it
     plan: Plan | None = None  # of the last commit
 
 
@@ -133,7 +133,7 @@ class RedisClusterLedger(ScriptedLedger):
             writer.plan = None  # it was not made
             raise
         writer.commit = plan.number
-        writer.marks |= dict.fromkeys(plan.touched, plan.number)
+        writer.heads |= dict.fromkeys(plan.touched, plan.number)
         repeated = self._apply([apply_call(self._keys, plan, number) for number in plan.touched])
         return _known_before(repeated, similar)
 
@@ -141,12 +141,12 @@ class RedisClusterLedger(ScriptedLedger):
         if node not in self._writers:
             me = id_of(node)
             self._settling.settle()
-            commit, marks = self._cluster.pipelined([
+            commit, heads = self._cluster.pipelined([
                 ("HGET", f"{self._prefix}node:{me}", "commit"),
-                ("HGETALL", f"{self._prefix}marks:{me}"),
+                ("HGETALL", f"{self._prefix}heads:{me}"),
             ])  # fmt: skip
             self._seen_us = max(self._seen_us, self._cluster.now_us(self._prefix))
-            stored = _Writer(int(commit or 0), {int(number): int(mark) for number, mark in marks.items()})
+            stored = _Writer(int(commit or 0), {int(number): int(head) for number, head in heads.items()})
             self._writers.setdefault(node, stored)
         return self._writers[node]
 
@@ -155,7 +155,7 @@ class RedisClusterLedger(ScriptedLedger):
         if commit.signatures:
             near = NearPages(self._cluster, self._keys, commit.signatures)
             pages = Pages(near.similar, near.added)
-        return plan_commit(commit, pages, Basis(id_of(node), writer.marks, self._seen_us), self._packing.pack)
+        return plan_commit(commit, pages, Basis(id_of(node), writer.heads, self._seen_us), self._packing.pack)
 
     def _write_journal(self, plan: Plan) -> None:
         servers = {number: self._cluster.server_of(self._keys.prefix(number)) for number in RANGES}

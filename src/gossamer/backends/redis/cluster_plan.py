@@ -56,7 +56,7 @@ class Basis(Struct, frozen=True):
     """What a node's commit follows."""
 
     node: str
-    marks: Mapping[int, int]  # range -> the node's last commit that changed it
+    heads: Mapping[int, int]  # range -> the node's last commit that changed it
     seen_us: int
 
 
@@ -75,7 +75,7 @@ def plan_commit(commit: Commit, pages: Pages, basis: Basis, pack: Callable[[byte
         arguments.append_hashes(changes, hashes.get(number, {}))
         arguments.append(changes, arguments.content_places(contents.get(number, ())))
         arguments.append(changes, bands.get(number, ()))
-        parts[number] = Part(basis.marks.get(number, 0), changes)
+        parts[number] = Part(basis.heads.get(number, 0), changes)
     decision = _decision(commit, sent_as, touched, encode(pages.similar))
     return Plan(basis.node, commit.number, basis.seen_us, decision, touched, parts)
 

@@ -31,7 +31,7 @@ class Decided(Struct):
     """What the control keys say of a node."""
 
     commit: int = 0
-    marks: dict[int, int] = {}  # range -> the last commit that changed it
+    heads: dict[int, int] = {}  # range -> the last commit that changed it
 
 
 class Settling:
@@ -55,7 +55,7 @@ class Settling:
         behind = {
             node
             for node, its in decided.items()
-            if any(mark > applied[number].get(node, 0) for number, mark in its.marks.items())
+            if any(head > applied[number].get(node, 0) for number, head in its.heads.items())
         }
         if not lost and not behind:
             return False
@@ -73,7 +73,7 @@ class Settling:
 
     def _read_decided(self) -> dict[str, Decided]:
         found: list[Any] = self._calls.run("decided", self._keys.control, "")
-        return {node.decode(): Decided(int(commit), arguments.pairs(marks)) for node, commit, marks in found}
+        return {node.decode(): Decided(int(commit), arguments.pairs(heads)) for node, commit, heads in found}
 
     def _decide_again(self, lost: dict[str, int], decided: dict[str, Decided], journal: _Journal) -> None:
         plans: list[Plan] = []
@@ -81,19 +81,19 @@ class Settling:
             for number in range(decided[node].commit + 1, top + 1):
                 plan = journal.entry(node, number) or self._fail_decision(node, decided[node].commit, top)
                 plans.append(plan)
-                decided[node].marks |= dict.fromkeys(plan.touched, number)
+                decided[node].heads |= dict.fromkeys(plan.touched, number)
         for plan in sorted(plans, key=_made_at):
             self._calls.run("decide", self._keys.control, plan.node, *plan.decision, "again")
 
     def _apply_again(self, applied: Applied, decided: dict[str, Decided], journal: _Journal) -> None:
         missing: list[tuple[Plan, int]] = []
         for node, its in decided.items():
-            for number, mark in its.marks.items():
-                has, commit = applied[number].get(node, 0), mark
+            for number, head in its.heads.items():
+                has, commit = applied[number].get(node, 0), head
                 while commit > has:
                     plan = journal.entry(node, commit)
                     if plan is None or number not in plan.parts or plan.parts[number].predecessor < has:
-                        self._fail_part(node, number, has, mark)
+                        self._fail_part(node, number, has, head)
                     missing.append((plan, number))
                     commit = plan.parts[number].predecessor
         missing.sort(key=lambda each: _made_at(each[0]))
@@ -106,13 +106,13 @@ class Settling:
             f"links: HSET {self._keys.control}node:{node} commit {top}"
         )
 
-    def _fail_part(self, node: str, number: int, has: int, mark: int) -> NoReturn:
+    def _fail_part(self, node: str, number: int, has: int, head: int) -> NoReturn:
         first = number << ranges.SHARD_BITS
         last = first + (1 << ranges.SHARD_BITS) - 1
         raise GossamerError(
-            f"ledger {self._calls.name}: the server of shards {first} to {last} has lost commits {has + 1} to {mark} "
+            f"ledger {self._calls.name}: the server of shards {first} to {last} has lost commits {has + 1} to {head} "
             f"of node {node}, and the journal does not have them any more; restore its data, or give up what they "
-            f"changed there: HDEL {self._keys.control}marks:{node} {number}"
+            f"changed there: HDEL {self._keys.control}heads:{node} {number}"
         )
 
 

@@ -24,7 +24,7 @@
 -- prefix `gossamer:CRAWL:{CRAWL/RANGE}:`. Further control keys:
 --
 --   inbox:SHARD            list    messages: length of the id, id, length of the links (4 bytes)
---   marks:NAME/INCARNATION hash    range -> number of the node's last commit that changed it
+--   heads:NAME/INCARNATION hash    range -> number of the node's last commit that changed it
 --
 -- and in each range:
 --

@@ -38,7 +38,7 @@ send_links()
 trim_inboxes()
 write_archives()
 for _ = 1, take() do
-  redis.call('HSET', P .. 'marks:' .. ME, take(), ARGV[3])
+  redis.call('HSET', P .. 'heads:' .. ME, take(), ARGV[3])
 end
 local answer = take()
 write_commit(answer)

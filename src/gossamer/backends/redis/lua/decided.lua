@@ -3,6 +3,6 @@
 local found = {}
 for _, id in ipairs(redis.call('SMEMBERS', P .. 'members')) do
   found[#found + 1] = {id, redis.call('HGET', P .. 'node:' .. id, 'commit') or '0',
-    redis.call('HGETALL', P .. 'marks:' .. id)}
+    redis.call('HGETALL', P .. 'heads:' .. id)}
 end
 return found
