@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -284,6 +285,32 @@ def test_any_sequence_of_deaths_and_take_overs_ends_with_what_was_decided(
     assert links(ledger, B) == [[f"link {each}" for each in made[1:]]]
     for each in crawl.calls:
         each.close()
+
+
+def test_settling_beside_nodes_that_commit_changes_nothing(crawl: Crawl) -> None:
+    commits = 25
+
+    def work(node: NodeId, shards: Sequence[int]) -> None:
+        ledger = crawl.ledger()
+        ledger.join(node, "", LEASE_S)
+        epochs = ledger.take(node, shards)
+        for number in range(1, commits + 1):
+            changed = {shard: [Row("queue", b"key", b"%d" % number)] for shard in shards}
+            sent = dict.fromkeys(SHARDS, b"%d" % number)
+            ledger.commit(node, Commit(number, Totals(pages=number), epochs, changed, sent))
+
+    halves = {A: SHARDS[::2], B: SHARDS[1::2]}
+    with ThreadPoolExecutor() as threads:
+        nodes = [threads.submit(work, node, shards) for node, shards in halves.items()]
+        while not all(each.done() for each in nodes):
+            list(crawl.ledger().scan([], []))
+    for each in nodes:
+        each.result()
+    reader = crawl.ledger()
+    found = [row for some in reader.scan(SHARDS, ["queue"]) for row in some]
+    assert [row.value for row in found] == [b"%d" % commits] * len(SHARDS)
+    assert len(list(reader.letters(SHARDS))) == 2 * commits * len(SHARDS)
+    assert {view.totals.pages for view in reader.nodes().values()} == {commits}
 
 
 def scripts_run(servers: RedisClusterServers) -> int:

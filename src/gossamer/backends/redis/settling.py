@@ -43,7 +43,7 @@ class Settling:
 
     def settle(self) -> bool:
         """Complete all commits; return whether there was anything to do."""
-        # In this order: a commit that is made meanwhile is decided before it is applied anywhere.
+        # In this order a commit that is made meanwhile is not taken for one that the control keys have lost.
         applied = self._read_applied()
         decided = self._read_decided()
         nodes = {node for some in applied.values() for node in some}
