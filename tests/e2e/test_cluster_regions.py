@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -175,16 +176,35 @@ def test_bad_options_are_named_in_one_line(words: list[str], expected: str, tmp_
     assert err.count("\n") == 1
 
 
+class Places(NamedTuple):
+    """Where the hosts of the web are."""
+
+    hosts: dict[str, str]  # their seeds
+    domains: dict[str, str]  # by host
+    homes: dict[str, str]  # countries, by domain
+    networks: dict[str, str]  # countries, by network
+
+    def rules(self, file: Path) -> list[str]:
+        """Write the file of countries; return the options for it."""
+        countries = ["--region", "country:DE,AT=eu", "--region", "country:US=us", "--strict-regions"]
+        return [*countries, "--geoip", str(write_countries(file, self.networks))]
+
+
+def places_of(web: RunningWeb) -> Places:
+    hosts = {urlsplit(url).hostname or "": url for url in web.seeds()}
+    domains = {host: ".".join(host.split(".")[-2:]) for host in hosts}
+    homes = {domain: ("DE", "US", "")[number % 3] for number, domain in enumerate(sorted(set(domains.values())))}
+    sites = {host: site for host in hosts if (site := PLAN.site(host)) is not None}
+    networks = {f"{site.address}/32": homes[domains[host]] for host, site in sites.items() if homes[domains[host]]}
+    return Places(hosts, domains, homes, networks)
+
+
 def test_hosts_are_fetched_by_nodes_in_the_country_of_their_address(
     web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
 ) -> None:
-    hosts = {urlsplit(url).hostname or "": url for url in web.seeds()}
-    addresses = {host: site.address for host in hosts if (site := PLAN.site(host)) is not None}
-    domains = {host: ".".join(host.split(".")[-2:]) for host in hosts}
-    homes = {domain: ("DE", "US", "")[number % 3] for number, domain in enumerate(sorted(set(domains.values())))}
-    countries = {f"{address}/32": homes[domains[host]] for host, address in addresses.items() if homes[domains[host]]}
-    file = str(write_countries(tmp_path / "countries.mmdb", countries))
-    rules = ["--region", "country:DE,AT=eu", "--region", "country:US=us", "--strict-regions", "--geoip", file]
+    places = places_of(web)
+    hosts, homes, domains = places.hosts, places.homes, places.domains
+    rules = places.rules(tmp_path / "countries.mmdb")
     nodes = RegionNodes(web, server, tmp_path, more=rules)
     nodes.label("a", "eu", more=("--workers", "2"))
     nodes.label("b", "us")
@@ -204,3 +224,22 @@ def test_hosts_are_fetched_by_nodes_in_the_country_of_their_address(
     assert "(label us; its address is in US)" in shown(capsys, "why", nodes.url, hosts[host])
     assert json.loads(shown(capsys, "why", str(tmp_path / "b"), hosts[host], "--json"))["state"] == "done"
     shown(capsys, "join", nodes.url, "--geoip", str(tmp_path / "none"), "-o", str(tmp_path / "c"), status=2)
+
+
+def test_a_node_that_dies_takes_no_home_of_a_domain_with_it(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
+) -> None:
+    places = places_of(web)
+    nodes = RegionNodes(web, server, tmp_path, more=places.rules(tmp_path / "countries.mmdb"))
+    for name, label in {"a": "eu", "b": "us", "c": "us", "d": "eu"}.items():
+        nodes.label(name, label)
+    nodes.start("a", "b", "c", "d")
+    nodes.wait_for_requests(60)
+    nodes.kill("b")
+    nodes.kill("d")
+    assert nodes.end("a")["finished"] == nodes.end("c")["finished"] == "exhausted"
+    nodes.check(max_twice=200)
+    for domain, country in places.homes.items():
+        if country:
+            assert nodes.asked_by(domain) <= {"DE": {"a", "d"}, "US": {"b", "c"}}[country], domain
+    shown(capsys, "verify", nodes.url)

@@ -53,7 +53,7 @@ class Rehoming:
         self._letter_to = letter_to
         self._state = state
         self._leaving: set[int] = set()  # shards with domains that belong elsewhere
-        self._moved_at: dict[int, float] = {}
+        self._asked_at: dict[int, float] = {}  # when shards were last to be taken again
 
     @property
     def is_pending(self) -> bool:
@@ -61,8 +61,10 @@ class Rehoming:
         return bool(self._leaving)
 
     def due(self, now: float) -> set[int]:
-        """Return shards to release and to take again."""
-        return {shard for shard in self._leaving if now >= self._moved_at.get(shard, 0.0) + MOVE_EVERY_S}
+        """Return shards to release and to take again now: each once, and not too often."""
+        due = {shard for shard in self._leaving if now >= self._asked_at.get(shard, 0.0) + MOVE_EVERY_S}
+        self._asked_at.update(dict.fromkeys(due, now))
+        return due
 
     def decide(self, host: str, addresses: tuple[str, ...], now: float) -> None:
         """Decide where the domain of a host belongs, unless that was decided; block the host if it is not here."""
@@ -95,9 +97,8 @@ class Rehoming:
         """Forget a shard that was released: its next owner moves what must leave it."""
         self._leaving.discard(shard)
 
-    def move_out(self, shard: int, now: float) -> None:
+    def move_out(self, shard: int) -> None:
         """Learn where the domains of a shard that is being taken belong, and send what is queued of others there."""
-        self._moved_at[shard] = now
         self._regions.learn_homes(self._ledger.records(HOMES, shard))
         here = self._regions.label_of_shard(shard)
         for host in list(self._ledger.hosts(shard)):

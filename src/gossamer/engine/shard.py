@@ -59,7 +59,7 @@ class Shards:
         if change_rows is not None:
             change_rows()
         if shard is not None and self.rehoming is not None:
-            self.rehoming.move_out(shard, now)
+            self.rehoming.move_out(shard)
         self._intake.next_seq = max(self._intake.next_seq, self._ledger.next_seq())
         for memory in self._memories:
             memory.load(shard)
