@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus, Terms
 from tests.servers.redis import RedisServer, redis_program
-from tests.servers.redis_cluster import RedisClusterServers, running_cluster
+from tests.servers.redis_cluster import RedisClusterServers, running_cluster, wait_for
 
 LEASE_S = 60.0
 A, B, C = (NodeId(name, "1") for name in "abc")
@@ -351,12 +352,15 @@ def test_what_a_server_stores_is_in_the_journal_of_another() -> None:
 
 
 def repeated_until_made(ledger: RedisClusterLedger, node: NodeId, made: Commit) -> None:
-    """Make a commit as a node does: connections to a server that was restarted are broken."""
-    for _ in range(5):
+    """Make a commit as a node does: again and again while servers are away, or do not know yet who took over."""
+
+    def is_made() -> bool:
         with suppress(EngineUnavailableError):
             ledger.commit(node, made)
-            return
-    raise AssertionError("the servers cannot be reached")
+            return True
+        return False
+
+    wait_for(is_made)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -507,3 +511,27 @@ def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl
     servers.wait_until_whole()
     repeated_until_made(ledger, A, commit(2, epochs, "two"))
     assert texts(ledger, A) == {"two"}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_replica_takes_over(tmp_path: Path, number: int) -> None:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running_cluster(program, tmp_path) as servers:
+        crawl = Crawl(servers)
+        ledger = crawl.ledger()
+        epochs = joined(ledger, A)
+        primary = crawl.server(number)
+        with servers.replica_of(primary) as replica:
+            ledger.commit(A, commit(1, epochs, "one"))
+            servers.wait_until_same(primary, replica)
+            primary.stop()
+            servers.wait_until_primary(replica)
+            repeated_until_made(ledger, A, commit(2, epochs, "two"))
+            crawl.ledger().leave(A)
+            taker, _ = taken_over(crawl, B)
+            assert texts(taker, B) == {"two"}
+            assert links(taker, B) == [["link one", "link two"]]
+        for each in crawl.calls:
+            each.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from tests.servers.redis import RedisServer, free_port
+from tests.servers.redis import RedisServer, free_port, running
 
 SLOTS = 16384
 READY_S = 20.0
@@ -56,13 +56,45 @@ class RedisClusterServers:
 
     def wait_until_whole(self) -> None:
         """Wait until every server knows all others and their slots."""
-        until = time.monotonic() + READY_S
         for server in self.servers:
             client: Any = server.client()
-            while not _is_whole(client.execute_command("CLUSTER INFO")):
-                assert time.monotonic() < until, "the servers did not become a cluster"
-                time.sleep(0.01)
+            wait_for(lambda: _is_whole(client.execute_command("CLUSTER INFO")))  # noqa: B023
             client.close()
+
+    @contextmanager
+    def replica_of(self, primary: RedisServer) -> Iterator[RedisServer]:
+        """Run a fourth server, which has the same keys as one of the three and takes over if that is away."""
+        bus_port = free_port()
+        folder = primary.folder.with_name(f"{primary.folder.name}-replica")
+        with running(primary.program, folder, *OPTIONS, "--cluster-port", str(bus_port)) as replica:
+            client: Any = replica.client()
+            client.execute_command("CLUSTER MEET", "127.0.0.1", primary.port, self._bus_port_of(primary))
+            others: Any = primary.client()
+            node_id = others.execute_command("CLUSTER MYID").decode()
+            others.close()
+            wait_for(lambda: node_id in str(client.execute_command("CLUSTER NODES")))
+            client.execute_command("CLUSTER REPLICATE", node_id)
+            wait_for(lambda: client.info("replication").get("master_link_status") == "up")
+            client.close()
+            yield replica
+
+    def wait_until_same(self, primary: RedisServer, replica: RedisServer) -> None:
+        """Wait until a replica has received everything."""
+        clients: list[Any] = [primary.client(), replica.client()]
+        offset = clients[0].info("replication")["master_repl_offset"]
+        wait_for(lambda: clients[1].info("replication")["slave_repl_offset"] >= offset)
+        for client in clients:
+            client.close()
+
+    def wait_until_primary(self, replica: RedisServer) -> None:
+        """Wait until a replica has taken over, and all slots are served."""
+        client: Any = replica.client()
+        wait_for(lambda: client.info("replication")["role"] == "master")
+        wait_for(lambda: client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
+        client.close()
+
+    def _bus_port_of(self, server: RedisServer) -> int:
+        return self._bus_ports[self.servers.index(server)]
 
     def server_of(self, key: str) -> RedisServer:
         """Return the server that has a key."""
@@ -92,15 +124,22 @@ class RedisClusterServers:
 def _wait_until_written(server: RedisServer) -> None:
     """Wait until the append-only file has everything: while an earlier part is synced, writes are delayed."""
     client: Any = server.client()
-    until = time.monotonic() + READY_S
-    while client.info("persistence")["aof_buffer_length"]:
-        assert time.monotonic() < until, "the append-only file is not written"
-        time.sleep(0.01)
+    wait_for(lambda: not client.info("persistence")["aof_buffer_length"])
     client.close()
 
 
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Ask until the answer is yes."""
+    until = time.monotonic() + READY_S
+    while not is_so():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
 def _is_whole(info: dict[str, str]) -> bool:
-    return info["cluster_state"] == "ok" and info["cluster_known_nodes"] == "3" and info["cluster_slots_ok"] == "16384"
+    return (
+        info["cluster_state"] == "ok" and int(info["cluster_known_nodes"]) >= 3 and info["cluster_slots_ok"] == "16384"
+    )
 
 
 @contextmanager
