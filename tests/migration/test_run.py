@@ -24,7 +24,7 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Totals
 from gossamer.inspect.agreement import check_agreement
 from gossamer.inspect.reader import CrawlReader
-from gossamer.migration import folder_source, ledger_source
+from gossamer.migration import folder_source, folder_target, ledger_source
 from gossamer.migration.checksums import source_parts, sums_of
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget
@@ -56,6 +56,7 @@ def small_lots(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have many steps in a small crawl, and no failpoint left behind."""
     monkeypatch.setattr(folder_source, "LOT_ROWS", 40)
     monkeypatch.setattr(ledger_source, "LOT_ROWS", 40)
+    monkeypatch.setattr(folder_target, "LOT_ROWS", 40)
     yield
     failpoints.arm("")
 

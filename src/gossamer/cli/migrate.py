@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.crawl import STATUS_STOPPED
 from gossamer.cli.ledger import is_ledger_url, open_crawl, shown_url
 from gossamer.cli.opening import add_node_folders, folders_given
 from gossamer.cli.options import describe
@@ -68,8 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
         target = _open_target(arguments, source, stack)
         stack.callback(target.close)
         name = shown_url(arguments.target) if is_ledger_url(arguments.target) else arguments.target
-        done = migrate(source, target, name, progress)
-    progress.clear()
+        try:
+            done = migrate(source, target, name, progress)
+        except KeyboardInterrupt:
+            print("gossamer migrate: interrupted; the same command continues", file=sys.stderr)
+            return STATUS_STOPPED
+        finally:
+            progress.clear()
     print(msgspec.json.encode(done).decode() if arguments.json else render(done, arguments))
     return 0 if done.is_complete else 1
 

@@ -21,15 +21,13 @@ from gossamer.engine.seed_rules import MAX_SHARED
 from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.inspect.reader import CrawlReader
-from gossamer.migration.parts import LOT_ROWS, PAGES, Lot, NodePart
+from gossamer.migration.parts import LOT_ROWS, PAGES, Lot, NodePart, shorter
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.runtime.opt_out import FILE_NAME, OptOutFile
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, SeedRecord, Terms
-
-_ID_BYTES = 16
 
 
 class FolderSource:
@@ -126,7 +124,7 @@ class FolderSource:
             start = bytes.fromhex(key) if each == table else b""
             found = self._rows(each, start)
             while lot := list(islice(found, LOT_ROWS)):
-                yield Lot([_shorter(row) for row in lot], after=f"{each} {lot[-1].key.hex()}")
+                yield Lot([shorter(row) for row in lot], after=f"{each} {lot[-1].key.hex()}")
 
     def _rows(self, table: str, after: bytes) -> Iterator[Row]:
         if table != "signatures":
@@ -136,13 +134,3 @@ class FolderSource:
 
     def check_unchanged(self) -> None:
         """Do nothing: the folder is locked."""
-
-
-def _shorter(row: Row) -> Row:
-    """Return a row as a shared ledger has it."""
-    assert row.value is not None
-    if row.table == "contents":
-        return row._replace(value=rows.decode_content(row.value).url_id)
-    if row.table == "signatures":
-        return Row(row.table, row.value[:_ID_BYTES], row.value[_ID_BYTES:])
-    return row

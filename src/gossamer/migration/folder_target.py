@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -32,7 +33,7 @@ from gossamer.inspect.node_folders import find_folders
 from gossamer.migration.checksums import archive_rows
 from gossamer.migration.files import FileCopy, NodeFiles, write_opt_outs
 from gossamer.migration.ledger_source import LedgerSource
-from gossamer.migration.parts import ARCHIVES, ROW_TABLES, Lot
+from gossamer.migration.parts import ARCHIVES, LOT_ROWS, ROW_TABLES, Lot, shorter
 from gossamer.ports import Row
 from gossamer.records import ContentRecord
 from gossamer.settings.load import to_toml
@@ -40,7 +41,6 @@ from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.regions import regions_of
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
 
-_ID_BYTES = 16
 _MISSING_SHOWN = 3
 Settle = Callable[[Settings, CrawlFolder, Iterator[tuple[int, bytes]], CrawlRecord], None]
 
@@ -216,14 +216,12 @@ class FolderTarget:
     def parts(self) -> Iterator[Sequence[Row]]:
         """Yield everything that is in the ledger, as a shared one has it."""
         for table in self.tables:
-            for row in self._ledger.rows(table):
-                assert row.value is not None
-                if table == "contents":
-                    yield [row._replace(value=rows.decode_content(row.value).url_id)]
-                elif table == "signatures":
-                    yield [Row(table, row.value[:_ID_BYTES], row.value[_ID_BYTES:])]
-                else:
-                    yield [row]
+            found = map(shorter, self._ledger.rows(table))
+            while some := list(islice(found, LOT_ROWS)):
+                yield some
+
+    def keep_alive(self) -> None:
+        """Do nothing: the folder is locked as long as the process lives."""
 
     # -- end --------------------------------------------------------------------------------------
 

@@ -92,6 +92,10 @@ class LedgerTarget:
         failpoints.reach("before_mark")
         if lot.after:
             self._change(replace(self._record, migration=Migration(self._source.id, lot.after)))
+        self.keep_alive()
+
+    def keep_alive(self) -> None:
+        """Renew the lease from time to time."""
         if time.monotonic() - self._renewed_at > RENEW_S:
             self._shared.renew(self._node, NodeStatus())
             self._renewed_at = time.monotonic()
@@ -135,7 +139,6 @@ class LedgerTarget:
         yield seed_rows(self._record)
         for start in range(0, SHARD_COUNT, SHARDS_AT_ONCE):
             yield from shared.scan(range(start, start + SHARDS_AT_ONCE), SHARDED)
-            shared.renew(self._node, NodeStatus())
         for part in range(PAGE_PARTS):
             yield from shared.pages(part)
         yield [letter_row(*letter) for letter in shared.letters(range(SHARD_COUNT))]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gossamer.core.rows import SHARDED
+from gossamer.core.rows import SHARDED, decode_content
 from gossamer.figures import Totals
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
@@ -21,6 +21,17 @@ PAGES = ("contents", "signatures")
 ARCHIVES, LETTERS, NODES = "archives", "letters", "nodes"
 ROW_TABLES = (*SHARDED, *PAGES)
 LOT_ROWS = 2000
+_ID_BYTES = 16
+
+
+def shorter(row: Row) -> Row:
+    """Return a row of a folder as a shared ledger has it."""
+    assert row.value is not None
+    if row.table == "contents":
+        return row._replace(value=decode_content(row.value).url_id)
+    if row.table == "signatures":
+        return Row(row.table, row.value[:_ID_BYTES], row.value[_ID_BYTES:])
+    return row
 
 
 class Lot(Struct, frozen=True):
@@ -107,6 +118,10 @@ class CrawlTarget(Protocol):
 
     def parts(self) -> Iterator[Sequence[Row]]:
         """Yield everything that is stored, read back: see `checksums`."""
+        ...
+
+    def keep_alive(self) -> None:
+        """Called every few thousand rows while both sides are read."""
         ...
 
     def begin_anew(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from gossamer.migration.checksums import TableSum, source_parts, sums_of
 from gossamer.migration.parts import CrawlSource, CrawlTarget
+from gossamer.ports import Row
 from gossamer.telemetry.text import count
 
 OnProgress = Callable[[str, int], None]  # what is done, and how many rows
@@ -77,12 +78,21 @@ def _compare(
     source: CrawlSource, target: CrawlTarget, on_progress: OnProgress
 ) -> tuple[Mapping[str, TableSum], list[str]]:
     """Return the sums of the source, and what is different in the copy."""
-    on_progress("comparing", 0)
-    expected, found = sums_of(source_parts(source), target.tables), sums_of(target.parts(), target.tables)
-    suspects = [table for table in target.tables if expected[table] != found[table]]
+
+    def watched(parts: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
+        read = 0
+        for part in parts:
+            target.keep_alive()
+            read += len(part)
+            on_progress("comparing", read)
+            yield part
+
+    tables = target.tables
+    expected, found = sums_of(watched(source_parts(source)), tables), sums_of(watched(target.parts()), tables)
+    suspects = [table for table in tables if expected[table] != found[table]]
     if suspects:
-        expected |= sums_of(source_parts(source), suspects, is_unique=True)
-        found |= sums_of(target.parts(), suspects, is_unique=True)
+        expected |= sums_of(watched(source_parts(source)), suspects, is_unique=True)
+        found |= sums_of(watched(target.parts()), suspects, is_unique=True)
     return expected, [
         _difference(table, expected[table], found[table]) for table in suspects if expected[table] != found[table]
     ]
