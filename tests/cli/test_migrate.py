@@ -140,7 +140,7 @@ def test_archives_that_cannot_be_reached_are_an_error_unless_that_is_allowed(
     status, out, _ = said(capsys, "migrate", url, to, "--allow-missing")
     assert status == 0
     assert "note: " in out
-    assert "their pages are in the catalog, but cannot be read" in out
+    assert "pages in them are in the catalog, but cannot be read" in out
     status, out, _ = said(capsys, "verify", to)
     assert status == 1
     assert "is missing, but" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -32,6 +33,7 @@ PLAN = preset("small", seed=3, pages=200)
 PACE_MS = 20
 LEASE_S = "2"
 STOPPED_AT = 60
+KEPT = ("archive/", "index/", "events/", "files/", "crawl.log", "crawl.toml")
 Content = tuple[bytes, str, str, bytes, object]
 
 
@@ -70,6 +72,12 @@ def tables(folder: Path) -> dict[str, dict[bytes, bytes | None]]:
         return {table: {row.key: row.value for row in ledger.rows(table)} for table in rows.TABLES}
 
 
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Return all files except those of the lock and the ledger."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent != folder / "state"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 def content(row: bytes | None) -> Content:
     record = rows.decode_content(row or b"")
     return record.url_id, record.url, warc_date(record.date), record.payload_digest, record.archived
@@ -83,10 +91,10 @@ def migrate(*words: object, status: int = 0) -> dict[str, object]:
 
 def test_a_crawl_comes_back_from_a_ledger_as_it_was(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
     one, two, url = tmp_path / "one", tmp_path / "two", f"{server.url}/round"
-    crawl_a_part(web, one)
-    before = tables(one)
+    crawl_a_part(web, one, "--store", "warc", "--store", "files", "--crawl-log")
+    before, files = tables(one), files_in(one)
     there = migrate(one, url)
-    assert tables(one) == before, "the source is not changed"
+    assert (tables(one), files_in(one)) == (before, files), "the source is not changed"
     back = migrate(url, two)
     assert there["is_complete"]
     assert back["is_complete"]
@@ -97,7 +105,12 @@ def test_a_crawl_comes_back_from_a_ledger_as_it_was(web: RunningWeb, server: Red
     assert sorted(map(repr, after["signatures"].values())) == sorted(map(repr, before["signatures"].values()))
     both = [{key: content(value) for key, value in each["contents"].items()} for each in (before, after)]
     assert both[0] == both[1]
-    assert run("verify", str(two)).returncode == 0
+    assert {path: data for path, data in files_in(two).items() if path.startswith(KEPT)} == {
+        path: data for path, data in files.items() if path.startswith(KEPT)
+    }
+    verified = json.loads(run("verify", str(two), "--json").stdout)
+    assert verified["is_fine"], verified
+    assert verified["plain_files"]
     state, known = (CrawlReader(each) for each in (two, one))
     with state, known:
         assert state.state.totals == known.state.totals
@@ -219,6 +232,40 @@ def check_refused(*words: str, says: str, status: int = 2) -> None:
     assert done.returncode == status, done.stdout + done.stderr
     assert says in done.stderr
     assert is_one_line(done.stderr), done.stderr
+
+
+def test_pages_fetched_before_the_move_count_against_the_budget(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    one, url = tmp_path / "one", f"{server.url}/budget"
+    crawl_a_part(web, one, "--max-pages", "120")
+    migrate(one, url)
+    joined = run("join", url, "-o", str(tmp_path / "b"), "--node", "b", "--lease", LEASE_S, "--json")
+    assert joined.returncode == 0, joined.stderr
+    summary = summary_of(joined.stdout)
+    assert (summary["pages"], summary["finished"]) == (120, "max_pages")
+    before = json.loads(run("status", str(one), "--json").stdout)["pages"]
+    assert before + summary["node_pages"] == 120, "the folder can still be read, though no node has taken it"
+    assert run("verify", url).returncode == 0
+
+
+def test_what_lies_in_a_lost_folder_is_fetched_again(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
+    one, url = tmp_path / "one", f"{server.url}/lost"
+    crawl_a_part(web, one)
+    migrate(one, url)
+    before = json.loads(run("status", url, "--json").stdout)["pages"]
+    assert before
+    shutil.rmtree(one)
+    lost = run("verify", url)
+    assert lost.returncode == 1
+    assert "node origin" in lost.stdout
+    assert "join" in run("retry", url, "--stored-on", "origin").stdout
+    joined = run("join", url, "-o", str(tmp_path / "b"), "--node", "b", "--lease", LEASE_S, "--json")
+    assert joined.returncode == 0, joined.stderr
+    summary = summary_of(joined.stdout)
+    check_served(web, stored=summary["pages"], max_twice=before + 20)
+    exported = run("export", url, "--format", "jsonl")
+    assert len(exported.stdout.splitlines()) == summary["pages"], exported.stderr
 
 
 def shown_by_verbs(crawl: str) -> dict[str, Any]:

@@ -143,14 +143,18 @@ class FolderTarget:
                 continue
             found.append(NodeFiles(name, folder, its_ends, is_origin=name == ORIGIN_NODE))
             missing += found[-1].missing()
-        if missing:
-            named = ", ".join(missing[:_MISSING_SHOWN]) + (", …" if len(missing) > _MISSING_SHOWN else "")
-            where = f" {folders.hint};" if folders.hint else ""
-            text = f"{len(missing)} archive files cannot be reached ({named}){where}"
-            if not self._plan.allows_missing:
-                raise GossamerError(f"{text} --allow-missing copies the crawl without their bytes")
-            self.notes.append(f"{text} their pages are in the catalog, but cannot be read")
+        worked = {node.name for node, part in source.nodes().items() if part.totals.fetches}
+        if missing or any(node.name in worked for node in folders.elsewhere):
+            self._report_missing(missing, folders.hint)
         return found
+
+    def _report_missing(self, files: Sequence[str], hint: str) -> None:
+        named = ", ".join(files[:_MISSING_SHOWN]) + (", …" if len(files) > _MISSING_SHOWN else "")
+        what = f"{len(files)} archive files cannot be reached ({named})" if files else "events cannot be reached"
+        where = f", {hint}" if hint else ""
+        if not self._plan.allows_missing:
+            raise GossamerError(f"{what}{where}; --allow-missing copies the crawl without them")
+        self.notes.append(f"{what}{where}; pages in them are in the catalog, but cannot be read")
 
     def _count_bytes(self, count: int) -> None:
         self.file_bytes += count

@@ -84,7 +84,8 @@ class LedgerTarget:
             elif row.table != SEEDS.name:  # which are in the record
                 by_shard.setdefault(shard_of(row.key), []).append(row)
         if by_shard:
-            self._commit(rows=by_shard, epochs={shard: self._epochs[shard] for shard in by_shard})
+            epochs = {shard: self._epochs[shard] for shard in by_shard}
+            self._commit(Commit(0, Totals(), epochs=epochs, rows=by_shard))
         if pages:
             self._shared.add_pages(pages)
         for shard, links in lot.letters:
@@ -100,14 +101,14 @@ class LedgerTarget:
             self._shared.renew(self._node, NodeStatus())
             self._renewed_at = time.monotonic()
 
-    def _commit(self, **parts: object) -> None:
+    def _commit(self, commit: Commit) -> None:
         self._commits += 1
-        self._shared.commit(self._node, Commit(self._commits, Totals(), **parts))  # type: ignore[arg-type]
+        self._shared.commit(self._node, replace(commit, number=self._commits))
 
     def _add_letter(self, shard: int, links: bytes) -> None:
         """Send a letter unless it was sent before: each is different, since its commit sent it."""
         if links not in [waiting for _, waiting in self._shared.letters([shard])]:
-            self._commit(links={shard: links})
+            self._commit(Commit(0, Totals(), links={shard: links}))
 
     def _change(self, record: CrawlRecord) -> None:
         changed = replace(record, version=self._record.version + 1)
