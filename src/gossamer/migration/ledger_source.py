@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from gossamer.settings.load import settings_for_node
 from gossamer.settings.regions import use_regions
 from gossamer.state import CrawlRecord
 
-SHARDS_AT_ONCE = 16
+SHARDS_AT_ONCE = PARTS_AT_ONCE = 16  # copied before the next mark
 _ROWS, _PAGES, _LETTERS = "rows", "pages", "letters"
 
 
@@ -83,8 +84,10 @@ class LedgerSource:
             yield from _marked(self.shared.scan(range(start, end), SHARDED), f"{_ROWS} {end}")
 
     def _page_lots(self, first: int) -> Iterator[Lot]:
-        for part in range(first, PAGE_PARTS):
-            yield from _marked(self.shared.pages(part), f"{_PAGES} {part + 1}")
+        for start in range(first, PAGE_PARTS, PARTS_AT_ONCE):
+            end = start + PARTS_AT_ONCE
+            slices = (rows for part in range(start, end) for rows in self.shared.pages(part))
+            yield from _marked(slices, f"{_PAGES} {end}")
 
     def _letter_lots(self, first: int) -> Iterator[Lot]:
         for shard, links in self.shared.letters(range(first, SHARD_COUNT)):
@@ -107,14 +110,13 @@ def seed_rows(record: CrawlRecord) -> list[Row]:
 
 
 def _marked(slices: Iterator[list[Row]], after: str) -> Iterator[Lot]:
-    """Yield lots, and a mark behind them if there were any."""
-    has_rows = False
-    for found in slices:
-        for start in range(0, len(found), LOT_ROWS):
-            has_rows = True
-            yield Lot(found[start : start + LOT_ROWS])
-    if has_rows:
-        yield Lot(after=after)
+    """Yield lots, the last of which has a mark."""
+    rows = chain.from_iterable(slices)
+    lot = list(islice(rows, LOT_ROWS))
+    while lot:
+        following = list(islice(rows, LOT_ROWS))
+        yield Lot(lot, after="" if following else after)
+        lot = following
 
 
 def _check_stopped(views: Mapping[NodeId, NodeView], name: str) -> None:
