@@ -4,8 +4,8 @@
 
 Every node is bound by its connections: an answer takes 200 ms, a host is asked twice per second at most. The engines,
 their commits, leases and messages are real; CPU time is not counted, so this shows whether nodes wait for each other,
-not what a machine can do. The rate is that between the first 40 and 70 % of all pages: before that nodes join and take their
-shards, which takes about ten seconds, and after it some have nothing left.
+not what a machine can do. The rate is that between the first 40 and 70 % of all pages: before that nodes join and take
+their shards, which takes about ten seconds, and after it some have nothing left.
 """
 
 from __future__ import annotations

@@ -70,9 +70,7 @@ from gossamer.runtime.worker_pool import WorkerSource
 from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.identity import robots_token_of, user_agent_of
-from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
-from gossamer.settings.promises import promises_of
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.seeds import Seed, identified
@@ -206,6 +204,7 @@ class RunPlace(Struct, frozen=True):
 
     seat: Seat | None = None  # in a cluster
     workers: WorkerSource | None = None  # instead of those that fetch
+    goes_on: bool = False  # also if the operator has paused the crawl
 
 
 class _Basis(Struct, frozen=True):
@@ -250,7 +249,7 @@ def build_session(
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
-    conditions = _build_conditions(basis, warnings, local_workers)
+    conditions = _build_conditions(basis, warnings, local_workers, crawl.frontier.pace)
     # The heartbeat is made below, of the hub's own figures.
     observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
@@ -267,8 +266,7 @@ def build_session(
     services = RunServices(
         hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publishers
     )
-    promises, as_toml, order = promises_of(settings), to_toml(settings).encode(), Repeatability.of(settings, budget)
-    plan = RunPlan(as_toml, promises, seeds, settings.max_time, retries, order, basis.few_files)
+    plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), basis.few_files, place.goes_on)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 
 
@@ -404,12 +402,12 @@ def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
     )
 
 
-def _build_conditions(basis: _Basis, warnings: WarningLog, workers: LocalWorkers) -> Conditions:
+def _build_conditions(basis: _Basis, warnings: WarningLog, workers: LocalWorkers, pace: Pace) -> Conditions:
     return Conditions(
         warnings,
         connections=basis.budget.connections,
         measure=lambda: Machine.measured(basis.folder.path, workers.pids()),
-        pace=pace_of(basis.settings),
+        pace=pace,
     )
 
 

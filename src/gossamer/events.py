@@ -56,6 +56,7 @@ class EventName(StrEnum):
     TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
     QUEUED_AGAIN = "queued_again"  # by the nodes of a cluster, at the operator's request
+    OPERATOR = "operator"  # a command was obeyed: `rule` names it, the reason says what was done, and for whom
     RECOVERED = "recovered"
     STOPPED = "stopped"
 

@@ -36,6 +36,8 @@ class CrawlState(Struct):
     max_depth: int = -1  # of the last run; -1: not known
     has_dropped_links: bool = False  # a first pass dropped links, since it was to stop at its target
     reread: Reread | None = None
+    is_paused: bool = False  # by the operator
+    added_seeds: list[str] = []  # lines, for the next run to queue
 
 
 class SeedRecord(Struct, array_like=True):
@@ -222,6 +224,9 @@ class CrawlRecord(Struct):
     requests: list[OperatorRequest] = []
     opened: list[str] = []  # private addresses that a seed named: see `CrawlState`
     blocked: dict[str, list[str]] = {}  # node -> hosts and domains that opted out, by the file in its folder
+    is_paused: bool = False  # by the operator
+    commands: int = 0  # how many the operator has given
+    last_command: str = ""
     seeds: list[SeedRecord] = []  # those with rules or metadata of their own, in order of their numbers, from 1
     origin: Origin | None = None  # if it was migrated from a folder
     migration: Migration | None = None  # that is not finished

@@ -67,7 +67,7 @@ def test_a_name_that_no_crawl_has_is_one_line(capsys: Output, server: RedisServe
         (["why", "redis://u:pw@h/0", "http://h/"], "expected redis://host:port/db/NAME"),
         (["why", "redis://u:pw@h:port/0/x", "http://h/"], "expected redis://host:port/db/NAME"),
         (["hosts", "http://u:pw@h/"], "not a ledger URL"),
-        (["resume", "redis://u:pw@h/0/x"], "gossamer join"),
+        (["resume", "redis://u:pw@h/0/x", "--max-pages", "5"], "gossamer set"),
         (["verify", "redis://u:pw@h/0/x", "--mend"], "--mend"),
         (["feed", "redis://u:pw@h/0/x", "--after", "3"], "--cursor-file"),
         (["status", "redis://u:pw@h/0/x", "redis://u:pw@h/0/y"], "unrecognized arguments"),

@@ -42,6 +42,8 @@ def web() -> Iterator[RunningWeb]:
 class Nodes:
     """The nodes of one crawl."""
 
+    lease_s = LEASE_S
+
     def __init__(
         self,
         web: RunningWeb,

@@ -153,10 +153,18 @@ def test_a_paused_crawl_can_be_stopped(tmp_path: Path) -> None:
     assert run.pages() == []
 
 
-def test_a_paused_crawl_ends_at_its_time_limit(tmp_path: Path) -> None:
+def test_a_crawl_that_waits_for_a_store_ends_at_its_time_limit(tmp_path: Path) -> None:
+    run = prepared(tmp_path, hub_limits=HubLimits(max_time_s=9.0))
+    run.hub.submit(Pause("store"))
+    assert crawled(run) == "max_time"
+
+
+def test_the_time_limit_does_not_run_while_the_operator_pauses_a_crawl(tmp_path: Path) -> None:
     run = prepared(tmp_path, hub_limits=HubLimits(max_time_s=9.0))
     run.hub.submit(Pause())
-    assert crawled(run) == "max_time"
+    assert crawled(run, (30.0, lambda: run.hub.submit(Resume()))) == "max_time"
+    assert run.crawl.totals.seconds == pytest.approx(39.0, abs=1.1)
+    assert run.pages()
 
 
 def test_a_pause_from_within_a_result_comes_before_the_next_order(tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ def hold():
 async def main():
     {before}
     signals.stop_on_signals(lambda command: print("stop", flush=True), lambda name: None)
-    with signals.held_to({max_time_s}):
-        asyncio.get_running_loop().call_soon(hold)
-        await asyncio.sleep(3600)
+    if {max_time_s} is not None:
+        signals.TimeAlarm().set({max_time_s})
+    asyncio.get_running_loop().call_soon(hold)
+    await asyncio.sleep(3600)
 
 uvloop.run(main())
 """

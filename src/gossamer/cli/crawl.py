@@ -156,6 +156,7 @@ def start(
     *,
     retries: Callable[[UrlRecord], bool] | None = None,
     seat: Seat | None = None,
+    goes_on: bool = False,
 ) -> int:
     """Run a crawl, or a node of one; print the summary; return the exit status."""
     gc.disable()  # modules are not garbage: 15 ms of CPU
@@ -177,7 +178,9 @@ def start(
         on_beat=None if progress is None else printer.guarded(progress.on_beat),
         on_notice=printer.notify,
     )
-    session = build_session(settings, folder, seeds, retries=retries, observer=observer, place=RunPlace(seat))
+    session = build_session(
+        settings, folder, seeds, retries=retries, observer=observer, place=RunPlace(seat, goes_on=goes_on)
+    )
     session.open()
     summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl

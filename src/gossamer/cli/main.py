@@ -23,10 +23,16 @@ from gossamer.telemetry.text import safe, safe_output
 # verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
 VERBS = {
     "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
-    "resume": ("gossamer.cli.resume", "continue a crawl"),
+    "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
     "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
     "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
-    "stop": ("gossamer.cli.stop", "stop a crawl on many machines, on all of them"),
+    "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),
+    "stop": ("gossamer.cli.stop", "end a crawl that runs cleanly, on all its nodes"),
+    "block": ("gossamer.cli.block", "make no more requests to a host or domain"),
+    "unblock": ("gossamer.cli.unblock", "end a block, and continue there"),
+    "pace": ("gossamer.cli.pace", "set the time between requests to hosts"),
+    "set": ("gossamer.cli.set_limit", "change a limit of a crawl"),
+    "add": ("gossamer.cli.add", "queue more seeds"),
     "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
     "status": ("gossamer.cli.status", "the progress of a crawl"),
     "report": ("gossamer.cli.report", "the results of a crawl"),

@@ -1,4 +1,4 @@
-"""`gossamer resume DIR`: continue a crawl."""
+"""`gossamer resume DIR`: continue a crawl that was stopped, or one that runs and is paused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.cli.steer import tell
+from gossamer.commands import ResumeCrawl
 from gossamer.errors import UsageError
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
@@ -32,8 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    if is_ledger_url(arguments.dir):
-        raise UsageError(f"a crawl on many machines is continued by its nodes: gossamer join {arguments.dir} -o DIR")
     folder = CrawlFolder(Path(arguments.dir))
+    if is_ledger_url(arguments.dir) or folder.owner() is not None:
+        _, flags = given(arguments)[-1]
+        if flags:
+            raise UsageError(f"--{next(iter(flags)).replace('_', '-')}: the crawl runs; 'gossamer set' changes limits")
+        return tell(arguments.dir, ResumeCrawl())
     folder.require_crawl()
-    return start(settings_for_known(folder.settings_path, given(arguments)), folder, [], arguments)
+    settings = settings_for_known(folder.settings_path, given(arguments))
+    return start(settings, folder, [], arguments, goes_on=True)

@@ -13,6 +13,8 @@ from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.requests import check_node, queue_again, retry_request
+from gossamer.cli.steer import tell
+from gossamer.commands import RetryLetters
 from gossamer.engine.revival import is_requested
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
@@ -52,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--stored-on is for a ledger URL; a crawl in a folder has its pages there")
     folder = CrawlFolder(Path(arguments.dir))
     folder.require_crawl()
+    if folder.owner() is not None:
+        return tell(arguments.dir, RetryLetters(arguments.outcome or [], arguments.host or []))
     wanted = retry_request(arguments)
     settings = settings_for_known(folder.settings_path, given(arguments))
     return start(settings, folder, [], arguments, retries=lambda row: is_requested(row, wanted))

@@ -9,6 +9,7 @@ import msgspec
 
 from gossamer.cli.ledger import is_ledger_url, ledger_status, to_json
 from gossamer.cli.ledger import render as render_ledger
+from gossamer.figures import RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
@@ -60,6 +61,8 @@ def render(status: CrawlStatus) -> str:
 
 
 def _state(status: CrawlStatus) -> str:
+    if status.state is RunState.PAUSED:
+        return f"paused, process {status.owner}; 'gossamer resume {status.out}' goes on with it"
     if status.is_running:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":

@@ -1,26 +1,27 @@
-"""`gossamer stop LEDGER`: stop a crawl on many machines, on all of them."""
+"""`gossamer stop DIR`: end a crawl that runs cleanly; with the URL of a ledger on all nodes."""
 
 from __future__ import annotations
 
 import argparse
 
-from msgspec.structs import replace
-
-from gossamer.cli.ledger import change, is_ledger_url
 from gossamer.cli.options import describe
-from gossamer.errors import UsageError
+from gossamer.cli.steer import add_crawl, tell
+from gossamer.commands import StopCrawl
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    describe(parser, "LEDGER", ["gossamer stop redis://10.0.0.5:6379/0/books"])
-    parser.add_argument("ledger", metavar="LEDGER", help="the ledger that the nodes share")
+    describe(
+        parser,
+        "DIR",
+        [
+            "gossamer stop crawls/ex",
+            "gossamer stop redis://10.0.0.5:6379/0/books",
+        ],
+    )
+    add_crawl(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    if not is_ledger_url(arguments.ledger):
-        raise UsageError(f"{arguments.ledger}: expected a ledger URL; a crawl in a folder is stopped by a signal")
-    change(arguments.ledger, lambda record: replace(record, stop_version=record.version + 1))
-    print("all nodes stop within a few seconds; 'gossamer join' continues")
-    return 0
+    return tell(arguments.dir, StopCrawl())

@@ -13,6 +13,8 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.requests import release_pattern
+from gossamer.cli.steer import tell
+from gossamer.commands import ReleasePattern
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
@@ -62,6 +64,8 @@ def _release(arguments: argparse.Namespace) -> int:
 
     folder, name = CrawlFolder(Path(arguments.dir)), arguments.release
     folder.require_crawl()
+    if folder.owner() is not None:
+        return tell(arguments.dir, ReleasePattern(name))
     folder.lock()
     try:
         with closing(open_ledger(folder, is_readonly=False)) as ledger:

@@ -32,7 +32,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.order_maker import OrderMaker
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.page_end import PageEnd
-from gossamer.core.politeness import Pace
+from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import Ordering
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
@@ -52,8 +52,8 @@ class Frontier:
     """All hosts and their queues, as far as they are in memory."""
 
     def __init__(self, limits: FrontierLimits, pace: Pace, ordering: Ordering, token: str) -> None:
-        self._limits = limits
-        self._pace = pace
+        self._limits = self.limits = limits  # `change_limits` changes them
+        self.pace = pace
         self.counts = Counts(0, 0, 0)
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
@@ -74,11 +74,6 @@ class Frontier:
 
     # -- limits and shards ---------------------------------------------------------------------
 
-    @property
-    def limits(self) -> FrontierLimits:
-        """The numbers in force; `change_limits` changes them."""
-        return self._limits
-
     def change_limits(self, now: float, **changes: float | None) -> None:
         """Change numbers while the crawl runs. The delays of addresses and domains are fixed for a run."""
         for name, value in changes.items():
@@ -90,6 +85,11 @@ class Frontier:
             for host in list(self._hosts.values()):
                 if host.state is HostState.BUDGET_EXHAUSTED:
                     self._reschedule(host, now)
+
+    def change_pace(self, rules: Sequence[PaceRule], now: float) -> None:
+        """Change delay and connections of hosts while the crawl runs."""
+        self.pace.change_rules(rules)
+        self._robots.apply_pace(now)
 
     def continue_crawl(self, now: float, *, was_clean: bool) -> None:
         """Continue a crawl that ran before: any address or domain may have been contacted just now.
@@ -138,7 +138,7 @@ class Frontier:
         """Load a host into memory, with what the ledger has about it."""
         if record.name in self._hosts:
             return
-        host = self._table.enter(record, domain, self._pace.connections(record.name))
+        host = self._table.enter(record, domain, self.pace.connections(record.name))
         host.origins = robots
         self._robots.apply_rules(host)
         renew_promises(host, self._all_asked_at, now)

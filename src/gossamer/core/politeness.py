@@ -50,6 +50,10 @@ class Pace:
     def __init__(self, delay_s: float, connections: int, rules: Sequence[PaceRule] = ()) -> None:
         self._delay_s = delay_s
         self._connections = connections
+        self.change_rules(rules)
+
+    def change_rules(self, rules: Sequence[PaceRule]) -> None:
+        """Replace the rules; the first that matches a host counts."""
         self._rules = tuple(rules)
         self._rule = lru_cache(maxsize=10_000)(self._find_rule)
 

@@ -148,6 +148,17 @@ class RobotsRequests:
         host.floor_s = self._pace.floor_s(host.name, host.crawl_delay_s)
         host.states_usage = any(each.usage for each in rules)
 
+    def apply_pace(self, now: float) -> None:
+        """Apply a changed pace to all hosts in memory, counted from when each was asked last."""
+        for host in list(self._table.hosts.values()):
+            before_s = host.delay_s()
+            self.apply_rules(host)
+            host.connections = self._pace.connections(host.name)
+            changed_s = host.delay_s() - before_s
+            if changed_s and host.record.next_at:
+                host.record.next_at += changed_s
+            self._table.reschedule(host, now)
+
     def _learn(
         self, owner: HostSlot, origin: str, rules: RobotsRules | None, result: Result, now: float
     ) -> OriginRules:

@@ -31,7 +31,7 @@ from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
 from gossamer.engine.record_additions import Additions
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
-from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId
+from gossamer.ports.shared_ledger import OBSERVER, Commit, KnownBefore, Member, Membership, Message, NodeId
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Waiting
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
@@ -121,12 +121,13 @@ class ClusterNode:
         if self._joined_at is None:
             self._joined_at = asked.at
         # Until a lease has passed, the others may not know that there is one node more to share with.
-        count = len(membership.members)
+        members = tuple(member for member in membership.members if member.label != OBSERVER)
+        count = len(members)
         is_known = count == 1 or asked.at >= self._joined_at + membership.lease_s
         self._crawl.frontier.addresses.share_with(count if is_known else 0)
-        if membership.members != self._members:
-            self._members = membership.members
-            labels = {member.name: labels_in(member.label) for member in membership.members}
+        if members != self._members:
+            self._members = members
+            labels = {member.name: labels_in(member.label) for member in members}
             self._wanted = share_of(self.id.name, labels, self._regions)
 
     def _compare_shards(self, at_engine: Mapping[int, int]) -> None:

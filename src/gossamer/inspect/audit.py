@@ -25,7 +25,7 @@ from gossamer.core.robots import ALLOW_ALL, RobotsRules
 from gossamer.core.robots_state import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
 from gossamer.core.url import host_of, path_of
 from gossamer.events import Promises
-from gossamer.inspect.requests_made import Fact, OptOut, RunStarted, SentRequest, facts_of_nodes
+from gossamer.inspect.requests_made import Fact, OptOut, PromisesChanged, RunStarted, SentRequest, facts_of_nodes
 from gossamer.inspect.robots_captures import RobotsCaptures
 from gossamer.inspect.view import CrawlView
 from gossamer.records import Outcome
@@ -33,6 +33,7 @@ from gossamer.settings.promises import promises_of
 from gossamer.telemetry.event_log import read_events
 
 SLACK_S = 0.001  # times are floating-point numbers, some of them read from a WARC date
+OPT_OUT_SPREAD_S = 2.0  # an opt-out that one node records is known to the others within this
 MAX_SHOWN = 1000
 _REFUSALS = frozenset({Outcome.RATE_LIMITED.value, Outcome.SERVER_ERROR.value})
 
@@ -120,7 +121,10 @@ def audit_crawl(crawl: CrawlView, token: str) -> AuditReport:
     folders = crawl.folders.events
     events = (event for folder in folders for event in read_events(folder))
     captures.open({event.target for event in events if event.kind == "robots" and event.target})
-    auditor = Auditor(promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries)
+    spread_s = OPT_OUT_SPREAD_S if len(folders) > 1 else 0.0
+    auditor = Auditor(
+        promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries, spread_s=spread_s
+    )
     report = auditor.check(facts_of_nodes(folders))
     if crawl.folders.hint:
         report.is_whole = False
@@ -133,8 +137,11 @@ def audit_crawl(crawl: CrawlView, token: str) -> AuditReport:
 class Auditor:
     """Checks the requests of a crawl, one after the other."""
 
-    def __init__(self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False) -> None:
+    def __init__(
+        self, promises: Promises, captures: RobotsCaptures, *, masks_queries: bool = False, spread_s: float = 0.0
+    ) -> None:
         self._captures = captures
+        self._spread_s = spread_s  # until all nodes know of an opt-out
         self._masks_queries = masks_queries
         self._promises = promises
         self._pace = _pace_of(promises)
@@ -152,6 +159,8 @@ class Auditor:
             match fact:
                 case RunStarted():
                     self._start_run(fact)
+                case PromisesChanged():
+                    self._promises, self._pace = fact.promises, _pace_of(fact.promises)
                 case OptOut():
                     self._record_opt_out(fact)
                 case _:
@@ -216,7 +225,7 @@ class Auditor:
             return
         for name in (request.host, registrable_domain(request.host)):
             since = min(self._opted_out.get(name, {}).values(), default=None)
-            if since is not None and request.ordered_at > since:
+            if since is not None and request.ordered_at > since + self._spread_s:
                 self._add_violation(
                     Breach.OPTED_OUT, request, f"{name} had opted out {request.ordered_at - since:.1f} s before"
                 )

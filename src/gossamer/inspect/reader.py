@@ -83,13 +83,18 @@ class CrawlReader:
         return Figures(
             totals=self.state.totals,
             out=str(self.folder.path),
-            state=RunState.FINISHED if self.owner is None else RunState.RUNNING,
+            state=self._run_state(),
             finished=INTERRUPTED if self.owner is None else RUNNING,
             max_pages=self.settings.max_pages,
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
             hosts=hosts.states,
         )
+
+    def _run_state(self) -> RunState:
+        if self.owner is None:
+            return RunState.FINISHED
+        return RunState.PAUSED if self.state.is_paused else RunState.RUNNING
 
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""

@@ -47,6 +47,13 @@ class RunStarted(Struct, frozen=True):
     node: int = 0  # of several nodes: which one
 
 
+class PromisesChanged(Struct, frozen=True):
+    """An operator changed the pace of a run."""
+
+    at: float
+    promises: Promises
+
+
 class OptOut(Struct, frozen=True):
     """A host or domain opted out, or its opt-out ended."""
 
@@ -56,9 +63,9 @@ class OptOut(Struct, frozen=True):
     node: int = 0
 
 
-Fact: TypeAlias = SentRequest | RunStarted | OptOut
+Fact: TypeAlias = SentRequest | RunStarted | PromisesChanged | OptOut
 
-_STEERING = frozenset({EventName.STARTED, EventName.OPTED_OUT, EventName.OPT_OUT_ENDED})
+_STEERING = frozenset({EventName.STARTED, EventName.OPERATOR, EventName.OPTED_OUT, EventName.OPT_OUT_ENDED})
 
 
 def facts_of_nodes(folders: Sequence[Path]) -> Iterator[Fact]:
@@ -100,6 +107,8 @@ def _fact_of(event: Event, started_at: float, node: int) -> Fact | None:
         return None
     if event.event is EventName.STARTED:
         return RunStarted(event.ts, event.promises, node)
+    if event.event is EventName.OPERATOR:
+        return None if event.promises is None else PromisesChanged(event.ts, event.promises)
     return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED, node)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
+from gossamer.figures import RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import HostRecord
@@ -24,6 +25,7 @@ class CrawlStatus(Struct, kw_only=True):
     is_running: bool
     owner: int | None
     finished: str
+    state: RunState
     pages: int
     max_pages: int | None
     pages_per_second: float
@@ -60,6 +62,7 @@ def crawl_status(crawl: CrawlReader) -> CrawlStatus:
         is_running=crawl.owner is not None,
         owner=crawl.owner,
         finished=figures.finished,
+        state=figures.state,
         pages=totals.pages,
         max_pages=crawl.settings.max_pages,
         pages_per_second=round(figures.pages_per_second, 2),

@@ -32,6 +32,9 @@ from gossamer.state import CrawlRecord, NodeStatus
 PAGE_PARTS = 256  # in which contents and signatures are read
 
 
+OBSERVER = "-"  # the label of a member that owns no shards: it only sends links
+
+
 class NodeId(Struct, frozen=True):
     """A node, from one time it joins until its lease ends."""
 
@@ -113,6 +116,10 @@ class SharedLedger(Protocol):
 
     def record(self) -> CrawlRecord | None:
         """Return the crawl's record, or None if there is no crawl of this name."""
+        ...
+
+    def record_version(self) -> int:
+        """Return the version of the crawl's record; 0 if there is none."""
         ...
 
     def change_record(self, record: CrawlRecord) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -37,6 +37,8 @@ from gossamer.runtime.deadly_pages import MAX_DEATHS, DeadlyPages
 from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver
 from gossamer.runtime.hub_stats import HubStats
+from gossamer.runtime.overdue_orders import end_overdue
+from gossamer.runtime.pauses import Pauses
 from gossamer.runtime.worker_pool import WorkerPool, WorkerSource
 
 COMMIT_INTERVAL_S = 1.0
@@ -46,7 +48,6 @@ GRACE_S = 5.0
 ORDERS_PER_TURN = 32  # then the loop handles its sockets
 MAX_WAKEUP_S = 1.0
 MAX_WORKER_DEATHS = 20  # without those of pages that killed their workers
-LOOKS_PER_LIMIT = 20  # for orders that exceed their limit
 
 
 class Hub:
@@ -74,7 +75,7 @@ class Hub:
         self._check_request = self._observer.on_request
         self._memory_window = crawl.frontier.limits.connections
         self._commands: deque[control.Command] = deque()
-        self._paused_by: set[str] = set()
+        self.pauses = Pauses()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -98,7 +99,7 @@ class Hub:
         """What the crawl is doing."""
         if self._is_closing or self._stop_reason:
             return RunState.STOPPING
-        return RunState.PAUSED if self._paused_by else RunState.RUNNING
+        return RunState.PAUSED if self.pauses else RunState.RUNNING
 
     @property
     def is_stopped(self) -> bool:
@@ -118,7 +119,7 @@ class Hub:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_regularly())
-                overdue = group.create_task(self._end_overdue_orders())
+                overdue = group.create_task(end_overdue(self._pool, self._limits.order_limit_s, self._end_overdue))
                 self._plan_pump()
                 await self._ended.wait()
                 await self._wind_down()
@@ -132,6 +133,10 @@ class Hub:
         if self._failure is not None:
             raise self._failure
         return self._end_reason
+
+    def active_s(self, now: float) -> float:
+        """Return the seconds of this run, without those in which the operator had paused it."""
+        return now - self._started_at - self.pauses.operator_s(now)
 
     def _stop(self, reason: str) -> None:
         """Make no more orders; the first reason counts."""
@@ -192,9 +197,9 @@ class Hub:
             case control.Stop(reason):
                 self._stop(reason)
             case control.Pause(by):
-                self._paused_by.add(by)
+                self.pauses.begin(by, now)
             case control.Resume(by):
-                self._paused_by.discard(by)
+                self.pauses.end(by, now)
             case control.SetOptOuts(names):
                 self._crawl.opt_out(names, now)
             case control.CommitSoon():
@@ -242,10 +247,10 @@ class Hub:
             self._apply_commands(now)
         if self._stop_reason or self._ended.is_set() or self._pool.is_empty:
             return
-        if self._limits.max_time_s is not None and now - self._started_at >= self._limits.max_time_s:
+        if self._limits.max_time_s is not None and self.active_s(now) >= self._limits.max_time_s:
             self._stop("max_time")
             return
-        if self._paused_by:
+        if self.pauses:
             self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter, not hosts that are due
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
@@ -392,19 +397,10 @@ class Hub:
             self.on_failure(as_our_error(error))
         self._plan_pump()
 
-    async def _end_overdue_orders(self) -> None:
-        """End orders without a result. Time is counted in looks: while this process stands still, none is made."""
-        looks: deque[int] = deque([0], LOOKS_PER_LIMIT + 1)  # the last order that was given out, at each look
-        while True:
-            await asyncio.sleep(self._limits.order_limit_s / LOOKS_PER_LIMIT)
-            if len(looks) > LOOKS_PER_LIMIT:
-                self._end_orders_up_to(looks[0])
-            looks.append(self._pool.last_order_id)
-
-    def _end_orders_up_to(self, order_id: int) -> None:
-        text = f"no result within {self._limits.order_limit_s:g} s"
+    def _end_overdue(self, order_ids: Sequence[int], text: str) -> None:
+        """End orders without a result, and the workers that have lost them."""
         overdue: dict[int, list[str]] = {}  # worker number -> URLs
-        for each in self._pool.outstanding_up_to(order_id):
+        for each in order_ids:
             order = self._crawl.order(each)
             overdue.setdefault(self._pool.worker_of(each), []).append(order.url if order else str(each))
             self.on_result(Result(each, Outcome.INTERNAL_ERROR, error=text, finished_at=self._now()))

@@ -40,6 +40,7 @@ from gossamer.telemetry.text import waiting_for
 
 RENEWALS_PER_LEASE = 5
 RECEIVE_EVERY_S = 0.3
+RECORD_EVERY_S = 0.7  # commands of the operator are obeyed within two seconds
 RECEIVE_BYTES = 1 << 20
 MOVE_EVERY_S = 0.3
 SHARDS_AT_ONCE = 64  # restored before the loop continues with other work
@@ -113,6 +114,7 @@ class NodeAgent:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_lease())
             group.create_task(self._every(self._seat.membership.lease_s / RENEWALS_PER_LEASE, self._renew))
+            group.create_task(self._every(RECORD_EVERY_S, self._watch_record))
             group.create_task(self._every(RECEIVE_EVERY_S, self._receive))
             group.create_task(self._every(MOVE_EVERY_S, self._move_shards))
             group.create_task(self._every(CLAIM_EVERY_S, self._claim))
@@ -176,6 +178,14 @@ class NodeAgent:
         """Tell the operator what this node stores for others, and must not fetch itself."""
         for label, waiting in self.node.count_waiting(self.now()).items():
             self._warn("strict_regions", f"{waiting_for(label, waiting)}; join with --label {label} to fetch them")
+
+    async def _watch_record(self) -> bool:
+        """Act on what other nodes or the operator have changed."""
+        version = await asyncio.to_thread(self._seat.shared.record_version)
+        if version != self.record.version:
+            await self._read_record()
+            await self._extend_record()
+        return False
 
     def _stop_reason(self) -> str:
         """Return why the operator wants this node to stop, if that was said after it joined."""

@@ -24,8 +24,13 @@ class OptOutFile:
 
     def __init__(self, path: Path, fixed: Iterable[str] = ()) -> None:
         self._path = path
-        self._fixed = frozenset(name for text in fixed if (name := name_in(text)))
-        self._stamp: tuple[int, int, int] | None = (0, 0, 0)  # no file has this one
+        self._stamp: tuple[int, int, int] | None
+        self.set_fixed(fixed)
+
+    def set_fixed(self, names: Iterable[str]) -> None:
+        """Replace the names that are blocked besides those in the file."""
+        self._fixed = frozenset(name for text in names if (name := name_in(text)))
+        self._stamp = (0, 0, 0)  # no file has this one
 
     def changed(self) -> frozenset[str] | None:
         """Return all names if they may have changed since the last call, otherwise None."""
@@ -75,6 +80,11 @@ class OptOutWatch:
     def has_file(self) -> bool:
         """Whether this node has a file of its own."""
         return self._file.is_there
+
+    def set_fixed(self, names: Iterable[str]) -> None:
+        """Block these names besides those in the file, at once."""
+        self._file.set_fixed(names)
+        self.check()
 
     def learn(self, elsewhere: frozenset[str]) -> None:
         """Block what other nodes of the cluster block too."""

@@ -11,7 +11,7 @@ A session is used once. It owns the folder from `open` until `run` returns. Its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
@@ -21,19 +21,21 @@ from gossamer import failpoints
 from gossamer.archive.cdxj import fold_index
 from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.commands import OperatorCommand
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_messages import decode_letter
-from gossamer.errors import GossamerError
-from gossamer.events import EventName, Promises
+from gossamer.errors import GossamerError, UsageError
+from gossamer.events import EventName
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
-from gossamer.records import Order, Outcome, Result, UrlId, UrlRecord
+from gossamer.records import Order, Outcome, Result, UrlRecord
 from gossamer.runtime.conditions import Conditions
-from gossamer.runtime.control import Command
+from gossamer.runtime.control import Command, Pause
+from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashFile, CrashReporter
 from gossamer.runtime.event_tap import EventTap, OnEvent
 from gossamer.runtime.figures_source import FiguresSource
@@ -45,14 +47,19 @@ from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.publishing import Publisher
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
-from gossamer.runtime.signals import held_to, stop_on_signals
+from gossamer.runtime.run_seeds import RunSeeds
+from gossamer.runtime.signals import TimeAlarm, stop_on_signals
+from gossamer.runtime.steering import Steered, Steering
 from gossamer.runtime.upload_watch import UploadWatch
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
+from gossamer.settings.load import to_toml
+from gossamer.settings.model import Settings
+from gossamer.settings.promises import promises_of
 from gossamer.settings.repeatable import Repeatability
-from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.state import CrawlRecord, OperatorRequest, SeedRecord
+from gossamer.settings.seeds import Seed
+from gossamer.state import CrawlRecord, OperatorRequest
 from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
@@ -74,13 +81,12 @@ class Observer(Struct, frozen=True):
 class RunPlan(Struct, frozen=True):
     """The input of one run."""
 
-    settings_toml: bytes
-    promises: Promises
+    settings: Settings
     seeds: Sequence[Seed] = ()
-    max_time_s: float | None = None
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
     order: Repeatability = Repeatability()
     few_files: str = ""  # a warning, if too few files may be open for all connections
+    goes_on: bool = False  # also if the operator has paused the crawl
 
 
 class RunStorage(Struct, frozen=True):
@@ -135,6 +141,11 @@ class Session:
         self._agent = agent
         self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
         self._is_stopped = False
+        self._alarm: TimeAlarm | None = None
+        parts = (crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter, now)
+        self._seeding = RunSeeds(plan.seeds, crawl, services.policy, services.warnings, now)
+        steered = Steered(*parts, self._seeding.add, services.rereader.run, self._set_alarm)
+        self.steering = Steering(plan.settings, steered)
 
     @property
     def ledger(self) -> Ledger:
@@ -166,13 +177,13 @@ class Session:
                 return
             storage.folder.require_ledger()
             storage.ledger.open()
-            self._crawl.seeds.check(self._seed_rules().values())
+            self._seeding.check()
             storage.log.open()
-            storage.folder.write(SETTINGS_FILE, self._plan.settings_toml)
+            storage.folder.write(SETTINGS_FILE, to_toml(self._plan.settings).encode())
             now = self._now()
             self._restore(now)
-            self._open_addresses()
-            self._queue_seeds(now)
+            self._seeding.open_addresses()
+            self._begin_run(now)
             self._crawl.totals.runs += 1
             self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
@@ -190,13 +201,13 @@ class Session:
         drop_copy(storage.folder)
         storage.ledger.open()
         storage.log.open()
-        storage.folder.write(SETTINGS_FILE, self._plan.settings_toml)
+        storage.folder.write(SETTINGS_FILE, to_toml(self._plan.settings).encode())
         for done in restore_archive(storage.folder, agent.archive_ends()):
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
-        self._open_addresses()
+        self._seeding.open_addresses()
         agent.begin(self.submit, self._share_record)
-        self._queue_seeds(now)
+        self._begin_run(now)
         self._crawl.totals.runs += 1
         storage.log.flush()
         self._begin_uploads()
@@ -266,47 +277,36 @@ class Session:
                 ledger.put_host(record)
                 self._crawl.lift_bans(record.name, Outcome.TLS_ERROR)
 
-    def _open_addresses(self, others: Sequence[str] = ()) -> None:
-        """Allow the addresses that seeds name, including those of earlier runs and of other nodes."""
-        state = self._crawl.state
-        named = {address for seed in self._plan.seeds for address in opened_addresses(seed)}
-        state.opened_addresses = sorted({*state.opened_addresses, *named, *others})
-        for address in state.opened_addresses:
-            self._services.policy.open_address(address)
-
     def _share_record(self, record: CrawlRecord) -> CrawlRecord:
         """Apply what the record of a crawl on many nodes says to this one; return it with what this one adds."""
         assert self._agent is not None
+        self.steering.adopt_record(record)
         name, opt_outs = self._agent.node.id.name, self._services.opt_outs
-        self._open_addresses(record.opened)
+        self._seeding.open_addresses(record.opened)
         blocked = dict(record.blocked)
         if opt_outs.has_file:  # a node whose disk was lost does not unblock what its file had blocked
             blocked[name] = sorted(opt_outs.names)
         opt_outs.learn(frozenset(each for names in blocked.values() for each in names))
         return replace(record, opened=self._crawl.state.opened_addresses, blocked=blocked)
 
-    def _seed_rules(self) -> dict[UrlId, SeedRecord]:
-        return {seed.link.id: seed.rules for seed in self._plan.seeds if seed.rules is not None}
-
-    def _queue_seeds(self, now: float) -> None:
-        seeds, rules = self._plan.seeds, self._seed_rules()
-        self._warn_of_known(rules)
-        guesses = frozenset(seed.link.id for seed in seeds if seed.is_guess)
-        new = self._crawl.add_seeds([seed.link for seed in seeds], now, https_first=guesses, rules=rules)
-        self._storage.emitter.emit(
-            EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=self._plan.promises
-        )
+    def _begin_run(self, now: float) -> None:
+        """Queue the seeds, and record what this run promises."""
+        new = self._seeding.queue()
+        promises = promises_of(self._plan.settings)
+        self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises)
+        if self._plan.goes_on:
+            self._crawl.state.is_paused = False
         if self._plan.few_files:
             self._services.warnings.warn("few_files", self._plan.few_files)
 
-    def _warn_of_known(self, rules: Mapping[UrlId, SeedRecord]) -> None:
-        """Warn of seeds whose rules have no effect: of the first one, and how many more there are."""
-        known = [(seed.url, f"seed {seed.url} {why}") for seed, why in self._crawl.seeds.without_effect(rules.values())]
-        for url, text in known[1:]:
-            self._services.warnings.record("seed_known", text, url=url)
-        if known:
-            more = f"; nor do those of {len(known) - 1} others, which are in events/" if known[1:] else ""
-            self._services.warnings.warn("seed_known", known[0][1] + more, url=known[0][0])
+    def _set_alarm(self) -> None:
+        """Set until when the event loop must have noticed that the time limit is over."""
+        if self._alarm is not None:
+            max_time_s = self.steering.settings.max_time
+            if max_time_s is None or self._crawl.state.is_paused:
+                self._alarm.clear()
+            else:
+                self._alarm.set(max_time_s - self._services.hub.active_s(self._now()))
 
     # -- run --------------------------------------------------------------------------------------
 
@@ -332,19 +332,31 @@ class Session:
             self._notify(caveat)
         if not is_guest:
             stop_on_signals(self.submit, self._announce_stop)
-        time_limit = held_to(None if is_guest else self._plan.max_time_s)
+            self._alarm = TimeAlarm()
+            if self._plan.settings.max_time is not None:
+                self._alarm.set(self._plan.settings.max_time)
+        if self._crawl.state.is_paused:
+            self._notify(f"the crawl is paused; 'gossamer resume {self._storage.folder.path}' goes on with it")
+            self.submit(Pause())
         async with services.resolver:
             services.probe.start()
             watchdog = Watchdog(lambda: services.probe.last_run_at, self._notify, services.warnings.record)
             try:
-                with self._crashes.installed(is_guest=is_guest), time_limit, watchdog:
-                    async with self._watched(progress):
+                with self._crashes.installed(is_guest=is_guest), watchdog:
+                    async with self._watched(progress), served(self._storage.folder.state, self._obey):
                         why = await services.hub.run()
                     await self._finish_uploads(why)
                     return why
             finally:
+                if self._alarm is not None:
+                    self._alarm.clear()
                 services.probe.stop()
                 services.probe.measure_memory()
+
+    async def _obey(self, command: OperatorCommand, by: str) -> str:
+        if self._agent is not None:
+            raise UsageError("a node of a crawl on many machines: give the command with the URL of its ledger")
+        return await self.steering.obey(command, by)
 
     async def _finish_uploads(self, why: str) -> None:
         """Complete the store: wait for one that is away, unless the crawl was stopped."""

@@ -14,8 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import TypeAlias
 
@@ -66,25 +65,27 @@ def _count_in_python(numbers: tuple[int, ...]) -> None:
         signal.signal(number, on_signal)
 
 
-@contextmanager
-def held_to(max_time_s: float | None) -> Iterator[None]:
-    """End the process if the loop is held when the time is over, and for `HELD_LIMIT_S` longer."""
-    if max_time_s is None:
-        yield
-        return
-    if _forced_exit is not None:
-        _forced_exit.at_alarm(STATUS_KILLED)
-    else:
-        signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(STATUS_KILLED))
-    signal.setitimer(signal.ITIMER_REAL, max_time_s + HELD_LIMIT_S)
-    # If the loop runs then, it has noticed, and what is left to do may take its time.
-    noticed = asyncio.get_running_loop().call_later(max_time_s + HELD_LIMIT_S / 2, _disarm)
-    try:
-        yield
-    finally:
-        noticed.cancel()
-        _disarm()
+class TimeAlarm:
+    """Ends the process if the loop is held when the time is over, and for `HELD_LIMIT_S` longer."""
 
+    def __init__(self) -> None:
+        self._noticed: asyncio.TimerHandle | None = None
+        if _forced_exit is not None:
+            _forced_exit.at_alarm(STATUS_KILLED)
+        else:
+            signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(STATUS_KILLED))
 
-def _disarm() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    def set(self, left_s: float) -> None:
+        """Set how much time is left."""
+        self.clear()
+        left_s = max(0.0, left_s)
+        signal.setitimer(signal.ITIMER_REAL, left_s + HELD_LIMIT_S)
+        # If the loop runs then, it has noticed, and what is left to do may take its time.
+        self._noticed = asyncio.get_running_loop().call_later(left_s + HELD_LIMIT_S / 2, self.clear)
+
+    def clear(self) -> None:
+        """End the alarm."""
+        if self._noticed is not None:
+            self._noticed.cancel()
+            self._noticed = None
+            signal.setitimer(signal.ITIMER_REAL, 0.0)

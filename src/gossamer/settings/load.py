@@ -262,11 +262,20 @@ def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     return _continued((str(stored), from_file(stored)), str(stored.parent), sources)
 
 
-def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> Settings:
-    """Return the settings of a node: those of the crawl in a ledger, and what may differ between nodes."""
+def settings_in(stored: bytes, ledger: str) -> Settings:
+    """Return the settings of the crawl in a ledger."""
+    return merged((ledger, _values_in(stored)))
+
+
+def _values_in(stored: bytes) -> dict[str, Any]:
     import tomllib
 
-    values = {by_key()[key].name: value for key, value in tomllib.loads(stored.decode()).items()}
+    return {by_key()[key].name: value for key, value in tomllib.loads(stored.decode()).items()}
+
+
+def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> Settings:
+    """Return the settings of a node: those of the crawl in a ledger, and what may differ between nodes."""
+    values = _values_in(stored)
     before, after = merged((ledger, values)), merged((ledger, values), *sources)
     for option in options():
         was, is_now = _comparable(before, option.name), _comparable(after, option.name)

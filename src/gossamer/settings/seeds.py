@@ -79,6 +79,24 @@ def seeds_from(arguments: Iterable[str]) -> list[Seed]:
     return list(seeds.values())
 
 
+def lines_of(arguments: Iterable[str]) -> list[str]:
+    """Return the seeds that arguments name as lines, those of files too; raise if one is not a seed."""
+    lines: list[str] = []
+    for argument in arguments:
+        found = [line for _, line in _lines_in(Path(argument))] if _names_file(argument) else [argument]
+        seeds_in(found)
+        lines += found
+    return lines
+
+
+def seeds_in(lines: Iterable[str]) -> list[Seed]:
+    """Return the seeds in lines as those of a file."""
+    seeds: dict[UrlId, Seed] = {}
+    for line in lines:
+        _add_line(line, "seed", seeds)
+    return list(seeds.values())
+
+
 def _names_file(argument: str) -> bool:
     """Return whether an argument means a file, existing or not, rather than a URL or a domain."""
     if "://" in argument or "\0" in argument or "\t" in argument or _CREDENTIALS.match(argument):
@@ -108,12 +126,17 @@ def _read(path: Path) -> str:
 
 def _add_lines(path: Path, seeds: dict[UrlId, Seed]) -> None:
     """Add the seeds of a file."""
+    for number, line in _lines_in(path):
+        _add_line(line, f"{path}:{number}", seeds)
+
+
+def _lines_in(path: Path) -> list[tuple[int, str]]:
+    """Return the lines of a file that have a seed, with their numbers."""
     lines = [(number, line.strip()) for number, line in enumerate(_read(path).splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not lines:
         raise UsageError(f"{path}: no seeds in it; expected one URL per line")
-    for number, line in lines:
-        _add_line(line, f"{path}:{number}", seeds)
+    return lines
 
 
 def _add_line(line: str, where: str, seeds: dict[UrlId, Seed]) -> None:

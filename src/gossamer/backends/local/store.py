@@ -26,9 +26,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice, takewhile
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import lmdb
@@ -70,6 +71,7 @@ class Store:
         self._is_readonly = is_readonly
         self._is_copy = is_copy  # of what is durable elsewhere: nothing waits for the disk
         self._env: lmdb.Environment | None = None
+        self._changing = Lock()
         self._tables: dict[str, Any] = {}
         self._pending = self._no_changes()
         self._writing: Changes | None = None
@@ -122,10 +124,11 @@ class Store:
                     self._tables[name] = self._env.open_db(name.encode(), create=create)
 
     def close(self) -> None:
-        """Close the environment; uncommitted changes are lost."""
-        if self._env is not None:
-            self._env.close()
-            self._env = None
+        """Close the environment; uncommitted changes are lost. Waits for a thread that writes."""
+        with self._changing:
+            if self._env is not None:
+                self._env.close()
+                self._env = None
 
     @property
     def is_open(self) -> bool:
@@ -271,6 +274,15 @@ class Store:
         self._writing = changes
         return SealedStore(self, changes)
 
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """Begin to write: in one thread at a time, and not while the store is being closed, which would never end."""
+        with self._changing:
+            if self._env is None:
+                raise GossamerError(f"{self._folder}: the ledger is closed")
+            with self._env.begin(write=True) as txn:
+                yield txn
+
     def write_now(self) -> None:
         """Seal and write: for opening, when there are few other changes."""
         self.seal().write()
@@ -280,7 +292,7 @@ class Store:
         assert self._env is not None
         failpoints.reach("before_commit")
         try:
-            with self._env.begin(write=True) as txn:
+            with self._transaction() as txn:
                 for name, groups in changes.items():
                     self._write_table(txn, name, groups)
                 failpoints.reach("in_commit")
@@ -298,7 +310,7 @@ class Store:
         for table, key, value in rows:
             if value is not None:
                 items.setdefault(table, []).append((key, value))
-        with self._env.begin(write=True) as txn:
+        with self._transaction() as txn:
             for table, found in items.items():
                 with txn.cursor(self._tables[table]) as cursor:
                     cursor.putmulti(sorted(found), overwrite=False)
@@ -306,7 +318,7 @@ class Store:
     def drop(self, tables: Sequence[str], ranges: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Remove committed entries from a key up to another, in several ranges."""
         assert self._env is not None
-        with self._env.begin(write=True) as txn:
+        with self._transaction() as txn:
             for table in tables:
                 with txn.cursor(self._tables[table]) as cursor:
                     for start, end in ranges:

@@ -86,6 +86,10 @@ class MemorySharedLedger:
         """Return the crawl's record."""
         return deepcopy(self._state.record)
 
+    def record_version(self) -> int:
+        """Return the version of the crawl's record."""
+        return 0 if self._state.record is None else self._state.record.version
+
     def change_record(self, record: CrawlRecord) -> bool:
         """Replace the record by one with the next version."""
         stored = self._state.record

@@ -91,6 +91,10 @@ class ScriptedLedger(WholeCrawl):
         found = self._calls.command("HMGET", self._prefix + "record", "version", "body", "ended")
         return None if found[0] is None else arguments.record_of(found)
 
+    def record_version(self) -> int:
+        """Return the version of the crawl's record."""
+        return int(self._calls.command("HGET", self._prefix + "record", "version") or 0)
+
     def change_record(self, record: CrawlRecord) -> bool:
         """Replace the record by one with the next version."""
         budget = arguments.budget_of(record)

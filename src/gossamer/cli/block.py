@@ -1,0 +1,28 @@
+"""`gossamer block DIR NAME…`: make no more requests to hosts or domains."""
+
+from __future__ import annotations
+
+import argparse
+
+from gossamer.cli.options import describe
+from gossamer.cli.steer import add_crawl, tell
+from gossamer.commands import BlockNames
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    describe(
+        parser,
+        "DIR NAME…",
+        [
+            "gossamer block crawls/ex shop.example.org",
+            "gossamer block redis://10.0.0.5:6379/0/books example.org example.net",
+        ],
+    )
+    add_crawl(parser)
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a host, or a registrable domain with all its hosts")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    return tell(arguments.dir, BlockNames(arguments.names))

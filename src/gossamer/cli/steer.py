@@ -1,0 +1,89 @@
+"""How a verb tells a crawl something, also while it runs.
+
+With a folder, a crawl that runs gets the command over its socket; for one that does not run it is kept for the next
+run. With the URL of a ledger it goes into the crawl's record, and all nodes act on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import socket
+from contextlib import closing, suppress
+from pathlib import Path
+
+from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
+from gossamer.cli.ledger import is_ledger_url
+from gossamer.commands import (
+    AddSeeds,
+    OperatorCommand,
+    PauseCrawl,
+    ReleasePattern,
+    ResumeCrawl,
+    RetryLetters,
+    StopCrawl,
+)
+from gossamer.errors import GossamerError
+from gossamer.runtime.control_socket import send
+from gossamer.settings.changes import with_command
+from gossamer.settings.load import settings_for_known, to_toml
+from gossamer.settings.seeds import seeds_in
+from gossamer.state import CrawlState
+
+
+def operator() -> str:
+    """Return who gives commands."""
+    with suppress(OSError, KeyError):
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    return socket.gethostname()
+
+
+def tell(crawl: str, command: OperatorCommand) -> int:
+    """Give a command to a crawl; print what was done."""
+    if is_ledger_url(crawl):
+        from gossamer.cli.steer_nodes import tell_nodes
+
+        print(tell_nodes(crawl, command, operator()))
+        return 0
+    folder = CrawlFolder(Path(crawl))
+    folder.require_crawl()
+    if folder.owner() is not None:
+        print(send(folder.state, command, operator()))
+        return 0
+    if isinstance(command, PauseCrawl | StopCrawl | ResumeCrawl):
+        raise NotRunningError(f"{folder.path}: the crawl does not run")
+    print(f"{_keep(folder, command)}; the crawl does not run: this is for its next run")
+    return 0
+
+
+class NotRunningError(GossamerError):
+    """A command that only a crawl that runs can obey."""
+
+    exit_status = 1
+
+
+def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
+    """Keep a command for the next run of a crawl."""
+    from gossamer.assembly import open_ledger
+
+    folder.lock()
+    try:
+        if isinstance(command, AddSeeds):
+            seeds_in(command.seeds)
+            with closing(open_ledger(folder, is_readonly=False)) as ledger:
+                state = ledger.crawl_state() or CrawlState()
+                state.added_seeds = [*state.added_seeds, *command.seeds]
+                ledger.put_crawl_state(state)
+                ledger.commit()
+            return f"{len(command.seeds)} seeds are added"
+        assert not isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl | ReleasePattern | RetryLetters)
+        settings = settings_for_known(folder.settings_path, [])
+        folder.write(SETTINGS_FILE, to_toml(with_command(settings, command)).encode())
+        return f"{SETTINGS_FILE} is changed"
+    finally:
+        folder.release()
+
+
+def add_crawl(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names a crawl."""
+    parser.add_argument("dir", metavar="DIR", help="the crawl folder, or the URL of a ledger")

@@ -1,0 +1,86 @@
+"""An operator tells a crawl on three nodes what to do: all of them act on it within two seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.program import run
+from tests.e2e.test_cluster import Nodes
+from tests.e2e.test_steering import WITHIN_S, wait_for
+from tests.servers.redis import RedisServer
+
+PAGES = 400
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small", seed=5, pages=PAGES, slow=0.0)) as web:
+        yield web
+
+
+@pytest.fixture
+def nodes(web: RunningWeb, server: RedisServer, tmp_path: Path) -> Iterator[Nodes]:
+    nodes = Nodes(web, server, tmp_path, more=["--politeness-ms", "150"])
+    nodes.lease_s = 10
+    nodes.start(*NAMES)
+    nodes.wait_for_requests(60)
+    yield nodes
+    for process in nodes.running.values():
+        process.kill()
+
+
+def tell(nodes: Nodes, verb: str, *words: str) -> None:
+    done = run(verb, nodes.url, *words)
+    assert done.returncode == 0, done.stderr
+    told_at = time.monotonic()
+    wait_for(lambda: time.monotonic() > told_at + WITHIN_S)
+
+
+def test_all_nodes_pause_within_two_seconds_and_go_on(nodes: Nodes, web: RunningWeb) -> None:
+    tell(nodes, "pause")
+    before = len(web.log())
+    time_then = time.monotonic()
+    wait_for(lambda: time.monotonic() > time_then + WITHIN_S)
+    assert len(web.log()) == before
+    tell(nodes, "resume")
+    assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
+    nodes.check()
+
+
+def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nodes, web: RunningWeb) -> None:
+    hosts = [request.host for request in web.log()]
+    busy = max(set(hosts), key=hosts.count)
+    tell(nodes, "block", busy)
+    before = sum(request.host == busy for request in web.log())
+    nodes.wait_for_requests(len(web.log()) + 60)
+    assert sum(request.host == busy for request in web.log()) == before
+    for name in NAMES:
+        nodes.end(name)
+    assert sum(request.host == busy for request in web.log()) == before
+    assert run("audit", nodes.url).returncode == 0
+
+
+def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:
+    tell(nodes, "set", "max-pages", "150")
+    assert {nodes.end(name)["finished"] for name in NAMES} == {"max_pages"}
+    nodes.check_budget(150, max_more=96)
+    assert run("set", nodes.url, "max-pages", "500").returncode == 0
+    added = run("add", nodes.url, f"{web.seeds()[0]}an-added-seed")
+    assert "1 seeds are on their way" in added.stdout, added.stderr
+    nodes.start("d")
+    assert nodes.end("d")["finished"] == "exhausted"
+    assert any(request.target.endswith("an-added-seed") for request in web.log())
+    assert "a seed" in run("why", nodes.url, f"{web.seeds()[0]}an-added-seed").stdout
+
+
+def test_what_concerns_one_machine_is_refused(nodes: Nodes) -> None:
+    done = run("set", nodes.url, "max-time", "5")
+    assert done.returncode == 2
+    assert "max-time cannot be set for all nodes; these can: max-pages" in done.stderr

@@ -1,0 +1,214 @@
+"""An operator tells a crawl that runs what to do, as the verbs do."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gossamer.core.domains import registrable_domain
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.synth_log import LoggedRequest
+from gossamer.sim.trap_server import TrapServer
+from gossamer.sim.trap_sites import HONEST, TRAPS
+from gossamer.sim.web import preset
+from tests.e2e.program import crawl_options, run, start, summary_of
+
+PAGES = 400
+WITHIN_S = 2.0
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small", seed=5, pages=PAGES, slow=0.0)) as web:
+        yield web
+
+
+def wait_for(is_so: Callable[[], object], longest_s: float = 60.0) -> None:
+    until = time.monotonic() + longest_s
+    while not is_so():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+class Running:
+    """A crawl that runs."""
+
+    def __init__(self, web: RunningWeb, out: Path, *more: str, pace_ms: int = 100) -> None:
+        self.web, self.out = web, out
+        self._options = (*crawl_options(web, out, pace_ms), "--no-progress", *more)
+        self.process = self._start("crawl", *web.seeds(), *self._options)
+        self.wait_for_requests(40)
+
+    @staticmethod
+    def _start(*words: str) -> subprocess.Popen[str]:
+        return start(*words)
+
+    def wait_for_requests(self, more: int) -> None:
+        wanted = len(self.web.log()) + more
+        wait_for(lambda: len(self.web.log()) >= wanted)
+
+    def tell(self, verb: str, *words: str, status: int = 0) -> str:
+        done = run(verb, str(self.out), *words)
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+
+    def end(self) -> dict[str, object]:
+        out, err = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, err
+        return summary_of(out)
+
+    def commands(self) -> list[dict[str, object]]:
+        lines = (line for file in sorted((self.out / "events").glob("*.jsonl")) for line in file.open())
+        return [event for line in lines if (event := json.loads(line))["event"] == "operator"]
+
+
+def test_a_crawl_is_paused_and_resumed(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    assert "paused" in crawl.tell("pause")
+    time_of_pause = time.monotonic()
+    wait_for(lambda: time.monotonic() > time_of_pause + WITHIN_S)
+    before = len(web.log())
+    assert json.loads(crawl.tell("status", "--json"))["state"] == "paused"
+    wait_for(lambda: time.monotonic() > time_of_pause + 2 * WITHIN_S)
+    assert len(web.log()) == before
+    assert "goes on" in crawl.tell("resume")
+    assert crawl.end()["pages"] == PAGES
+    assert [event["rule"] for event in crawl.commands()] == ["pause", "resume"]
+    assert "@" in str(crawl.commands()[0]["reason"])
+
+
+def test_a_pause_survives_a_kill_and_ends_with_resume(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    crawl.tell("pause")
+    crawl.process.send_signal(signal.SIGKILL)
+    crawl.process.communicate()
+    again = start("crawl", "--out", str(crawl.out), "--json", "--no-progress")
+    wait_for((crawl.out / "state" / "control").exists)
+    before = len(web.log())
+    wait_for(lambda: json.loads(crawl.tell("status", "--json"))["state"] == "paused")
+    assert "stopping" in crawl.tell("stop")
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 11
+    assert "the crawl is paused" in err
+    assert len(web.log()) == before
+    done = run("resume", str(crawl.out), "--json", "--no-progress")
+    assert summary_of(done.stdout)["pages"] == PAGES, done.stderr
+
+
+def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+    assert "no more requests" in crawl.tell("block", busy)
+    told_at = time.monotonic()
+    wait_for(lambda: time.monotonic() > told_at + WITHIN_S)
+    before = sum(request.host == busy for request in web.log())
+    crawl.wait_for_requests(40)
+    assert sum(request.host == busy for request in web.log()) == before
+    assert "queued again" in crawl.tell("unblock", busy)
+    assert crawl.end()["pages"] == PAGES
+    assert run("audit", str(crawl.out)).returncode == 0
+    assert run("verify", str(crawl.out)).returncode == 0
+
+
+def test_a_host_is_slowed_down_at_once_and_the_audit_knows(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+    assert "1 s between requests" in crawl.tell("pace", busy, "1")
+    since = len(web.log())
+    wait_for(lambda: sum(request.host == busy for request in web.log()[since:]) >= 4)
+    times = [request.arrived_at for request in web.log()[since:] if request.host == busy]
+    assert min(after - before for before, after in pairwise(times)) > 0.95
+    crawl.tell("pace", busy, "0.02")
+    since = len(web.log())
+    wait_for(lambda: sum(request.host == busy for request in web.log()[since:]) >= 4)
+    times = [request.arrived_at for request in web.log()[since:] if request.host == busy]
+    assert min(after - before for before, after in pairwise(times[1:])) < 0.09, "quicker than the crawl began"
+    crawl.end()
+    assert run("audit", str(crawl.out)).returncode == 0
+
+
+def test_limits_change_while_a_crawl_runs_and_are_kept(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    assert "max-pages = 150" in crawl.tell("set", "max-pages", "150")
+    summary = crawl.end()
+    assert (summary["finished"], summary["pages"]) == ("max_pages", 150)
+    assert "max-pages = 150" in (crawl.out / "crawl.toml").read_text()
+    assert "this is for its next run" in crawl.tell("set", "max-pages", "none")
+    assert summary_of(run("resume", str(crawl.out), "--json").stdout)["pages"] == PAGES
+
+
+def test_seeds_are_added_while_a_crawl_runs_and_while_it_does_not(web: RunningWeb, tmp_path: Path) -> None:
+    first, second, third = web.seeds()[:3]
+    out = tmp_path / "out"
+    options = (*crawl_options(web, out, 100), "--no-progress", "--scope", "host")
+    process = start("crawl", first, *options)
+    wait_for(lambda: len(web.log()) >= 5)
+    assert "1 of 1 seeds are new" in run("add", str(out), second).stdout
+    process.communicate(timeout=120)
+    hosts = {request.host for request in web.log()}
+    assert registrable_domain(second.partition("//")[2].partition(":")[0]) in {registrable_domain(h) for h in hosts}
+    assert "1 seeds are added" in run("add", str(out), third).stdout
+    before = len(web.log())
+    assert run("resume", str(out), "--no-progress").returncode == 0
+    assert len(web.log()) > before + 2
+
+
+def refused(web: RunningWeb) -> list[LoggedRequest]:
+    return [request for request in web.log() if request.status == 404 and request.target != "/robots.txt"]
+
+
+def test_dead_letters_are_retried_while_a_crawl_runs(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out", "--retry-wait", "0.01")
+    wait_for(lambda: refused(web))
+    dead = refused(web)[0]
+    wait_for(lambda: dead.target in crawl.tell("retry", "--list"))
+    assert "queued again" in crawl.tell("retry", "--host", dead.host)
+    crawl.end()
+    asked = [request for request in web.log() if (request.host, request.target) == (dead.host, dead.target)]
+    assert len(asked) == 2
+    assert run("verify", str(crawl.out)).returncode == 0
+
+
+def test_a_pattern_is_released_while_a_crawl_runs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with TrapServer(TRAPS["facets"], 100_000) as server, TrapServer(HONEST["numbered records"], 100_000) as honest:
+        pace = ("--politeness-ms", "10", "--max-depth", "99")
+        process = start("crawl", server.seed, honest.seed, "--out", str(out), *pace, "--json")
+        wait_for(lambda: "URLs held" in run("traps", str(out)).stdout)
+        name = json.loads(run("traps", str(out), "--json").stdout.splitlines()[0])["name"]
+        said = run("traps", str(out), "--release", name)
+        assert "released" in said.stdout, said.stderr
+        wait_for(lambda: "released" in run("traps", str(out)).stdout)
+        assert run("stop", str(out)).returncode == 0
+        process.communicate(timeout=60)
+    assert run("verify", str(out)).returncode == 0
+
+
+def test_what_cannot_be_obeyed_is_one_line(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    for words, part in (
+        (("set", "scope", "any"), "scope cannot be changed while a crawl runs; these can: max-pages"),
+        (("set", "max-pages", "many"), "max-pages = 'many': expected a whole number"),
+        (("unblock", "example.org"), "example.org is not blocked"),
+        (("pace", "a b", "1"), "not a pattern of hosts"),
+        (("pace", "*", "-1"), "expected 0 to 86400 seconds"),
+        (("add", "ftp://example.org/"), "scheme 'ftp' cannot be crawled"),
+        (("resume",), "the crawl is not paused"),
+    ):
+        said = crawl.tell(words[0], *words[1:], status=2)
+        assert part in said
+        assert len(said.splitlines()) == 1
+    mode = (crawl.out / "state" / "control").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+    crawl.tell("stop")
+    crawl.process.communicate(timeout=60)
+    assert crawl.process.returncode == 11
+    assert "the crawl does not run" in crawl.tell("pause", status=1)
