@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,10 +28,11 @@ from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
 from gossamer.core.url import link_to
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, NodeId
+from gossamer.ports.shared_ledger import Commit, NodeId, NodeView
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, UrlState
+from gossamer.runtime.node_agent import RENEWALS_PER_LEASE
 
-HOSTS_PER_NODE = 500
+HOSTS_PER_NODE = 100
 QUEUED_SHARE = 5  # every fifth
 ROWS_PER_COMMIT = 60_000
 LEASE_S = 10.0
@@ -93,7 +94,10 @@ def _measure(server: RedisServer, folder: Path, http: int, dns: int, arguments: 
         hosts = _hosts_of(ledger, client, victim)
         nodes[victim].kill()
         killed = time.monotonic()
-        _wait(lambda: _is_whole(ledger, client, len(names) - 1))
+        _wait(lambda: _owned(client, _live(ledger)) == SHARD_COUNT and len(_live(ledger)) == len(names) - 1)
+        # What nodes report is up to a renewal old: wait for reports from after the take.
+        reported = time.monotonic() + LEASE_S / RENEWALS_PER_LEASE
+        _wait(lambda: time.monotonic() > reported and _is_whole(ledger, client, len(names) - 1))
         restored_s = time.monotonic() - killed
         _wait(lambda: {host for at, host in _requests(log) if at > killed + 1} >= hosts, 120.0)
         first: dict[str, float] = {}
@@ -160,10 +164,18 @@ def _fill(ledger: RedisSharedLedger, http: int, hosts: int, urls: int) -> tuple[
 
 def _is_whole(ledger: RedisSharedLedger, client: redis.Redis, count: int) -> bool:
     """Return whether this many nodes are alive, own all shards, and have restored them."""
-    live = {node: view for node, view in ledger.nodes().items() if view.is_live}
+    live = _live(ledger)
     if len(live) != count or any(view.status.restoring or not view.status.queued for view in live.values()):
         return False
-    return sum(len(_shards_of(client, node)) for node in live) == SHARD_COUNT
+    return _owned(client, live) == SHARD_COUNT
+
+
+def _live(ledger: RedisSharedLedger) -> dict[NodeId, NodeView]:
+    return {node: view for node, view in ledger.nodes().items() if view.is_live}
+
+
+def _owned(client: redis.Redis, nodes: Collection[NodeId]) -> int:
+    return sum(len(_shards_of(client, node)) for node in nodes)
 
 
 def _shards_of(client: redis.Redis, node: NodeId) -> set[int]:

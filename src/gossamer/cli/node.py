@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -189,9 +190,10 @@ def take_part(
             return 0
         try:
             return run_once(seat)
-        except LeaseLostError as error:
+        except (LeaseLostError, EngineUnavailableError) as error:  # also a server that is away while the run begins
             print(f"gossamer: {printable(str(error), 500)}; joining again", file=sys.stderr)
-            record = shared.record() or record
+            with suppress(EngineUnavailableError):  # then a node reads it again when it has joined
+                record = shared.record() or record
 
 
 def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float) -> Seat:

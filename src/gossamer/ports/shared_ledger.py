@@ -18,6 +18,7 @@ All calls block; a node makes them in threads. Times are readings of the engine'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -60,6 +61,7 @@ class Membership(Struct, frozen=True):
     claimed: int | None  # how many pages of the crawl's budget it may use up; None: there is no budget
     record_version: int
     domains: int = 0  # with a page, by the commits of all nodes
+    first_end_s: float = math.inf  # until the first of all leases ends, if it is not renewed
     ended: str = ""  # why the crawl is over
 
 

@@ -38,7 +38,7 @@ from gossamer.runtime.seat import Seat
 from gossamer.state import ORIGIN_NODE, CrawlRecord
 from gossamer.telemetry.text import waiting_for
 
-RENEWALS_PER_LEASE = 5
+RENEWALS_PER_LEASE = 10  # with each a node learns who has died
 RECEIVE_EVERY_S = 0.3
 RECORD_EVERY_S = 0.7  # commands of the operator are obeyed within two seconds
 RECEIVE_BYTES = 1 << 20
@@ -49,6 +49,7 @@ REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than
 CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
+JUST_AFTER_S = 0.02
 WARN_EVERY_S = 30.0
 TELL_WAITING_EVERY_S = 300.0
 
@@ -171,7 +172,9 @@ class NodeAgent:
         if reason:
             assert self._submit is not None
             self._submit(control.Stop(reason))
-            return False
+        elif membership.first_end_s < membership.lease_s / RENEWALS_PER_LEASE:
+            await asyncio.sleep(membership.first_end_s + JUST_AFTER_S)  # a node seems to have died
+            return True
         return False
 
     def warn_of_waiting(self) -> None:
@@ -260,7 +263,9 @@ class NodeAgent:
         self._wake()
 
     def _load(self, shards: list[int]) -> set[int]:
+        """Copy the rows of shards; return which of them have any. In a thread."""
         with_rows: set[int] = set()
+        self._ledger.drop_rows(shards)  # of an earlier try: the engine may have lost some of them since
         for rows in self._seat.shared.restore(self._seat.node, shards, SHARDED):
             self._ledger.load_rows(rows)
             with_rows |= {shard_of(row.key) for row in rows}
@@ -332,20 +337,21 @@ class NodeCommits:
         """Return how many rows wait for the next commit."""
         return self._ledger.pending_count()
 
-    def send(self, commit: Commit, added: Additions) -> None:
-        """Send a commit until the shared ledger has it, or the lease ends. In a thread."""
+    def send(self, commit: Commit, added: Additions) -> KnownBefore:
+        """Send a commit until the shared ledger has it, or the lease ends; return the answer. In a thread."""
         while True:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
                 if added and not add_to_record(self._seat.shared, added):
                     continue
-                known = self._seat.shared.commit(self._seat.node, commit)
+                return self._seat.shared.commit(self._seat.node, commit)
             except EngineUnavailableError:
                 time.sleep(RETRY_S)
-                continue
-            self._written = commit, known
-            return
+
+    def record(self, commit: Commit, known: KnownBefore) -> None:
+        """Record that a commit is durable, and in the local store too. In a thread."""
+        self._written = commit, known
 
 
 class SealedNode:
@@ -360,5 +366,7 @@ class SealedNode:
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""
-        self._commits.send(self._commit, self._added)
+        known = self._commits.send(self._commit, self._added)
         self._sealed.write()
+        # Not before: shards that leave with this commit are dropped from the local store when it is recorded.
+        self._commits.record(self._commit, known)

@@ -138,6 +138,8 @@ class MemorySharedLedger:
             commit=state.nodes[node].commit,
             claimed=state.nodes[node].claims.get("pages", 0) if self._has_budget() else None,
             record_version=state.record.version if state.record else 0,
+            first_end_s=min(known.lease_until for each, known in state.nodes.items() if self._is_live(each))
+            - self._clock(),
             domains=sum(known.totals.unique_domains for known in state.nodes.values()),
             ended=state.record.ended if state.record else "",
         )

@@ -50,7 +50,7 @@ def record_of(found: Sequence[bytes]) -> CrawlRecord:
 
 def membership_of(found: Sequence[Any]) -> Membership:
     """Return what a node learns when it joins or renews its lease."""
-    now_us, lease_s, members, shards, commit, claimed, version, domains, ended = found
+    now_us, lease_s, members, shards, commit, claimed, version, domains, left_us, ended = found
     live = [
         Member(node_of(each.decode()).name, label.decode())
         for each, label in zip(members[::2], members[1::2], strict=True)
@@ -64,6 +64,7 @@ def membership_of(found: Sequence[Any]) -> Membership:
         claimed=int(claimed) if claimed else None,
         record_version=int(version),
         domains=int(domains),
+        first_end_s=int(left_us) / 1e6,
         ended=ended.decode(),
     )
 

@@ -137,7 +137,9 @@ def as_ours(error: Exception, name: str) -> GossamerError:
     if "SELECT is not allowed in cluster mode" in text:
         return UsageError(f"ledger {name}: a Redis Cluster has database 0 only; expected redis://host:port/0/NAME")
     if isinstance(error, _RETRIED):
-        return EngineUnavailableError(f"ledger {name}: Redis cannot be reached: {text}")
+        closed = any(word in text for word in ("Broken pipe", "reset by peer", "closed by server"))
+        hint = "; without a password (requirepass) it accepts connections from its own machine only" if closed else ""
+        return EngineUnavailableError(f"ledger {name}: Redis cannot be reached: {text}{hint}")
     if isinstance(error, _DOWN):
         return EngineUnavailableError(f"ledger {name}: the Redis Cluster is not complete: {text}")
     if text.startswith("LEASELOST "):

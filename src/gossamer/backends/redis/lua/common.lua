@@ -63,17 +63,20 @@ local function lease_lost(why)
 end
 
 local function membership()
-  local members, domains = {}, 0
+  local members, domains, first_end = {}, 0, nil
   for _, id in ipairs(redis.call('SMEMBERS', P .. 'members')) do
-    domains = domains + tonumber(redis.call('HGET', P .. 'node:' .. id, 'domains') or '0')
+    local node = redis.call('HMGET', P .. 'node:' .. id, 'domains', 'label', 'lease_until')
+    domains = domains + tonumber(node[1] or '0')
     if is_live(id) then
       members[#members + 1] = id
-      members[#members + 1] = redis.call('HGET', P .. 'node:' .. id, 'label') or ''
+      members[#members + 1] = node[2] or ''
+      first_end = math.min(first_end or tonumber(node[3]), tonumber(node[3]))
     end
   end
   local record = redis.call('HMGET', P .. 'record', 'version', 'ended', 'pages')
   local me = redis.call('HMGET', P .. 'node:' .. ME, 'lease_s', 'commit', 'claim:pages')
   local shards = redis.call('HGETALL', P .. 'shards:' .. ME)
   local claimed = record[3] and (me[3] or '0') or ''
-  return {number(NOW), me[1], members, shards, me[2], claimed, record[1] or '0', domains, record[2] or ''}
+  local left = number((first_end or NOW) - NOW)
+  return {number(NOW), me[1], members, shards, me[2], claimed, record[1] or '0', domains, left, record[2] or ''}
 end
