@@ -656,3 +656,32 @@ def test_letters_are_read_without_being_received(ledger: SharedLedger) -> None:
     assert list(ledger.letters([(SHARD + 7) % SHARD_COUNT])) == []
     ledger.take(A, [SHARD])
     assert len(ledger.receive(A, {}, 1 << 20)[SHARD]) == 30
+
+
+def test_a_commit_that_the_append_only_file_lost_in_part_does_not_come_back(tmp_path: Path) -> None:
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    with running(program, tmp_path / "redis") as server:
+        ledger = started(RedisSharedLedger(server.client(), "crawl"))
+        ledger.join(A, "", LEASE_S)
+        rows = [url_row(f"http://h{number}.example/") for number in range(50)]
+        shards = sorted({shard_of(row.key) for row in rows})
+        epochs = ledger.take(A, shards)
+        ledger.commit(A, Commit(1, Totals(), epochs, {shard_of(rows[0].key): [rows[0]]}))
+        ledger.commit(A, Commit(2, Totals(), epochs, {shard_of(row.key): [row] for row in rows[1:]}))
+        server.stop()
+        file = max(server.folder.rglob("*.incr.aof"), key=lambda path: path.stat().st_mtime)
+        with file.open("r+b") as log:
+            log.truncate(file.stat().st_size - 3000)
+        server.start()
+        ledger.renew(A, NodeStatus())
+        assert len(restored(ledger, A, *shards)) == 1
+        ledger.commit(A, Commit(2, Totals(), epochs, {shard_of(rows[1].key): [rows[1]]}))
+        client = server.client()
+        while client.info("persistence")["aof_rewrite_in_progress"]:
+            client.ping()
+        server.stop()
+        server.start()
+        assert len(restored(ledger, A, *shards)) == 2
+        ledger.close()

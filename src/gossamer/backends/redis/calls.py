@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -104,6 +105,16 @@ class ServerCalls:
     def info(self, section: str) -> list[dict[str, Any]]:
         """Return a section of what each server says of itself."""
         return [self.guarded(lambda: self._client.info(section))]
+
+    def mend_log(self, run_id: str, key: str) -> None:
+        """Have the server write its append-only file anew, once after it was started.
+
+        If the file ended within a transaction, the server leaves that out, but not in the file: what is appended to it
+        completes the transaction, and with the next start a part of a commit that was lost is there again.
+        """
+        with suppress(RedisError):  # a user without the right to do so, or a server that does it already
+            if self._client.set(key, run_id, get=True) != run_id.encode():
+                self._client.bgrewriteaof()
 
     def guarded(self, act: Callable[[], T]) -> T:
         """Do something; raise an error of Redis as one of ours."""

@@ -17,8 +17,9 @@ from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.core.dedup.bands import BANDS, band_keys
 from gossamer.core.dedup.minhash import LANES
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, KnownBefore, Message, NodeId
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
 from gossamer.records import Similar
+from gossamer.state import NodeStatus
 
 _SHARDS_AT_ONCE = 64
 
@@ -27,7 +28,9 @@ class RedisSharedLedger(ScriptedLedger):
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
-        super().__init__(ServerCalls(client, name), f"gossamer:{name}:")
+        self._server = ServerCalls(client, name)
+        super().__init__(self._server, f"gossamer:{name}:")
+        self._run_id = ""  # of the server that was met last
 
     def _prefix_of(self, shard: int) -> str:
         del shard
@@ -41,6 +44,24 @@ class RedisSharedLedger(ScriptedLedger):
         waiting = iter(sorted(shards))
         while some := list(islice(waiting, _SHARDS_AT_ONCE)):
             yield some
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease."""
+        membership = super().join(node, label, lease_s)
+        self._mend_log()
+        return membership
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease."""
+        membership = super().renew(node, status)
+        self._mend_log()
+        return membership
+
+    def _mend_log(self) -> None:
+        (server,) = self._server.info("server")
+        if server["run_id"] != self._run_id:
+            self._run_id = server["run_id"]
+            self._server.mend_log(self._run_id, self._prefix + "mended")
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
