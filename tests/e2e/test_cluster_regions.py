@@ -16,7 +16,7 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
 from tests.servers.mmdb import write_countries
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers.redis import RedisServer
 
 PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
 RULES = ("--region", ".de=eu", "--region", ".org=us")
@@ -26,15 +26,6 @@ READERS = (
     ["export", "--format", "links"],
 )  # fmt: skip
 Output = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
-    with running(program, tmp_path / "redis") as server:
-        yield server
 
 
 @pytest.fixture
