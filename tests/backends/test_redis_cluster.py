@@ -535,3 +535,31 @@ def test_a_replica_takes_over(tmp_path: Path, number: int) -> None:
             assert links(taker, B) == [["link one", "link two"]]
         for each in crawl.calls:
             each.close()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_only_a_server_that_was_restarted_writes_its_append_only_file_anew_and_only_once(
+    crawl: Crawl, servers: RedisClusterServers, number: int
+) -> None:
+    ledgers = [crawl.ledger(), crawl.ledger()]
+    for ledger, node in zip(ledgers, (A, B), strict=True):
+        ledger.join(node, "", LEASE_S)
+    before, server = logs_written(servers), crawl.server(number)
+    server.stop()
+    server.start()
+    servers.wait_until_whole()
+    for _ in range(2):
+        for ledger, node in zip(ledgers, (A, B), strict=True):
+            ledger.renew(node, NodeStatus())
+    after = logs_written(servers)
+    assert [new - old for old, new in zip(before, after, strict=True)] == [each is server for each in servers.servers]
+
+
+def logs_written(servers: RedisClusterServers) -> list[int]:
+    """Return how often each server has written its append-only file anew: what it is based on has that number."""
+    for server in servers.servers:
+        client: Any = server.client()
+        wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"])  # noqa: B023
+        client.close()
+    bases = [server.folder.rglob("*.base.*") for server in servers.servers]
+    return [max(int(path.name.split(".")[-3]) for path in some) for some in bases]

@@ -7,11 +7,12 @@ is read, so they take as long as the slowest server.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha1
 from typing import Any
 
 from redis.cluster import RedisCluster
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, RedisError
 
 from gossamer.backends.redis.calls import CONTROL_SCRIPTS, Argument, ServerCalls, as_ours, script_text
 
@@ -104,3 +105,11 @@ class ClusterCalls(ServerCalls):
         targets = self._client.PRIMARIES
         found: dict[str, Any] = self.guarded(lambda: self._client.info(section, target_nodes=targets))
         return list(found.values()) if all(isinstance(each, dict) for each in found.values()) else [found]
+
+    def mend_log(self, run_id: str, key: str) -> None:
+        """Have a server write its append-only file anew, once after it was started; the key is that of a set."""
+        with suppress(RedisError):  # a user without the right to do so, or a server that does it already
+            if self._client.sadd(key, run_id):
+                for node in self._client.get_primaries():
+                    if self._client.info("server", target_nodes=node)["run_id"] == run_id:
+                        self._client.bgrewriteaof(target_nodes=node)

@@ -81,7 +81,9 @@ class RedisClusterLedger(ScriptedLedger):
         self._settling.settle()
         for former in [each for each in self._writers if each.name == node.name and each != node]:
             del self._writers[former]
-        return self._see(super().join(node, label, lease_s))
+        membership = self._see(super().join(node, label, lease_s))
+        self._mend_logs(self._run_ids())
+        return membership
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
         """Prolong the lease; look whether a server was restarted."""
@@ -90,8 +92,13 @@ class RedisClusterLedger(ScriptedLedger):
             servers = self._run_ids()
             if not servers <= self._servers and self._settling.settle():
                 membership = self._see(super().renew(node, status))
-            self._servers = servers
+            self._mend_logs(servers)
         return membership
+
+    def _mend_logs(self, servers: frozenset[str]) -> None:
+        for run_id in servers - self._servers:
+            self._cluster.mend_log(run_id, self._prefix + "mended")
+        self._servers = servers
 
     def _see(self, membership: Membership) -> Membership:
         self._seen_us = max(self._seen_us, round(membership.now * 1e6))

@@ -7,7 +7,8 @@
 --   shards:NAME/INCARNATION hash   shard -> epoch: what the node owns
 --   owners                 hash    shard -> NAME/INCARNATION
 --   epoch                  string  the last one
---   mended                 string  the run of the server whose append-only file was written anew
+--   mended                 string  the run of the server whose append-only file was written anew;
+--                                  on Redis Cluster a set, of the runs of all servers
 --   inboxes                hash    shard -> messages that wait
 --   inbox:SHARD            list    messages: length of the id (2 bytes), id, links
 --   archives:NAME          hash    file -> committed length
