@@ -28,7 +28,7 @@ from pathlib import Path
 from benchmarks.growth import fill
 from msgspec import Struct
 
-from gossamer.assembly import budget_of, frontier_limits, pace_of
+from gossamer.assembly import budget_of, frontier_limits
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.index import MinHashIndex, SimHashIndex
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
@@ -44,6 +44,7 @@ from gossamer.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl,
 from gossamer.runtime.vitals import private_bytes
 from gossamer.settings.budget import size_from
 from gossamer.settings.model import Settings
+from gossamer.settings.rules import pace_of
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 

@@ -19,9 +19,8 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.politeness import Pace
 from gossamer.core.priority import ordering
-from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
@@ -73,6 +72,7 @@ from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
+from gossamer.settings.rules import accepted_types, pace_of, scope_of
 from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
@@ -84,22 +84,6 @@ MIN_FILES = 64  # with fewer, not even one connection is certain to find what it
 def identity_of(settings: Settings) -> Identity:
     """Return who is crawling."""
     return Identity(user_agent_of(settings), settings.contact)
-
-
-def accepted_types(settings: Settings) -> tuple[str, ...]:
-    """Return the types that are stored besides the usual ones; `image/` stands for all images."""
-    return tuple(name.lower().removesuffix("*") for name in settings.accept)
-
-
-def scope_of(settings: Settings) -> Scope:
-    """Return the scope of a crawl, without its seeds."""
-    return Scope(
-        settings.scope or Reach.DOMAIN,
-        includes=settings.include_pattern,
-        excludes=(DEFAULT_EXCLUDES if settings.default_excludes else ()) + settings.exclude_pattern,
-        blocked_hosts=settings.block_host,
-        skipped_extensions=SKIPPED_EXTENSIONS - extensions_of(accepted_types(settings)),
-    )
 
 
 def budget_of(settings: Settings) -> Budget:
@@ -132,12 +116,6 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         max_idle_hosts=budget.idle_hosts,
         max_rules_bytes=budget.rules,
     )
-
-
-def pace_of(settings: Settings) -> Pace:
-    """Return the pace of every host."""
-    rules = [PaceRule(rule.host, rule.delay, rule.connections) for rule in settings.pace]
-    return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
 
 
 def build_crawl(

@@ -10,18 +10,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from gossamer.assembly import pace_of
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
-from gossamer.core.identity import host_id
-from gossamer.core.politeness import server_errors_of_a_day
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.inspect.host_requests import HostRequest, host_requests
-from gossamer.inspect.host_states import host_state_of
-from gossamer.inspect.report.catalog import time_left
+from gossamer.inspect.host_view import HostView, host_view
 from gossamer.inspect.report.terminal import moment, table
 from gossamer.inspect.view import CrawlView
-from gossamer.records import HostRecord, RobotsRecord
+from gossamer.records import HostRecord
 from gossamer.telemetry.text import count, duration, printable, size
 
 SHOWN = 50
@@ -31,47 +27,6 @@ SORT_KEYS: dict[str, Callable[[HostRecord], float]] = {
     "queued": lambda host: host.queued,
     "latency": lambda host: host.latency_s,
 }
-
-
-class HostView(Struct, kw_only=True):
-    """A host as the verb shows it."""
-
-    name: str
-    domain: str
-    state: str = msgspec.field(name="place")
-    pages: int
-    queued: int
-    fetches: int
-    errors: int
-    bytes: int
-    latency_ms: float
-    delay_s: float
-    backoff: int
-    next_at: float
-    next_in_s: float
-    time_left_s: float
-    parked_until: float
-    park_reason: str
-    first_seen_at: float
-    last_fetch_at: float
-    addresses: tuple[str, ...]
-    robots_tries: int  # consecutive, without an answer
-    rank: float  # from 0, least important, to 1
-    connections: int  # requests that it may have in flight
-    server_errors_24h: int  # answers with 5xx
-    is_blocked: bool  # by --block-host or blocked.txt
-    robots: list[RobotsView]
-
-
-class RobotsView(Struct, kw_only=True):
-    """robots.txt of one origin of a host."""
-
-    origin: str
-    status: int
-    outcome: str
-    age_s: float
-    expires_in_s: float
-    bytes: int
 
 
 class HostPage(Struct, kw_only=True):
@@ -115,7 +70,7 @@ def _host_named(text: str) -> str:
 def _show_all(crawl: CrawlView, arguments: argparse.Namespace) -> None:
     limit = arguments.top if arguments.top is not None else 0 if arguments.json else SHOWN
     hosts, known = _best(crawl, SORT_KEYS[arguments.sort], limit)
-    views = [_view(crawl, host) for host in hosts]
+    views = [host_view(crawl, host) for host in hosts]
     if arguments.json:
         print(msgspec.json.encode({"known": known, "hosts": views}).decode())
         return
@@ -172,49 +127,6 @@ def _robots_cell(view: HostView) -> str:
     return f"{first.status or first.outcome}, {duration(first.age_s)} old{more}"
 
 
-def _view(crawl: CrawlView, host: HostRecord) -> HostView:
-    now = crawl.now
-    left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
-    return HostView(
-        name=host.name,
-        domain=host.domain,
-        state=host_state_of(host, now),
-        pages=host.pages,
-        queued=host.queued,
-        fetches=host.fetches,
-        errors=host.errors,
-        bytes=host.bytes,
-        latency_ms=round(1000 * host.latency_s, 1),
-        delay_s=round(host.delay_s, 3),
-        backoff=host.backoff,
-        next_at=host.next_at,
-        next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 3),
-        time_left_s=left.seconds if left else 0.0,
-        parked_until=host.parked_until,
-        park_reason=host.park_reason,
-        first_seen_at=host.first_seen_at,
-        last_fetch_at=host.last_fetch_at,
-        addresses=host.addresses,
-        robots_tries=host.robots_tries,
-        rank=host.rank,
-        connections=pace_of(crawl.settings).connections(host.name),
-        server_errors_24h=server_errors_of_a_day(host, now),
-        is_blocked=host.is_blocked,
-        robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
-    )
-
-
-def _robots_view(record: RobotsRecord, now: float) -> RobotsView:
-    return RobotsView(
-        origin=record.origin,
-        status=record.status,
-        outcome=record.outcome,
-        age_s=round(now - record.fetched_at, 1),
-        expires_in_s=round(record.expires_at - now, 1),
-        bytes=len(record.body),
-    )
-
-
 # -- one host -------------------------------------------------------------------------------------
 
 
@@ -223,7 +135,7 @@ def _show_one(crawl: CrawlView, name: str, *, as_json: bool) -> int:
     if host is None:
         print(f"gossamer hosts: {printable(name)}: not a host of this crawl", file=sys.stderr)
         return 1
-    view = _view(crawl, host)
+    view = host_view(crawl, host)
     warn_of_elsewhere(crawl, "the requests")
     if as_json:
         page = HostPage(host=view, requests=list(host_requests(crawl.folders.events, name)))

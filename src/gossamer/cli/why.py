@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any, cast
 
 import msgspec
-from msgspec.structs import asdict
 
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.intake import URL_CHARS
-from gossamer.core.scope import Scope
-from gossamer.core.url import canonical, host_of, url_id
 from gossamer.inspect.archive_access import archive_files, s3_url
-from gossamer.inspect.life import FOUND_AS, Life, LifeSource, life_of
+from gossamer.inspect.life import FOUND_AS, Life
+from gossamer.inspect.life_source import life_as_json, life_in
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
-from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import count, duration, printable, size
 
@@ -36,65 +32,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: the crawl never saw the URL."""
     with open_view(arguments) as crawl:
-        url = _url_of(arguments.url, crawl)
-        life = life_of(arguments.url, url, _source(crawl))
+        life = life_in(crawl, arguments.url)
         if isinstance(crawl, SharedReader):
-            life.place = crawl.place_of(url_id(url), life.host, life.row)
             warn_of_elsewhere(crawl, "the history in the events")
         if arguments.json:
-            print(msgspec.json.encode(_as_json(life)).decode())
+            print(msgspec.json.encode(life_as_json(life)).decode())
         else:
             for name, text in _rendered(life, crawl):
                 print(f"{name:<11} {printable(text, 2000)}".rstrip())
     return 0 if life.has_trace else 1
-
-
-def _as_json(life: Life) -> dict[str, Any]:
-    """Return a life for JSON: the catalog's row by field name, ids in hex."""
-    row = life.row
-    shown = msgspec.to_builtins(msgspec.structs.replace(life, row=None))
-    if row is not None:
-        fields = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(row).items()}
-        span = asdict(row.archived) if row.archived is not None else None
-        shown["row"] = {**fields, "source": life.found_as, "kind": row.kind.name.lower(), "archived": span}
-        shown["row"]["state"] = life.state
-    return cast("dict[str, Any]", shown)
-
-
-def _url_of(text: str, crawl: CrawlView) -> str:
-    """Return the canonical URL; for a bare domain, the one in the crawl."""
-    url = seed_from(text, "why").link.url
-    if "://" in text:
-        return url
-    plain = canonical("http:" + url.removeprefix("https:")) or url
-    known = [known for known in (url, plain) if _is_known(known, crawl)]
-    return known[0] if known else url
-
-
-def _is_known(url: str, crawl: CrawlView) -> bool:
-    return crawl.ledger.look_up(url_id(url)) is not None
-
-
-def _source(crawl: CrawlView) -> LifeSource:
-    from gossamer.assembly import scope_of
-    from gossamer.settings.identity import robots_token_of
-
-    return LifeSource(
-        ledger=crawl.ledger,
-        events=crawl.folders.events,
-        scope=_joined(scope_of(crawl.settings), crawl),
-        token=robots_token_of(crawl.settings),
-        is_masked=crawl.settings.mask_queries,
-        is_running=crawl.is_running,
-        now=crawl.now,
-    )
-
-
-def _joined(scope: Scope, crawl: CrawlView) -> Scope:
-    """Return the scope including seeds and the targets of their redirects."""
-    for url in crawl.state.scope:
-        scope.join(url, host_of(url))
-    return scope
 
 
 # -- output ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Takes no lock, writes nothing.
 from __future__ import annotations
 
 import time
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 
@@ -44,11 +45,8 @@ class CrawlReader:
 
     def __enter__(self) -> CrawlReader:
         self.folder.require_crawl()
-        self.now = time.time()
-        path = self.folder.settings_path
-        self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
+        self._read_outside()
         regions = use_regions(self.settings)  # of the node whose folder it is
-        self.owner = self.folder.owner()
         try:
             self.ledger.open()
             if regions is not None and regions.has_countries:
@@ -69,6 +67,21 @@ class CrawlReader:
         self.ledger.close()
         if isinstance(error, (lmdb.Error, msgspec.DecodeError)):
             raise CorruptFolderError(f"{self.folder.path}: the ledger cannot be read: {error}") from error
+
+    def _read_outside(self) -> None:
+        """Read what is not in the ledger: the settings, and who runs the crawl."""
+        self.now = time.time()
+        path = self.folder.settings_path
+        self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
+        self.owner = self.folder.owner()
+        self._hosts = None
+
+    def again(self) -> CrawlReader:
+        """Return the crawl as it is now. It reads from the same open ledger, which this one closes."""
+        newer = copy(self)
+        newer._read_outside()
+        newer.state = self.ledger.crawl_state() or CrawlState()
+        return newer
 
     @property
     def is_running(self) -> bool:

@@ -62,6 +62,11 @@ class SharedReader:
         self.state = self.ledger.crawl_state()
         return self
 
+    def again(self, now: float) -> SharedReader:
+        """Return the crawl as it is now. It reads from the same open ledger, which this one closes."""
+        record = self.shared.record() or self.record
+        return SharedReader(self.shared, record, self.name, self._given, now).__enter__()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

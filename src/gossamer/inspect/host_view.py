@@ -1,0 +1,99 @@
+"""A host as it is shown: by `gossamer hosts`, and on the page of a crawl."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.core.identity import host_id
+from gossamer.core.politeness import server_errors_of_a_day
+from gossamer.inspect.host_states import host_state_of
+from gossamer.inspect.report.catalog import time_left
+from gossamer.inspect.view import CrawlView
+from gossamer.records import HostRecord, RobotsRecord
+from gossamer.settings.rules import pace_of
+
+
+class HostView(Struct, kw_only=True):
+    """A host, and when it may be contacted next."""
+
+    name: str
+    domain: str
+    state: str = msgspec.field(name="place")
+    pages: int
+    queued: int
+    fetches: int
+    errors: int
+    bytes: int
+    latency_ms: float
+    delay_s: float
+    backoff: int
+    next_at: float
+    next_in_s: float
+    time_left_s: float
+    parked_until: float
+    park_reason: str
+    first_seen_at: float
+    last_fetch_at: float
+    addresses: tuple[str, ...]
+    robots_tries: int  # consecutive, without an answer
+    rank: float  # from 0, least important, to 1
+    connections: int  # requests that it may have in flight
+    server_errors_24h: int  # answers with 5xx
+    is_blocked: bool  # by --block-host or blocked.txt
+    robots: list[RobotsView]
+
+
+class RobotsView(Struct, kw_only=True):
+    """robots.txt of one origin of a host."""
+
+    origin: str
+    status: int
+    outcome: str
+    age_s: float
+    expires_in_s: float
+    bytes: int
+
+
+def host_view(crawl: CrawlView, host: HostRecord) -> HostView:
+    """Return a host as it is shown."""
+    now = crawl.now
+    left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
+    return HostView(
+        name=host.name,
+        domain=host.domain,
+        state=host_state_of(host, now),
+        pages=host.pages,
+        queued=host.queued,
+        fetches=host.fetches,
+        errors=host.errors,
+        bytes=host.bytes,
+        latency_ms=round(1000 * host.latency_s, 1),
+        delay_s=round(host.delay_s, 3),
+        backoff=host.backoff,
+        next_at=host.next_at,
+        next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 3),
+        time_left_s=left.seconds if left else 0.0,
+        parked_until=host.parked_until,
+        park_reason=host.park_reason,
+        first_seen_at=host.first_seen_at,
+        last_fetch_at=host.last_fetch_at,
+        addresses=host.addresses,
+        robots_tries=host.robots_tries,
+        rank=host.rank,
+        connections=pace_of(crawl.settings).connections(host.name),
+        server_errors_24h=server_errors_of_a_day(host, now),
+        is_blocked=host.is_blocked,
+        robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
+    )
+
+
+def _robots_view(record: RobotsRecord, now: float) -> RobotsView:
+    return RobotsView(
+        origin=record.origin,
+        status=record.status,
+        outcome=record.outcome,
+        age_s=round(now - record.fetched_at, 1),
+        expires_in_s=round(record.expires_at - now, 1),
+        bytes=len(record.body),
+    )

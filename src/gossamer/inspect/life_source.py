@@ -1,0 +1,72 @@
+"""What the history of a URL is read from, and how it is written: for `gossamer why`, and for the page of a crawl."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import asdict
+
+from gossamer.core.scope import Scope
+from gossamer.core.url import canonical, host_of, url_id
+from gossamer.inspect.life import Life, LifeSource, life_of
+from gossamer.inspect.shared_reader import SharedReader
+from gossamer.inspect.view import CrawlView
+from gossamer.settings.identity import robots_token_of
+from gossamer.settings.rules import scope_of
+from gossamer.settings.seeds import seed_from
+
+
+def life_in(crawl: CrawlView, asked: str) -> Life:
+    """Return the life of a URL, or of the first page of a bare domain."""
+    url = url_asked(asked, crawl)
+    life = life_of(asked, url, life_source(crawl))
+    if isinstance(crawl, SharedReader):
+        life.place = crawl.place_of(url_id(url), life.host, life.row)
+    return life
+
+
+def life_as_json(life: Life) -> dict[str, Any]:
+    """Return a life for JSON: the catalog's row by field name, ids in hex."""
+    row = life.row
+    shown = msgspec.to_builtins(msgspec.structs.replace(life, row=None))
+    if row is not None:
+        fields = {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(row).items()}
+        span = asdict(row.archived) if row.archived is not None else None
+        shown["row"] = {**fields, "source": life.found_as, "kind": row.kind.name.lower(), "archived": span}
+        shown["row"]["state"] = life.state
+    return cast("dict[str, Any]", shown)
+
+
+def url_asked(text: str, crawl: CrawlView) -> str:
+    """Return the canonical URL; for a bare domain, the one in the crawl."""
+    url = seed_from(text, "why").link.url
+    if "://" in text:
+        return url
+    plain = canonical("http:" + url.removeprefix("https:")) or url
+    known = [known for known in (url, plain) if _is_known(known, crawl)]
+    return known[0] if known else url
+
+
+def _is_known(url: str, crawl: CrawlView) -> bool:
+    return crawl.ledger.look_up(url_id(url)) is not None
+
+
+def life_source(crawl: CrawlView) -> LifeSource:
+    """Return what the history of a URL is read from."""
+    return LifeSource(
+        ledger=crawl.ledger,
+        events=crawl.folders.events,
+        scope=_joined(scope_of(crawl.settings), crawl),
+        token=robots_token_of(crawl.settings),
+        is_masked=crawl.settings.mask_queries,
+        is_running=crawl.is_running,
+        now=crawl.now,
+    )
+
+
+def _joined(scope: Scope, crawl: CrawlView) -> Scope:
+    """Return the scope including seeds and the targets of their redirects."""
+    for url in crawl.state.scope:
+        scope.join(url, host_of(url))
+    return scope

@@ -1,0 +1,29 @@
+"""Which links does a crawl follow, and how fast does it ask each host? From its settings."""
+
+from __future__ import annotations
+
+from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
+from gossamer.settings.model import Settings
+
+
+def accepted_types(settings: Settings) -> tuple[str, ...]:
+    """Return the types that are stored besides the usual ones; `image/` stands for all images."""
+    return tuple(name.lower().removesuffix("*") for name in settings.accept)
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Return the scope of a crawl, without its seeds."""
+    return Scope(
+        settings.scope or Reach.DOMAIN,
+        includes=settings.include_pattern,
+        excludes=(DEFAULT_EXCLUDES if settings.default_excludes else ()) + settings.exclude_pattern,
+        blocked_hosts=settings.block_host,
+        skipped_extensions=SKIPPED_EXTENSIONS - extensions_of(accepted_types(settings)),
+    )
+
+
+def pace_of(settings: Settings) -> Pace:
+    """Return the pace of every host."""
+    rules = [PaceRule(rule.host, rule.delay, rule.connections) for rule in settings.pace]
+    return Pace(settings.politeness_ms / 1000, settings.host_connections, rules)
