@@ -28,7 +28,6 @@ from pathlib import Path
 from benchmarks.growth import fill
 from msgspec import Struct
 
-from gossamer.assembly import budget_of, frontier_limits
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.index import MinHashIndex, SimHashIndex
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
@@ -39,6 +38,7 @@ from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.robots import parse_robots
 from gossamer.core.url import link_to
 from gossamer.core.workbench import OriginRules
+from gossamer.engine_assembly import budget_of, frontier_limits
 from gossamer.fetch.dns import Resolution
 from gossamer.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl, UrlState
 from gossamer.runtime.vitals import private_bytes

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from gossamer.figures import Figures, Totals, is_error
+from gossamer.figures import BOUNDS_S, Figures, Histogram, Totals, is_error
 from gossamer.records import OrderKind, Outcome, Result
 
 
@@ -52,3 +53,30 @@ def test_a_missing_robots_txt_is_no_error_but_one_that_refuses_is() -> None:
     assert not is_error(Outcome.CLIENT_ERROR, is_robots=True)
     assert is_error(Outcome.RATE_LIMITED, is_robots=True)
     assert is_error(Outcome.SERVER_ERROR, is_robots=True)
+
+
+def test_a_histogram_counts_up_to_each_bound_and_beyond_the_last() -> None:
+    times = Histogram()
+    for seconds in (0.0, 0.001, 0.0011, 60.0, 61.0):
+        times.add(seconds)
+    assert times.counts[:2] == [2, 1]
+    assert times.counts[-2:] == [1, 1]
+    assert (times.count, len(times.counts)) == (5, len(BOUNDS_S) + 1)
+
+
+def test_a_quantile_lies_within_its_class() -> None:
+    times = Histogram()
+    assert times.quantile(0.5) == 0.0
+    for _ in range(90):
+        times.add(0.03)
+    for _ in range(10):
+        times.add(0.7)
+    assert 0.025 < times.quantile(0.5) <= 0.05
+    assert 0.5 < times.quantile(0.95) <= 1.0
+    times.add(1000.0)
+    assert times.quantile(1.0) == BOUNDS_S[-1], "beyond the last bound nothing is known"
+
+
+def test_figures_are_read_back_from_json() -> None:
+    some = Figures(totals=Totals(pages=3), out="crawl", latency={"dns": Histogram()})
+    assert msgspec.json.decode(msgspec.json.encode(some), type=Figures) == some

@@ -15,21 +15,16 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
-from gossamer.core.first_pass import FirstPass
-from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake, IntakeRules, LinkHooks
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.intake import LinkHooks
 from gossamer.core.politeness import Pace
-from gossamer.core.priority import ordering
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.rules import CrawlRules
+from gossamer.engine_assembly import budget_of, build_crawl, identity_of
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.countries import open_countries
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
 from gossamer.inspect.archive_access import archive_files
@@ -40,14 +35,16 @@ from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.conditions import Conditions, Machine
+from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
-from gossamer.runtime.figures_source import FiguresSource, RunMeasures
+from gossamer.runtime.figures_source import FiguresSource, RunMeasures, RunSources
+from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.heartbeat import Heartbeat
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver, all_of
+from gossamer.runtime.machine import Machine
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
@@ -67,94 +64,18 @@ from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
 from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
-from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
-from gossamer.settings.identity import robots_token_of, user_agent_of
-from gossamer.settings.model import AfterTarget, PdfUse, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.budget import Budget
+from gossamer.settings.identity import robots_token_of
+from gossamer.settings.model import PdfUse, Settings
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
-from gossamer.settings.rules import accepted_types, pace_of, scope_of
+from gossamer.settings.rules import accepted_types, pace_of
 from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
 MIN_FILES = 64  # with fewer, not even one connection is certain to find what it needs
-
-
-def identity_of(settings: Settings) -> Identity:
-    """Return who is crawling."""
-    return Identity(user_agent_of(settings), settings.contact)
-
-
-def budget_of(settings: Settings) -> Budget:
-    """Return how the ceiling on memory is divided; by default it is a share of the machine's memory."""
-    return Budget.of(
-        settings.memory or int(SHARE_OF_MACHINE * vitals.machine_bytes()),
-        workers=settings.workers or 1,
-        connections=settings.connections,
-        max_bytes=settings.max_bytes,
-    )
-
-
-def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
-    """Return the limits of the frontier."""
-    return FrontierLimits(
-        connections=budget.safe_connections,
-        max_pages=settings.max_pages,
-        max_pages_per_host=settings.max_pages_per_host,
-        max_pages_per_domain=settings.max_pages_per_domain,
-        address_connections=settings.address_connections,
-        domain_connections=settings.domain_connections,
-        max_hosts_per_address=settings.max_hosts_per_address,
-        address_delay_s=settings.address_politeness_ms / 1000,
-        domain_delay_s=settings.domain_politeness_ms / 1000,
-        retry_wait_s=settings.retry_wait,
-        max_depth=settings.max_depth,
-        is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
-        max_hosts_in_memory=budget.hosts,
-        max_urls_in_memory=budget.urls,
-        max_idle_hosts=budget.idle_hosts,
-        max_rules_bytes=budget.rules,
-    )
-
-
-def build_crawl(
-    settings: Settings,
-    budget: Budget,
-    ledger: Ledger,
-    emitter: EventEmitter,
-    *,
-    host_ranks: Mapping[str, float],
-    hooks: LinkHooks | None = None,
-) -> Crawl:
-    """Return the engine of a crawl; `host_ranks` are those of new hosts, from 0 to 1."""
-    how = ordering(settings.order, settings.random_seed)
-    limits = frontier_limits(settings, budget)
-    token = robots_token_of(settings)
-    target = settings.target_unique_domains
-    intake_rules = IntakeRules(
-        max_links_per_page=settings.max_links_per_page,
-        remembers=not settings.cooldown_sec,
-        memo_urls=budget.links,
-        max_patterns=budget.patterns,
-    )
-    first_pass = FirstPass(target) if target is not None else None
-    intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)
-    rules = CrawlRules(
-        robots_token=token,
-        follows_sitemaps=settings.sitemaps is not SitemapUse.OFF,
-        reads_sitemaps_first=settings.sitemaps is SitemapUse.FIRST,
-        follows_duplicates=settings.follow_duplicates,
-        cooldown_s=settings.cooldown_sec,
-        max_queued=settings.max_queued,
-        continues_after_target=settings.after_target is AfterTarget.CONTINUE,
-        max_hosts_per_domain=settings.max_hosts_per_domain,
-        watches_traps=settings.traps,
-        near_dup=settings.near_dup,
-        host_ranks=host_ranks,
-    )
-    frontier = Frontier(limits, pace_of(settings), how, token)
-    return Crawl(rules, frontier, intake, ledger, emitter)
 
 
 def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
@@ -227,7 +148,8 @@ def build_session(
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
     local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
-    conditions = _build_conditions(basis, warnings, local_workers, crawl.frontier.pace)
+    gauges = Gauges()
+    conditions = _build_conditions(basis, warnings, gauges, local_workers, crawl.frontier.pace)
     # The heartbeat is made below, of the hub's own figures.
     observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
@@ -236,7 +158,8 @@ def build_session(
     limits, own = _hub_limits(basis, agent), place.workers or local_workers
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
-    figures = FiguresSource(crawl, _measures(basis, hub, probe), now)
+    sources = RunSources(hub, probe, gauges, warnings, resolver, outage.stats, local_workers)
+    figures = FiguresSource(crawl, _measures(basis, sources), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
     rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
@@ -380,9 +303,12 @@ def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
     )
 
 
-def _build_conditions(basis: _Basis, warnings: WarningLog, workers: LocalWorkers, pace: Pace) -> Conditions:
+def _build_conditions(
+    basis: _Basis, warnings: WarningLog, gauges: Gauges, workers: LocalWorkers, pace: Pace
+) -> Conditions:
     return Conditions(
         warnings,
+        gauges,
         connections=basis.budget.connections,
         measure=lambda: Machine.measured(basis.folder.path, workers.pids()),
         pace=pace,
@@ -413,14 +339,12 @@ def _build_probe(
     return vitals.StallProbe(memory=vitals.MemoryWatch(workers.pids, memory.on_memory))
 
 
-def _measures(basis: _Basis, hub: Hub, probe: vitals.StallProbe) -> RunMeasures:
+def _measures(basis: _Basis, sources: RunSources) -> RunMeasures:
     return RunMeasures(
         out=str(basis.folder.path),
         started_at=basis.time_line.wall_at_start,
         max_wait_s=basis.settings.max_wait,
         memory_ceiling_bytes=basis.budget.whole,
-        stats=hub.stats,
-        probe=probe,
-        state=lambda: hub.state,
+        sources=sources,
         is_node=basis.seat is not None,
     )

@@ -1,7 +1,8 @@
-"""What an operator can tell a crawl: by a verb, on its page, over its API.
+"""What an operator can tell a crawl, and ask it: by a verb, on its page, over its API.
 
 Commands are data. A crawl that runs gets them over a socket in its folder, a crawl on many machines through its record;
-one that does not run finds them in its settings and in its ledger when it is continued (`runtime/steering`).
+one that does not run finds them in its settings and in its ledger when it is continued (`runtime/steering`). A query is
+answered by a crawl that runs (`runtime/queries`), and changes nothing.
 """
 
 from __future__ import annotations
@@ -82,3 +83,16 @@ OperatorCommand: TypeAlias = (
     | RetryLetters
 )
 SettingCommand: TypeAlias = BlockNames | UnblockNames | ChangePace | ChangeSetting
+
+
+class AskFigures(Struct, frozen=True, tag_field="query", tag="figures", forbid_unknown_fields=True):
+    """The figures of this moment."""
+
+
+class AskHost(Struct, frozen=True, tag_field="query", tag="host", forbid_unknown_fields=True):
+    """What is known about a host now."""
+
+    name: str
+
+
+Query: TypeAlias = AskFigures | AskHost

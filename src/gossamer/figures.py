@@ -1,16 +1,17 @@
 """The figures of a crawl: running totals, and a snapshot of all numbers that are shown.
 
 `Totals` are counted as things happen and stored with every commit, so they survive a restart.
-`Figures` are the totals and the gauges of one moment. The progress line, heartbeats, the
-summary, `status` and the report are all derived from a `Figures` value; rates and shares are
-its properties, and computed nowhere else. Pure.
+`Figures` are the totals and the gauges of one moment. The view on the terminal, heartbeats, the
+summary, `status`, the report, the live page and the metrics are all derived from a `Figures` value; rates and
+shares are its fields and properties, and computed nowhere else. Pure.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gossamer.records import ANSWERED, OrderKind, Outcome, Result
@@ -135,6 +136,103 @@ class RunState(StrEnum):
     FINISHED = "finished"
 
 
+# Upper bounds of the classes of a histogram, in seconds; one more class has what is above the last.
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+def _no_counts() -> list[int]:
+    return [0] * (len(BOUNDS_S) + 1)
+
+
+class Histogram(Struct):
+    """How often something took how long."""
+
+    counts: list[int] = field(default_factory=_no_counts)  # one per bound of `BOUNDS_S`, and one more
+    sum_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one that took this long."""
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self.sum_s += seconds
+
+    def copy(self) -> Histogram:
+        """Return a copy that later counting does not change."""
+        return Histogram(self.counts.copy(), self.sum_s)
+
+    @property
+    def count(self) -> int:
+        """How many were counted."""
+        return sum(self.counts)
+
+    def quantile(self, share: float) -> float:
+        """Return how long this share of them took at most, within the limits of the classes; 0 if there are none."""
+        rank, below = share * self.count, 0
+        for place, number in enumerate(self.counts):
+            if number and below + number >= rank:
+                if place == len(BOUNDS_S):
+                    break
+                low = BOUNDS_S[place - 1] if place else 0.0
+                return low + (BOUNDS_S[place] - low) * (rank - below) / number
+            below += number
+        return BOUNDS_S[-1] if below or self.counts[-1] else 0.0
+
+
+class Rate(Struct, frozen=True):
+    """What was done per second, over some time."""
+
+    pages: float = 0.0
+    fetches: float = 0.0
+    errors: float = 0.0
+    bytes: float = 0.0
+
+
+class Resource(StrEnum):
+    """What the speed of a crawl can be bound by."""
+
+    POLITENESS = "politeness"
+    DNS = "dns"
+    CONNECTIONS = "connections"
+    CPU = "cpu"
+    DISK = "disk"
+    LEDGER = "ledger"
+    NOTHING_LEFT = "nothing_left"
+    PAUSED = "paused"
+
+
+class BoundBy(Struct, frozen=True):
+    """What the speed of a crawl is bound by now."""
+
+    resource: Resource
+    evidence: str  # one line for people
+
+
+class SlowHost(Struct, frozen=True):
+    """A host whose queue takes much longer than those of the others."""
+
+    name: str
+    queued: int
+    delay_s: float
+    seconds: float
+
+
+class Forecast(Struct, frozen=True):
+    """How long the crawl needs for what is queued now; what it will find is not known."""
+
+    seconds: float | None = None  # until everything queued is done or a limit is reached; None: not known
+    rest_seconds: float | None = None  # until everything except the slow hosts is done
+    slow_hosts: list[SlowHost] = []
+    text: str = ""  # one line for people
+
+
+class ActiveWarning(Struct, frozen=True):
+    """A condition that lasts, or one of the last things that happened once."""
+
+    rule: str
+    text: str
+    since: float
+    is_lasting: bool = False
+
+
 class Figures(Struct, frozen=True, kw_only=True):
     """A crawl at one moment. A gauge that is unknown because the crawl is read from outside is 0 or empty."""
 
@@ -163,6 +261,21 @@ class Figures(Struct, frozen=True, kw_only=True):
     commit_p99_ms: float = 0.0
     worker_deaths: int = 0
     node_pages: int | None = None  # of this node, if the totals are those of all nodes
+    rates: dict[str, Rate] = {}  # of the last `10s` and `1m`, and of this `run`
+    latency: dict[str, Histogram] = {}  # of requests, by phase: dns, connect, tls, first_byte, body, total
+    commit_time: Histogram = field(default_factory=Histogram)
+    flush_time: Histogram = field(default_factory=Histogram)  # until what a commit refers to is in archive and stores
+    failed_writes: int = 0  # to a store, each of which was repeated
+    batch_fill: float = 0.0  # pages per batch of a store; without one, per commit
+    compression_ratio: float = 0.0  # bytes of the archive's records per byte of its files
+    workers: int = 0  # processes that fetch; the one that schedules counts if it fetches itself
+    open_files: int = 0  # of the process that has most
+    free_bytes: int = 0  # on the disk of the crawl folder
+    clock_jumps: int = 0  # of the machine's clock, by more than 5 s
+    core_share: dict[str, float] = {}  # CPU of the `hub` and of the busiest `worker` over the last 10 s; 1: a core
+    bound_by: BoundBy | None = None
+    forecast: Forecast | None = None
+    warnings: list[ActiveWarning] = []  # those that last, and the last that happened once
 
     @property
     def error_rate(self) -> float:

@@ -174,6 +174,8 @@ class Exchange(Struct):
     first_byte_at: float = 0.0
     finished_at: float = 0.0
     wire_bytes: int = 0  # body bytes received
+    connect_s: float = -1.0  # until TCP was connected; -1 on a kept connection
+    tls_s: float = -1.0  # the handshake; -1 without one
     body_sha1: bytes = b""  # of the body, if already computed
     first_values: dict[str, str] | None = None  # of the headers; see `named`
 
@@ -276,6 +278,8 @@ class Result(Struct, array_like=True):
     signature: bytes = b""  # of the text, for comparison with other pages; empty if there is none
     near_duplicate_of: UrlId = b""
     similarity: float = 0.0  # to that page
+    connect_s: float = -1.0  # as in Exchange, like the next
+    tls_s: float = -1.0
 
 
 class HostRecord(Struct, array_like=True):

@@ -555,3 +555,13 @@ def test_leaving_ends_requests_in_every_state() -> None:
         assert len(os.listdir("/proc/self/fd")) <= files
 
     run(main)
+
+
+def test_a_new_connection_has_a_time_to_connect_and_a_kept_one_has_none() -> None:
+    async def main() -> None:
+        async with stage(keeps(answer(b"x"))) as scene:
+            first, second = await scene.get(), await scene.get()
+            assert 0 < first.connect_s < 1
+            assert (first.tls_s, second.connect_s) == (-1.0, -1.0)
+
+    run(main)

@@ -232,3 +232,14 @@ def test_n11_the_connection_is_not_used_again_after_chunks_with_a_length(folder:
             assert scene.connections == 2
 
     run(main)
+
+
+def test_a_new_connection_has_times_to_connect_and_for_the_handshake_a_kept_one_has_none(folder: Path) -> None:
+    async def main() -> None:
+        ca_file = str(folder / "cert.pem")
+        async with stage(keeps(answer(b"x")), tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+            first, second = await scene.get(), await scene.get()
+            assert 0 < first.connect_s < first.connect_s + first.tls_s < 5
+            assert (second.connect_s, second.tls_s) == (-1.0, -1.0)
+
+    run(main)

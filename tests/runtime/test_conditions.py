@@ -12,8 +12,10 @@ from gossamer.core.politeness import Pace, PaceRule
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import Event, EventName
 from gossamer.figures import Figures, RunState, Totals
-from gossamer.runtime.conditions import Conditions, Machine
+from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
+from gossamer.runtime.gauges import Gauges
+from gossamer.runtime.machine import Machine
 from gossamer.runtime.warning_log import WarningLog
 
 WELL = Machine(open_files=50, max_files=1000, free_bytes=10**11)
@@ -28,8 +30,10 @@ class Watch:
         self.lines: list[str] = []
         self.second = 0
         emitter = EventEmitter(self.events.append, 0.0)
-        warnings = WarningLog(emitter, CrashFile(folder), lambda: float(self.second), self.lines.append)
-        self.conditions = Conditions(warnings, connections=100, measure=lambda: WELL, pace=pace or Pace(1.0, 1))
+        self.warnings = WarningLog(emitter, CrashFile(folder), lambda: float(self.second), self.lines.append)
+        self.gauges = Gauges()
+        pace = pace or Pace(1.0, 1)
+        self.conditions = Conditions(self.warnings, self.gauges, connections=100, measure=lambda: WELL, pace=pace)
 
     def passes(self, seconds: int, machine: Machine = WELL, **changes: Any) -> None:
         """Look once per second; by default a crawl in which everything is well."""
@@ -37,6 +41,7 @@ class Watch:
             self.second += 1
             totals = changes.get("totals", Totals(fetches=10 * self.second, pages=10 * self.second))
             figures = replace(BUSY, **{**changes, "totals": totals, "run_seconds": float(self.second)})
+            self.gauges.update(figures, machine)
             self.conditions.look(figures, machine)
 
     def rules(self) -> list[str]:

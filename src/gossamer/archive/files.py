@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from gossamer.errors import DiskFullError
-from gossamer.ports.page_sink import FetchedPage
+from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.records import OrderKind, Outcome, Result
 
 _UNSAFE = re.compile(r"[^a-z0-9.-]")
@@ -39,6 +39,11 @@ class FileSink:
         self._folder = folder
         self._known: set[str] = set()
         self._is_dirty = False
+
+    @property
+    def volume(self) -> Volume:
+        """Nothing: it does not compress."""
+        return Volume()
 
     def prepare(self, page: FetchedPage) -> None:
         """Do nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer import failpoints
 from gossamer.archive.warc import Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.ports.page_sink import FetchedPage
+from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.records import OrderKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
@@ -17,6 +17,11 @@ class WarcSink:
 
     def __init__(self, writer: ArchiveWriter) -> None:
         self._writer = writer
+
+    @property
+    def volume(self) -> Volume:
+        """What it has compressed so far."""
+        return self._writer.volume
 
     def prepare(self, page: FetchedPage) -> None:
         """Compose the block that will be stored: its digest is that of the body, which parsing needs too."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from gossamer.assembly import identity_of
 from gossamer.core.url import host_of
+from gossamer.engine_assembly import identity_of
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest

@@ -15,6 +15,10 @@ class FrontierView:
     def __init__(self, table: HostTable) -> None:
         self._table = table
 
+    def host(self, name: str) -> HostSlot | None:
+        """Return a host if it is in memory."""
+        return self._table.hosts.get(name)
+
     def records(self) -> Iterator[HostRecord]:
         """Return the record of every host in memory."""
         return (host.record for host in self._table.hosts.values())

@@ -136,6 +136,10 @@ class CurlTransfer(ChunkedTransfer):
     def first_byte_at(self, latest: float) -> float:
         """Return when the answer began, by our clock: libcurl counts from its own start."""
         getinfo = self.curl.getinfo
+        if getinfo(pycurl.NUM_CONNECTS):
+            self.connect_s = getinfo(pycurl.CONNECT_TIME)
+            handshake_end_s = getinfo(pycurl.APPCONNECT_TIME)
+            self.tls_s = handshake_end_s - self.connect_s if handshake_end_s else -1.0
         waited_s: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
         return min(latest, self.sent_at + max(0.0, waited_s))
 

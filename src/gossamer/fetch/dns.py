@@ -29,6 +29,7 @@ import pycares
 from msgspec import Struct
 
 from gossamer.errors import UsageError
+from gossamer.figures import Histogram
 from gossamer.records import Outcome
 
 MAX_ADDRESSES: Final = 4
@@ -86,6 +87,8 @@ class Resolver:
         self._writers: set[int] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self.queries = 0  # sent to the DNS so far
+        self.latency = Histogram()  # of look-ups that needed one
+        self._asked_at: dict[str, float] = {}  # name being looked up -> time of the loop
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -118,6 +121,11 @@ class Resolver:
         self._channel.close()
         await asyncio.sleep(0)  # waiting callers receive DNS_FAILED
 
+    @property
+    def lookups(self) -> int:
+        """How many names are being looked up."""
+        return len(self._pending)
+
     def cached(self, host: str) -> Resolution | None:
         """Return what is known about a host without a query, or None."""
         known = self._cache.get(host)
@@ -149,6 +157,7 @@ class Resolver:
             self._loop.call_soon(on_done, resolution)
             return
         self._pending[host] = [on_done]
+        self._asked_at[host] = self._loop.time()
         self._ask_in_turn(host, pycares.QUERY_TYPE_A)
 
     def _without_query(self, host: str) -> Resolution | None:
@@ -229,6 +238,7 @@ class Resolver:
 
     def _finish(self, host: str, resolution: Resolution) -> None:
         self._cache_result(host, resolution)
+        self.latency.add(self._loop.time() - self._asked_at.pop(host))
         # Not from within c-ares, nor from within `resolve_soon` if a name is refused at once.
         for on_done in self._pending.pop(host):
             self._loop.call_soon(on_done, resolution)

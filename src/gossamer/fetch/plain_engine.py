@@ -209,6 +209,8 @@ class PlainEngine:
                 self._loop.call_exception_handler({"message": f"on_sent of {request.url}", "exception": fault})
             if transfer.on_done is None:
                 return  # by `on_sent`
+            if not connection.has_served:
+                transfer.connect_s = transfer.sent_at - transfer.attempt_at
         try:
             sent = connection.sock.send(connection.unsent)
         except BlockingIOError:

@@ -99,6 +99,7 @@ class Transfer(ABC):
         "attempt_at",
         "attempts_left",
         "chunks",
+        "connect_s",
         "cut",
         "error",
         "fault",
@@ -113,6 +114,7 @@ class Transfer(ABC):
         "sent_at",
         "size",
         "ticket",
+        "tls_s",
         "tls_version",
         "verdict",
     )
@@ -144,6 +146,7 @@ class Transfer(ABC):
         self.requests_sent = 0
         self.request_head = b""  # as written
         self.sent_at = 0.0
+        self.connect_s = self.tls_s = -1.0  # of a new connection
         self.verdict: Outcome | None = None
         self.cut = _NONE
         self.error = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 from msgspec import Struct
 
@@ -9,9 +11,29 @@ from gossamer.core.identity import host_id
 from gossamer.core.politeness import server_errors_of_a_day
 from gossamer.inspect.host_states import host_state_of
 from gossamer.inspect.report.catalog import time_left
-from gossamer.inspect.view import CrawlView
+from gossamer.ports import Catalog
 from gossamer.records import HostRecord, RobotsRecord
+from gossamer.settings.model import Settings
 from gossamer.settings.rules import pace_of
+
+
+class HostSource(Protocol):
+    """What a host is shown from: a crawl that is read, or one that runs."""
+
+    @property
+    def ledger(self) -> Catalog:
+        """What is known about hosts."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the crawl."""
+        ...
+
+    @property
+    def now(self) -> float:
+        """The moment that is shown."""
+        ...
 
 
 class HostView(Struct, kw_only=True):
@@ -42,6 +64,7 @@ class HostView(Struct, kw_only=True):
     server_errors_24h: int  # answers with 5xx
     is_blocked: bool  # by --block-host or blocked.txt
     robots: list[RobotsView]
+    in_flight: int = 0  # requests; known to a crawl that runs
 
 
 class RobotsView(Struct, kw_only=True):
@@ -55,7 +78,7 @@ class RobotsView(Struct, kw_only=True):
     bytes: int
 
 
-def host_view(crawl: CrawlView, host: HostRecord) -> HostView:
+def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     """Return a host as it is shown."""
     now = crawl.now
     left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None

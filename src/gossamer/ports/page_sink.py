@@ -24,8 +24,23 @@ class FetchedPage(Struct):
     prepared: Any = None  # what the archive's `prepare` computed for its `write`
 
 
+class Volume(Struct, gc=False):
+    """How well a sink compresses: what it was given to store so far, and what that takes in its files."""
+
+    given_bytes: int = 0
+    file_bytes: int = 0
+
+    def __add__(self, other: Volume) -> Volume:
+        return Volume(self.given_bytes + other.given_bytes, self.file_bytes + other.file_bytes)
+
+
 class PageSink(Protocol):
     """Stores pages. Raises a GossamerError if it can store no more: the worker stops then."""
+
+    @property
+    def volume(self) -> Volume:
+        """What it has compressed so far; nothing if it does not compress."""
+        ...
 
     def prepare(self, page: FetchedPage) -> None:
         """Compute what needs no result, such as digests; other readers of the answer may use it."""

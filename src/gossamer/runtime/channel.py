@@ -22,6 +22,7 @@ from typing import Protocol
 
 from gossamer import failpoints
 from gossamer.errors import DiskFullError, GossamerError, as_our_error
+from gossamer.ports.page_sink import Volume
 from gossamer.records import Order
 from gossamer.runtime import messages
 from gossamer.runtime.marks import SharedMarks
@@ -86,6 +87,12 @@ class LocalChannel:
         self._listener = listener
         self._stack = AsyncExitStack()
         self._worker: Worker | None = None
+        self.pid = 0  # none of its own
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the worker was started."""
+        return self._worker is not None
 
     async def open(self) -> None:
         """Start the worker."""
@@ -108,6 +115,10 @@ class LocalChannel:
         """Return when everything archived so far is durable."""
         assert self._worker is not None
         await self._worker.sync()
+
+    def volume(self) -> Volume:
+        """Return what the worker has compressed so far."""
+        return self._worker.volume() if self._worker is not None else Volume()
 
     def reading(self) -> list[int]:
         """Return nothing: it does not outlive this process."""
@@ -144,11 +155,21 @@ class ProcessChannel(asyncio.Protocol):
         self._ending: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] | None = None
         self._marks: SharedMarks | None = None
+        self._volume = Volume()
 
     @property
     def pid(self) -> int:
         """The worker's process id."""
         return self._process.pid if self._process else 0
+
+    def volume(self) -> Volume:
+        """Return what the worker had compressed at its last sync."""
+        return self._volume
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was started, and has neither died nor been told to end."""
+        return self._process is not None and not self._is_closing
 
     async def open(self) -> None:
         """Start the process and send it its configuration."""
@@ -231,7 +252,8 @@ class ProcessChannel(asyncio.Protocol):
                     self._listener.on_result(result)
             case messages.Sent(order_id, at):
                 self._listener.on_sent(order_id, at)
-            case messages.Synced(number):
+            case messages.Synced(number, volume):
+                self._volume = volume
                 waiting = self._syncs.pop(number, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)

@@ -15,17 +15,13 @@ again, a condition ends well on the other side of it. No clock is read here: tim
 from __future__ import annotations
 
 import asyncio
-import os
-import resource
-import shutil
 from collections import deque
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-from msgspec import Struct
+from collections.abc import Callable
 
 from gossamer.core.politeness import Pace
 from gossamer.figures import Figures, RunState
+from gossamer.runtime.gauges import Gauges
+from gossamer.runtime.machine import Machine
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.telemetry.text import count, percent, size
 
@@ -41,33 +37,20 @@ PACE_QUIET_S = 60.0
 MAX_HOSTS = 100_000
 
 
-class Machine(Struct, frozen=True):
-    """What a crawl needs of its machine, at one moment."""
-
-    open_files: int
-    max_files: int
-    free_bytes: int
-
-    @classmethod
-    def measured(cls, folder: Path, pids: Sequence[int]) -> Machine:
-        """Measure: the open files are those of the process that has most."""
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = max(_open_files("self"), *(_open_files(str(pid)) for pid in pids), 0)
-        return cls(most, soft, shutil.disk_usage(folder).free)
-
-
-def _open_files(pid: str) -> int:
-    try:
-        return len(os.listdir(f"/proc/{pid}/fd"))
-    except OSError:  # it has ended
-        return 0
-
-
 class Conditions:
     """The conditions of one run."""
 
-    def __init__(self, warnings: WarningLog, *, connections: int, measure: Callable[[], Machine], pace: Pace) -> None:
+    def __init__(
+        self,
+        warnings: WarningLog,
+        gauges: Gauges,
+        *,
+        connections: int,
+        measure: Callable[[], Machine],
+        pace: Pace,
+    ) -> None:
         self._warnings = warnings
+        self._gauges = gauges
         self._connections = connections
         self._measure = measure
         self._pace = pace
@@ -81,9 +64,12 @@ class Conditions:
     async def run(self, read: Callable[[], Figures]) -> None:
         """Look until cancelled."""
         self._earlier.append(read())
+        self._gauges.update(self._earlier[0], self._measure())
         while True:
             await asyncio.sleep(LOOK_S)
-            self.look(read(), self._measure())
+            figures, machine = read(), self._measure()
+            self._gauges.update(figures, machine)
+            self.look(figures, machine)
 
     def look(self, figures: Figures, machine: Machine) -> None:
         """Report what has begun, and record what has ended."""

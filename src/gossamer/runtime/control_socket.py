@@ -1,9 +1,9 @@
-"""The socket in the crawl folder over which a crawl that runs gets commands.
+"""The socket in the crawl folder over which a crawl that runs gets commands and queries.
 
-A client sends one JSON object per line, a command of `gossamer.commands` and who gives it (`by`), and gets one per line
-back: `{"ok": true, "text": …}` or `{"ok": false, "text": …}`. Only the owner of the folder may connect: the file has no
-rights for others. The path of a Unix socket has at most 107 bytes, so a longer one is reached through a descriptor
-of its folder.
+A client sends one JSON object per line, and gets one per line back. For a command of `gossamer.commands`, with who
+gives it (`by`), that is `{"ok": true, "text": …}` or `{"ok": false, "text": …}`; for a query (`{"query": "figures"}`)
+it has the `value`, too. Only the owner of the folder may connect: the file has no rights for others. The path of a Unix
+socket has at most 107 bytes, so a longer one is reached through a descriptor of its folder.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from gossamer.commands import OperatorCommand
+from gossamer.commands import OperatorCommand, Query
 from gossamer.errors import GossamerError, UsageError
 
 FILE_NAME = "control"
@@ -27,11 +29,16 @@ MAX_PATH_BYTES = 100
 ANSWER_WITHIN_S = 60.0
 
 
+Obey: TypeAlias = Callable[[OperatorCommand, str], Awaitable[str]]
+Answer: TypeAlias = Callable[[Query], Raw]
+
+
 class Reply(Struct, frozen=True):
-    """What became of a command."""
+    """What became of a command, or the answer to a query."""
 
     ok: bool
     text: str
+    value: Raw | UnsetType = UNSET
 
 
 _encode = msgspec.json.Encoder().encode
@@ -52,8 +59,8 @@ def _short(path: Path) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def served(state: Path, obey: Callable[[OperatorCommand, str], Awaitable[str]]) -> AsyncIterator[None]:
-    """Serve the commands of clients while the crawl runs."""
+async def served(state: Path, obey: Obey, answer: Answer) -> AsyncIterator[None]:
+    """Serve the commands and queries of clients while the crawl runs."""
     path = state / FILE_NAME
     path.unlink(missing_ok=True)  # of a process that was killed: this one owns the folder
     server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -67,7 +74,7 @@ async def served(state: Path, obey: Callable[[OperatorCommand, str], Awaitable[s
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, ValueError):  # a client that is gone, or sends a line without end
             while line := await reader.readline():
-                writer.write(_encode(await _answer(line, obey)) + b"\n")
+                writer.write(_encode(await _reply(line, obey, answer)) + b"\n")
                 await writer.drain()
         writer.close()
 
@@ -79,13 +86,17 @@ async def served(state: Path, obey: Callable[[OperatorCommand, str], Awaitable[s
         path.unlink(missing_ok=True)
 
 
-async def _answer(line: bytes, obey: Callable[[OperatorCommand, str], Awaitable[str]]) -> Reply:
+async def _reply(line: bytes, obey: Obey, answer: Answer) -> Reply:
     try:
         fields = msgspec.json.decode(line, type=dict[str, object])
+        if "query" in fields:
+            return Reply(ok=True, text="", value=answer(msgspec.convert(fields, Query)))
         by = str(fields.pop("by", "")) or "unknown"
         command = msgspec.convert(fields, OperatorCommand)
     except msgspec.MsgspecError as error:
-        return Reply(ok=False, text=f"not a command: {error}")
+        return Reply(ok=False, text=f"not a command or a query: {error}")
+    except GossamerError as error:
+        return Reply(ok=False, text=str(error))
     try:
         return Reply(ok=True, text=await obey(command, by))
     except GossamerError as error:
@@ -94,16 +105,67 @@ async def _answer(line: bytes, obey: Callable[[OperatorCommand, str], Awaitable[
 
 def send(state: Path, command: OperatorCommand, by: str) -> str:
     """Send a command to the process that owns a crawl folder; return what was done. Blocks."""
-    line = _encode({**msgspec.to_builtins(command), "by": by}) + b"\n"
+    return _exchange(state, {**msgspec.to_builtins(command), "by": by}).text
+
+
+def query(state: Path, name: str, /, **fields: object) -> object:
+    """Ask the process that owns a crawl folder; return its answer. Blocks."""
+    return _value(_exchange(state, {"query": name, **fields}))
+
+
+def _value(reply: Reply) -> object:
+    return msgspec.json.decode(reply.value) if isinstance(reply.value, Raw) else None
+
+
+def _exchange(state: Path, message: dict[str, Any]) -> Reply:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, _short(state / FILE_NAME) as short:
             client.settimeout(ANSWER_WITHIN_S)
             client.connect(short)
-            client.sendall(line)
+            client.sendall(_encode(message) + b"\n")
             with client.makefile("rb") as answers:
                 reply = _decode_reply(answers.readline() or b"{}")
     except (OSError, msgspec.MsgspecError) as error:
-        raise GossamerError(f"{state.parent}: the crawl that runs there does not answer: {error}") from error
+        raise _silent(state, error) from error
+    return _checked(reply)
+
+
+def _silent(state: Path, error: Exception) -> GossamerError:
+    return GossamerError(f"{state.parent}: the crawl that runs there does not answer: {error}")
+
+
+def _checked(reply: Reply) -> Reply:
     if not reply.ok:
         raise UsageError(reply.text)
-    return reply.text
+    return reply
+
+
+class QueryClient:
+    """One connection to a crawl that runs, for queries again and again; use it with `async with`."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._turn = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        try:
+            with _short(self._state / FILE_NAME) as short:
+                self._reader, self._writer = await asyncio.open_unix_connection(short, limit=MAX_LINE_BYTES)
+        except OSError as error:
+            raise _silent(self._state, error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    async def ask(self, name: str, /, **fields: object) -> object:
+        """Return the answer to a query. Raises `UsageError` if there is none, `GossamerError` if the crawl is gone."""
+        try:
+            async with self._turn, asyncio.timeout(ANSWER_WITHIN_S):
+                self._writer.write(_encode({"query": name, **fields}) + b"\n")
+                reply = _decode_reply(await self._reader.readline() or b"{}")
+        except (OSError, ValueError, TimeoutError) as error:  # of msgspec, or of a line that is too long
+            raise _silent(self._state, error) from error
+        return _value(_checked(reply))

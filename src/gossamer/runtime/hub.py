@@ -91,6 +91,7 @@ class Hub:
         self._ended = asyncio.Event()
         self._end_reason = ""
         self.stats = HubStats()
+        self._count_times = self.stats.times.count
         self._deadly = DeadlyPages()
         self._costly = CostlyResults(self._read_costly, self._complete_costly)
 
@@ -308,8 +309,10 @@ class Hub:
             return
         self._check_drained()
         order = self._crawl.order(result.order_id)
-        if self._check_request is not None and order is not None and result.requests_sent:
-            self._check_request(order.host, result.sent_at)
+        if order is not None and result.requests_sent:
+            self._count_times(order, result)
+            if self._check_request is not None:
+                self._check_request(order.host, result.sent_at)
         self._crawl.complete(result, self._now())
         if self._observe is not None and order is not None:
             self._observe(order, result)
@@ -434,11 +437,11 @@ class Hub:
         sealed = self._targets.ledger.seal()
         self._targets.events.flush()
         await self._pool.sync()
+        self.stats.flush_time.add(self._loop.time() - started)
         if self._failure is not None:
             return  # a worker failed meanwhile: what it reports as synced may not be
         await asyncio.to_thread(sealed.write)
-        self.stats.commits += 1
-        self.stats.commit_s.append(self._loop.time() - started)
+        self.stats.add_commit(self._loop.time() - started)
 
     def _save_state(self) -> None:
         """Update the totals before a commit."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gossamer.figures import Histogram
 from gossamer.runtime.messages import Report
+from gossamer.runtime.request_times import RequestTimes
 
 
 @dataclass(slots=True)
@@ -13,12 +15,21 @@ class HubStats:
 
     commits: int = 0
     commit_s: list[float] = field(default_factory=list)
+    commit_time: Histogram = field(default_factory=Histogram)
+    flush_time: Histogram = field(default_factory=Histogram)  # until the archives are on disk
+    times: RequestTimes = field(default_factory=RequestTimes)
     worker_deaths: int = 0
     worker_cpu_s: float = 0.0
     crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
     worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
     worker_stall_max_ms: float = 0.0
     worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
+
+    def add_commit(self, seconds: float) -> None:
+        """Count a commit."""
+        self.commits += 1
+        self.commit_s.append(seconds)
+        self.commit_time.add(seconds)
 
     def add_report(self, report: Report) -> None:
         """Add what a worker reported at its end."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from gossamer.ports.page_sink import Volume
 from gossamer.records import Order, Result
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.worker_factory import WorkerConfig
@@ -58,6 +59,7 @@ class Synced(Struct, tag=True):
     """What was archived before `Sync` is durable."""
 
     number: int
+    volume: Volume
 
 
 class Failed(Struct, tag=True):

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer.errors import StoreUnavailableError
 from gossamer.runtime.control import Command, Pause, Resume
+from gossamer.runtime.store_stats import StoreStats
 
 PAUSED_BY = "store"
 RULE = "store_unreachable"
@@ -42,17 +43,22 @@ class OutageControl(Struct, frozen=True):
     warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
     retry_s: float = 1.0
     warn_every_s: float = 30.0
+    stats: StoreStats = field(default_factory=StoreStats)
 
 
 def patiently(act: Callable[[], None], control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
     """Call a function until the store is not away, unless the crawl is stopped. In a thread."""
     outage = _Outage(control, loop)
+    stats = control.stats
     retry = threading.Event()  # never set: a wait that the end of the process does not delay
     while True:
+        began_at = monotonic()
         try:
             act()
+            stats.flush_time.add(monotonic() - began_at)
             break
         except StoreUnavailableError as error:
+            stats.failed_writes += 1
             if control.hub().is_stopped:
                 raise _given_up(error) from error
             outage.go_on(error)

@@ -71,6 +71,8 @@ class Publisher:
         """Put pages into the store, however long it is away, unless the crawl is stopped. In a thread."""
         for batch in self._read(pages):
             patiently(partial(self._store.put, batch), self._control, loop)
+            self._control.stats.batches += 1
+            self._control.stats.pages += len(batch)
 
     def _read(self, pages: Sequence[StoredPage]) -> Iterator[list[PageCopy]]:
         """Yield batches of pages, the next of which is read while the store has the one before."""

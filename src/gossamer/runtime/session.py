@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +45,7 @@ from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.publishing import Publisher
+from gossamer.runtime.queries import Answers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_seeds import RunSeeds
@@ -343,7 +344,7 @@ class Session:
             watchdog = Watchdog(lambda: services.probe.last_run_at, self._notify, services.warnings.record)
             try:
                 with self._crashes.installed(is_guest=is_guest), watchdog:
-                    async with self._watched(progress), served(self._storage.folder.state, self._obey):
+                    async with self._watched(progress), self._served():
                         why = await services.hub.run()
                     await self._finish_uploads(why)
                     return why
@@ -352,6 +353,11 @@ class Session:
                     self._alarm.clear()
                 services.probe.stop()
                 services.probe.measure_memory()
+
+    def _served(self) -> AbstractAsyncContextManager[None]:
+        storage, settings = self._storage, lambda: self.steering.settings
+        answers = Answers(self._crawl, storage.ledger, self._services.figures, settings, self._now)
+        return served(storage.folder.state, self._obey, answers.answer)
 
     async def _obey(self, command: OperatorCommand, by: str) -> str:
         if self._agent is not None:

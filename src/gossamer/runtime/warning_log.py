@@ -6,15 +6,18 @@ ended: `begin` and `end`. What happens once (the death of a worker) is reported 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import EventName
+from gossamer.figures import ActiveWarning
 from gossamer.runtime.crash import Crash, CrashFile
 
 OnWarning: TypeAlias = Callable[[str], None]
 INTERNAL_ERROR = "internal_error"
+MAX_RECENT = 20
 
 
 class WarningLog:
@@ -31,28 +34,41 @@ class WarningLog:
         self._crashes = crashes
         self._now = now
         self._on_warning = on_warning
-        self._lasting: set[str] = set()
+        self._lasting: dict[str, ActiveWarning] = {}  # by rule
+        self._recent: deque[ActiveWarning] = deque(maxlen=MAX_RECENT)  # that happened once
         self._crash_places: set[str] = set()
+
+    def active(self) -> list[ActiveWarning]:
+        """Return the conditions that last now, then the last that happened once."""
+        return [*self._lasting.values(), *self._recent]
 
     def warn(self, rule: str, text: str, *, url: str = "") -> None:
         """Report something that happened once."""
-        if self._on_warning is not None:
-            self._on_warning(text)
-        self.record(rule, text, url=url)
+        self._recent.append(ActiveWarning(rule, text, self._now()))
+        self._report(rule, text, url)
 
     def record(self, rule: str, text: str, *, url: str = "") -> None:
         """Emit the event only: the operator was told already."""
+        self._recent.append(ActiveWarning(rule, text, self._now()))
+        self._emit(rule, text, url)
+
+    def _report(self, rule: str, text: str, url: str = "") -> None:
+        if self._on_warning is not None:
+            self._on_warning(text)
+        self._emit(rule, text, url)
+
+    def _emit(self, rule: str, text: str, url: str) -> None:
         self._emitter.emit(EventName.WARNING, self._now(), url=url, rule=rule, reason=text)
 
     def begin(self, rule: str, text: str) -> None:
         """Report a condition, unless it is known to last already."""
         if rule not in self._lasting:
-            self._lasting.add(rule)
-            self.warn(rule, text)
+            self._lasting[rule] = ActiveWarning(rule, text, self._now(), is_lasting=True)
+            self._report(rule, text)
 
     def end(self, rule: str) -> None:
         """Record that a condition is over: if it begins again, it is reported again."""
-        self._lasting.discard(rule)
+        self._lasting.pop(rule, None)
 
     def crash(self, crash: Crash) -> None:
         """Report that our code raised on a page: each place in the code once, the details in any case."""

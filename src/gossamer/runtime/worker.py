@@ -32,6 +32,7 @@ from gossamer.fetch.transfer import OnSent
 from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.ports import FetchedPage, PageSink
+from gossamer.ports.page_sink import Volume
 from gossamer.records import (
     ContentRecord,
     Exchange,
@@ -171,6 +172,10 @@ class Worker:
     def mark_links_final(self, order_id: int) -> None:
         """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""
         self._memo.mark_offered(order_id)
+
+    def volume(self) -> Volume:
+        """Return what its sinks have compressed so far."""
+        return sum((sink.volume for sink in self._sinks), Volume())
 
     async def sync(self) -> None:
         """Make what is archived durable; finish full files."""
@@ -345,6 +350,8 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
         wire_bytes=exchange.wire_bytes,
         content_bytes=len(exchange.content),
         truncated=exchange.truncated,
+        connect_s=exchange.connect_s,
+        tls_s=exchange.tls_s,
         retry_after_s=retry_after_s(named["retry-after"], exchange.finished_at) if "retry-after" in named else -1.0,
     )
     if exchange.outcome is Outcome.REDIRECT:

@@ -150,7 +150,7 @@ class WorkerEnd:
             self.on_failure(as_our_error(error))
         else:
             self._flush()
-            self._send(messages.Synced(number))
+            self._send(messages.Synced(number, worker.volume()))
 
     async def _messages(self, reader: asyncio.StreamReader) -> AsyncIterator[messages.Message]:
         while data := await reader.read(1 << 20):

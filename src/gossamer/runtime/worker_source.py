@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.fetch.guard import AddressPolicy
+from gossamer.ports.page_sink import Volume
 from gossamer.records import Result
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.recovery import Recovery
@@ -38,23 +39,33 @@ class LocalWorkers:
         self._policy = policy
         self._ledger = ledger
         self._recovery = recovery
-        self._processes: list[ProcessChannel] = []
+        self._channels: list[LocalChannel | ProcessChannel] = []
 
     def open_channel(self, number: int, listener: HubListener) -> Channel:
         """Return a channel to a new worker."""
         rules = replace(self._config.rules, number=number)
         config = replace(self._config, rules=rules, allowed_addresses=self._policy.opened)
+        channel: LocalChannel | ProcessChannel
         if self._count <= 1:
-            return LocalChannel(config, self._ledger.first_copy, listener)
-        is_replacement = number >= self._count
-        channel = ProcessChannel(config, str(self._ledger.folder), listener, is_replacement=is_replacement)
-        self._processes.append(channel)
+            channel = LocalChannel(config, self._ledger.first_copy, listener)
+        else:
+            is_replacement = number >= self._count
+            channel = ProcessChannel(config, str(self._ledger.folder), listener, is_replacement=is_replacement)
+        self._channels.append(channel)
         return channel
 
     def rescue(self, number: int) -> Iterable[Result]:
         """Return what a dead worker had archived but not reported; its files are closed afterwards."""
         return self._recovery.rescue(number)
 
+    def volume(self) -> Volume:
+        """Return what all workers have compressed, those that have ended included."""
+        return sum((channel.volume() for channel in self._channels), Volume())
+
+    def running(self) -> int:
+        """Return how many workers run."""
+        return sum(channel.is_running for channel in self._channels)
+
     def pids(self) -> list[int]:
         """Return the ids of the worker processes, including those that have ended."""
-        return [channel.pid for channel in self._processes if channel.pid]
+        return [channel.pid for channel in self._channels if channel.pid]

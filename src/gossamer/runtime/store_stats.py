@@ -1,0 +1,17 @@
+"""What is measured of the stores on other machines that a run feeds. Changed by the thread of the commit only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gossamer.figures import Histogram
+
+
+@dataclass(slots=True)
+class StoreStats:
+    """Measurements of all stores of a run."""
+
+    flush_time: Histogram = field(default_factory=Histogram)  # of a write, until the store has it
+    failed_writes: int = 0
+    pages: int = 0  # of stores that get single pages, like the next
+    batches: int = 0

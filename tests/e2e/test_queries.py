@@ -1,0 +1,89 @@
+"""A crawl that runs is asked over the socket in its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gossamer.errors import GossamerError, UsageError
+from gossamer.figures import Figures, RunState
+from gossamer.inspect.reader import CrawlReader
+from gossamer.runtime.control_socket import QueryClient, query
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.test_steering import Running, wait_for
+
+PAGES = 300
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small", seed=5, pages=PAGES, slow=0.0)) as web:
+        yield web
+
+
+def figures_of(answer: object) -> Figures:
+    return msgspec.convert(answer, Figures)
+
+
+def test_the_figures_of_a_running_crawl_are_answered_and_are_no_event(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out", "--workers", "2")
+    state = crawl.out / "state"
+    first = figures_of(query(state, "figures"))
+    assert first.state is RunState.RUNNING
+    assert first.workers == 2
+    assert first.urls_queued > 0
+    assert first.latency["total"].count >= 30
+    assert first.latency["connect"].count > 0
+    assert first.latency["dns"].count > 0
+    wait_for(lambda: figures_of(query(state, "figures")).run_seconds > 3.0)
+
+    async def ask_twice() -> list[Figures]:
+        async with QueryClient(state) as client:
+            return [figures_of(await client.ask("figures")) for _ in range(2)]
+
+    later, last = asyncio.run(ask_twice())
+    assert first.totals.fetches < later.totals.fetches <= last.totals.fetches
+    assert last.rates["run"].fetches > 0
+    assert last.open_files > 0
+    assert last.free_bytes > 0
+    assert crawl.end()["pages"] == PAGES
+    assert crawl.commands() == []
+    with pytest.raises(GossamerError, match="does not answer"):
+        query(state, "figures")
+
+
+def test_a_crawl_that_has_ended_still_has_its_histograms(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    crawl.end()
+    with CrawlReader(crawl.out) as reader:
+        figures = reader.figures()
+    assert figures.latency["first_byte"].count == figures.latency["body"].count >= PAGES
+    assert figures.commit_time.count == figures.commits > 0
+    assert figures.flush_time.count == figures.commits
+    assert figures.compression_ratio > 1
+    assert figures.batch_fill > 1
+
+
+def test_a_host_is_answered_with_what_the_crawl_knows_now(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+    host = query(crawl.out / "state", "host", name=busy)
+    assert isinstance(host, dict)
+    assert (host["name"], host["delay_s"]) == (busy, 0.1)
+    assert host["queued"] >= host["in_flight"]
+    assert host["fetches"] > 0
+    assert host["robots"][0]["status"] == 200
+    shown = json.loads(crawl.tell("hosts", busy, "--json"))["host"]
+    assert shown.keys() == host.keys()
+    with pytest.raises(UsageError, match="not a host of this crawl"):
+        query(crawl.out / "state", "host", name="unknown.test")
+    with pytest.raises(UsageError, match="not a command or a query"):
+        query(crawl.out / "state", "weather")
+    crawl.tell("stop")
+    crawl.process.communicate(timeout=60)

@@ -1,0 +1,46 @@
+"""Gauges are differences between moments: over ten seconds, a minute and the run."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer.figures import Figures, Totals
+from gossamer.runtime.gauges import Gauges
+from gossamer.runtime.machine import Machine
+
+
+def look(gauges: Gauges, second: float, machine: Machine | None = None, **counts: int) -> None:
+    totals = replace(Totals(), **counts)
+    gauges.update(Figures(totals=totals, out="crawl", run_seconds=second), machine or Machine(1, 100, 1000))
+
+
+def test_rates_cover_ten_seconds_a_minute_and_the_run() -> None:
+    gauges = Gauges()
+    for second in range(101):
+        pages = 10 * min(second, 80) + 100 * max(0, second - 80)
+        look(gauges, float(second), pages=pages, fetches=2 * pages, errors=second, bytes=1000 * second)
+    assert gauges.rates["10s"].pages == 100.0
+    assert gauges.rates["1m"].pages == (40 * 10 + 20 * 100) / 60
+    assert gauges.rates["run"].pages == 28.0
+    assert gauges.rates["10s"].fetches == 200.0
+    assert (gauges.rates["1m"].errors, gauges.rates["run"].bytes) == (1.0, 1000.0)
+
+
+def test_a_crawl_that_has_just_begun_has_no_rate() -> None:
+    gauges = Gauges()
+    look(gauges, 0.0, pages=70)
+    assert gauges.rates["10s"].pages == 0.0
+
+
+def test_the_busiest_worker_is_shown_and_one_that_died_is_not() -> None:
+    gauges = Gauges()
+    for second, of_each in ((0.0, {1: 5.0, 2: 9.0}), (10.0, {1: 14.0, 3: 50.0})):
+        look(gauges, second, Machine(1, 100, 1000, hub_cpu_s=0.3 * second, worker_cpu_s=of_each))
+    assert gauges.core_share == {"hub": 0.3, "worker": 0.9}
+
+
+def test_a_clock_that_is_set_is_a_jump_and_one_that_drifts_is_not() -> None:
+    gauges = Gauges()
+    for second, ahead_s in enumerate((1000.0, 1000.1, 1004.9, 1010.1, 1010.1, 400.0)):
+        look(gauges, float(second), Machine(1, 100, 1000, wall_ahead_s=ahead_s))
+    assert (gauges.clock_jumps, round(gauges.jump_s)) == (2, -610)
