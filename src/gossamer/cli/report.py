@@ -21,12 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    from gossamer.inspect.report.build import build_whole_report, write_whole
+    from gossamer.inspect.archive_access import CrawlArchive
+    from gossamer.inspect.report.build import ReportSources, build_whole_report, write_whole
     from gossamer.inspect.report.html import render_html
     from gossamer.inspect.report.terminal import render_text
 
     with open_view(arguments) as crawl:
-        report = build_whole_report(crawl.folders.events, crawl.settings, crawl.ledger, crawl.figures(), crawl.now)
+        sources = ReportSources(crawl.folders.events, crawl.ledger, CrawlArchive(crawl.folders, ()).read)
+        report = build_whole_report(sources, crawl.settings, crawl.figures(), crawl.now)
         if crawl.folders.hint:
             report.warnings.append(f"requests and times are without the events {printable(crawl.folders.hint, 2000)}")
     if arguments.html is not None:

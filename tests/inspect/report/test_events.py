@@ -66,7 +66,7 @@ def test_torn_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
 def test_pauses_between_runs_are_not_crawl_time(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [event(EventName.STARTED, ts=100.0), _page(1, at=2.0)])
     write_events(tmp_path, "b", [event(EventName.STARTED, ts=90_000.0), _page(1, at=3.0, sent_at=2.9)])
-    assert _figures(tmp_path).timeline()[-1].t_s == pytest.approx(5.0, abs=0.01)
+    assert _figures(tmp_path).timeline(0.0)[-1].t_s == pytest.approx(5.0, abs=0.01)
 
 
 def test_errors_are_reported_by_outcome_and_status_but_for_a_missing_robots(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_only_lines_with_the_needle_are_read(tmp_path: Path) -> None:
 
 
 def test_no_events_are_no_error(tmp_path: Path) -> None:
-    assert _figures(tmp_path / "missing").timeline()[-1].pages == 0
+    assert _figures(tmp_path / "missing").timeline(0.0)[-1].pages == 0
 
 
 def test_a_copy_recorded_by_a_killed_run_and_recovered_by_the_next_counts_once(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Builds the report of a crawl from ledger and events: report.json and report.html.
 
-One pass over the events, one over the catalog, one over hosts and domains; memory does not
-grow with the crawl. Also works on a ledger that is open for reading only, while the crawl
+One pass over the events, one over the catalog, one over hosts and domains, and a sample of the archive;
+memory does not grow with the crawl. Also works on a ledger that is open for reading only, while the crawl
 runs: the report then shows what is committed. Costs: 2.5 µs per event, 2.1 µs per URL; 1.3 s for a
 crawl of 100,000 pages with 300,000 events and 200,000 URLs.
 """
@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
+from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.errors import UsageError
 from gossamer.events import masked_text
 from gossamer.figures import Figures, Totals
@@ -23,6 +25,7 @@ from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.inspect.report.events import EventFigures
 from gossamer.inspect.report.html import render_html
+from gossamer.inspect.report.languages import ReadRecord
 from gossamer.inspect.report.record import Left, Report, RobotsFigures
 from gossamer.ports import Catalog
 from gossamer.settings.load import from_file, merged
@@ -53,14 +56,21 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def build_report(out: Path, ledger: Catalog, figures: Figures, now: float) -> Report:
     """Return the report of a crawl folder; with `--mask-queries` no text in it has the value of a query parameter."""
-    return build_whole_report([out / "events"], _settings(out), ledger, figures, now)
+    sources = ReportSources([out / "events"], ledger, ArchiveFiles(out / "archive").read)
+    return build_whole_report(sources, _settings(out), figures, now)
 
 
-def build_whole_report(
-    events: Sequence[Path], settings: Settings, ledger: Catalog, figures: Figures, now: float
-) -> Report:
-    """Return the report of a crawl whose events are in one or more folders."""
-    report = _build(events, settings, ledger, figures, now)
+class ReportSources(Struct, frozen=True):
+    """What a report is read from, besides the figures."""
+
+    events: Sequence[Path]  # one or more folders
+    ledger: Catalog
+    read_record: ReadRecord  # of the archive, as far as it is on this machine
+
+
+def build_whole_report(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
+    """Return the report of a crawl."""
+    report = _build(sources, settings, figures, now)
     if settings.mask_queries:
         report = msgspec.convert(_masked(msgspec.to_builtins(report)), Report)
     return report
@@ -74,14 +84,14 @@ def _masked(value: Any) -> Any:  # noqa: ANN401 - any part of a report
     return [_masked(part) for part in value] if isinstance(value, list) else value
 
 
-def _build(folders: Sequence[Path], settings: Settings, ledger: Catalog, figures: Figures, now: float) -> Report:
-    events, catalog, domains = EventFigures(), CatalogFigures(), DomainFigures()
-    events.read(folders)
+def _build(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
+    events, catalog, domains, ledger = EventFigures(), CatalogFigures(), DomainFigures(), sources.ledger
+    events.read(sources.events)
     for _, row in ledger.urls():
         catalog.add(row)
     for domain in ledger.domains():
         domains.add(domain)
-    hosts = HostTables(now, settings.politeness_ms / 1000, events.rate_limited)
+    hosts = HostTables(now, settings.politeness_ms / 1000, figures.totals.seconds, events.rate_limited)
     for host in ledger.hosts():
         hosts.add(host)
     return Report(
@@ -92,12 +102,13 @@ def _build(folders: Sequence[Path], settings: Settings, ledger: Catalog, figures
         runs=events.runs,
         recovered_files=events.recovered_files,
         bin_s=events.rates.width_s,
-        timeline=events.timeline(),
+        timeline=events.timeline(figures.totals.seconds),
         fetches=events.fetches(),
         robots=_robots(events, catalog),
-        corpus=catalog.corpus(figures.totals, domains),
+        corpus=catalog.corpus(figures.totals, domains, catalog.sample.detect(sources.read_record)),
         hosts=hosts.figures(),
         left=_left(events, catalog, hosts, figures.totals),
+        urls=catalog.urls(),
         warnings=_warnings(events, figures),
     )
 
@@ -136,10 +147,7 @@ def _settings(out: Path) -> Settings:
 
 
 def _warnings(events: EventFigures, figures: Figures) -> list[str]:
-    found = [
-        warning.name if warning.count == 1 else f"{warning.name} ({warning.count} times)"
-        for warning in events.warnings.top(20)
-    ]
+    found = events.warnings.lines()
     if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
         found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
     if events.workers_lost:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.figures import is_error
 from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
+from gossamer.inspect.report.warnings import WarningTally
 from gossamer.inspect.runs import read_all_runs
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
@@ -38,7 +40,7 @@ class EventFigures:
     def __init__(self) -> None:
         self.rates = RateSeries()
         self.outcomes, self.statuses, self.errors = Frequent(), Frequent(), Frequent()
-        self.excluded, self.warnings = Frequent(), Frequent(200)
+        self.excluded, self.warnings = Frequent(), WarningTally()
         self.robots_answers, self.rate_limited = Frequent(), Frequent()
         self.first_byte_ms, self.total_ms = Spread(), Spread()
         self.requests = self.retries = self.redirects = self.workers_lost = 0
@@ -53,7 +55,7 @@ class EventFigures:
         self._adders: dict[EventName, Callable[[Event], None]] = {
             **dict.fromkeys(REQUEST_EVENTS, self._add_fetch),
             EventName.HEARTBEAT: self._add_heartbeat,
-            EventName.WARNING: lambda event: self.warnings.add(event.reason[:200]),
+            EventName.WARNING: self.warnings.add,
             EventName.WORKER_LOST: self._add_lost,
             EventName.RECOVERED: self._add_recovered,
             EventName.STOPPED: self._add_stop,
@@ -149,8 +151,11 @@ class EventFigures:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def timeline(self) -> list[Point]:
-        """Return the crawl over time; a bin without a heartbeat repeats the domains and queue of the previous one."""
+    def timeline(self, crawl_s: float) -> list[Point]:
+        """Return the crawl over time; a bin without a heartbeat repeats the domains and queue of the previous one.
+
+        It ends after `crawl_s`: events are recorded up to a second after the last request.
+        """
         points = [Point(0.0, 0, 0.0, 0, 0, 0)]
         pages = errors = domains = queued = 0
         self.rates.bin_at(self._now_s)
@@ -165,7 +170,7 @@ class EventFigures:
             # The last bin may be very short, and its rate meaningless.
             rate = part.pages / span_s if span_s > width_s / 4 else points[-1].pages_per_second
             points.append(Point(round(end_s, 3), pages, round(rate, 2), errors, domains, queued))
-        return points
+        return _ending(points, crawl_s) if crawl_s else points
 
     def fetches(self) -> FetchFigures:
         """Return how requests ended."""
@@ -180,3 +185,9 @@ class EventFigures:
             first_byte_ms=self.first_byte_ms.percentiles(),
             total_ms=self.total_ms.percentiles(),
         )
+
+
+def _ending(points: list[Point], crawl_s: float) -> list[Point]:
+    """Return points of which the last is at `crawl_s`, with all that came later."""
+    within = [point for point in points[:-1] if point.t_s < crawl_s]
+    return [*within, replace(points[-1], t_s=round(crawl_s, 3))]

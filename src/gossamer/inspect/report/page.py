@@ -5,13 +5,18 @@ Everything that came from the web goes through `safe`: control characters shown,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from msgspec import Struct
+
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.svg import meter
 from gossamer.telemetry.text import count, printable
+
+_PARTS = re.compile(r"[^./?&=_,;]*[./?&=_,;]|[^./?&=_,;]+")
 
 
 def safe(text: str, most: int = 300) -> str:
@@ -19,15 +24,39 @@ def safe(text: str, most: int = 300) -> str:
     return escape(printable(text, most))
 
 
+def breakable(text: str, most: int = 300) -> str:
+    """Return a URL or a name as HTML: it may be broken between its parts, not within them."""
+    return "<wbr>".join(escape(part) for part in _PARTS.findall(printable(text, most)))
+
+
+def named(text: str) -> str:
+    """Return the cell of a name."""
+    return f'<td class="name">{breakable(text, 80)}</td>'
+
+
 def moment(at: float) -> str:
     """Return a time in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S") if at else "never"
 
 
-def section(title: str, cards: Sequence[str], *, flows: bool = True) -> str:
-    """Return cards under a title: in rows, or flowing down two columns if their heights differ."""
-    css = "flow" if flows else "cards"
-    return f'<h2>{title}</h2><div class="{css}">{"".join(one for one in cards if one)}</div>'
+class Section(Struct, frozen=True):
+    """Cards under a title: in rows, or flowing down columns if their heights differ."""
+
+    ident: str
+    title: str
+    cards: Sequence[str]
+    flows: bool = True
+
+    def html(self) -> str:
+        """Return the section."""
+        css = "flow" if self.flows else "cards"
+        return f'<h2 id="{self.ident}">{self.title}</h2><div class="{css}">{"".join(self.cards)}</div>'
+
+
+def contents(sections: Sequence[Section]) -> str:
+    """Return the table of contents."""
+    links = (f'<a href="#{one.ident}">{one.title}</a>' for one in sections)
+    return f'<nav aria-label="Contents">{"".join(links)}</nav>'
 
 
 def card(title: str, inner: str) -> str:
@@ -47,7 +76,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozense
             for n, cell in enumerate(row)
         )
         body.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    return f'<div class="scroll">{whole}</div>'
 
 
 def counts(entries: Sequence[NamedCount], head: str, what: str = "URLs", *, is_code: bool = False) -> str:
@@ -55,7 +85,7 @@ def counts(entries: Sequence[NamedCount], head: str, what: str = "URLs", *, is_c
     most = max((entry.count for entry in entries), default=0)
     rows = [
         (
-            f'<td class="name"><code>{safe(entry.name)}</code></td>' if is_code else safe(entry.name),
+            f"<code>{breakable(entry.name)}</code>" if is_code else breakable(entry.name),
             count(entry.count),
             f'<td class="m">{meter(entry.count, most)}</td>',
         )
@@ -73,6 +103,13 @@ def key(entries: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def examples(urls: Sequence[str]) -> str:
+    """Return URLs as a list; those behind the third are folded."""
+    items = [f"<li><code>{breakable(url)}</code></li>" for url in urls]
+    folded = f"<details><summary>{len(items) - 3} further examples</summary><ul>{''.join(items[3:])}</ul></details>"
+    return f"<ul>{''.join(items[:3])}</ul>" + (folded if len(items) > 3 else "")
+
+
 def span(seconds: float) -> str:
     """Return a time for an axis, whose steps are round."""
     for unit, width in (("d", 86_400), ("h", 3600), ("min", 60)):
@@ -80,7 +117,7 @@ def span(seconds: float) -> str:
             whole, rest = divmod(round(seconds), width)
             below = {"d": f" {rest // 3600} h", "h": f" {rest // 60} min", "min": f" {rest} s"}[unit]
             return f"{whole} {unit}" + (below if rest else "")
-    return f"{seconds:g} s"
+    return f"{seconds:.3g} s"
 
 
 def short(number: float) -> str:

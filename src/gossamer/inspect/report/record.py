@@ -51,7 +51,10 @@ class CorpusFigures(Struct, kw_only=True):
     """What was collected."""
 
     content_types: list[NamedCount]
-    languages: list[NamedCount]
+    languages: list[NamedCount]  # as the pages declare them
+    languages_detected: list[NamedCount]  # in the texts of a sample
+    languages_checked: int  # pages in that sample
+    languages_differ: int  # of them, those that declare another language than was detected
     depths: list[int]  # pages at depth 0, 1, …
     content_bytes: Percentiles
     sizes: list[SizeClass]
@@ -75,7 +78,7 @@ class HostLine(Struct, kw_only=True):
     queued: int
     latency_ms: float
     delay_s: float
-    min_s: float  # its requests one after another, each as long as its delay or its answer, whichever is longer
+    min_s: float  # its requests one after another at its delay; at most the time from its discovery to the last one
     rate_limited: int = 0
     parked_until: float = 0.0
     park_reason: str = ""
@@ -103,6 +106,8 @@ class HostFigures(Struct, kw_only=True):
     slowest: list[HostLine]
     max_rate_limited: list[HostLine]
     longest: list[HostLine]  # by `min_s`: these bound the time of the crawl
+    without_address: list[HostLine]  # never contacted: their names could not be resolved, or to no allowed address
+    without_address_count: int
 
 
 class DeadLetters(Struct, frozen=True):
@@ -144,4 +149,5 @@ class Report(Struct, kw_only=True):
     corpus: CorpusFigures
     hosts: HostFigures
     left: Left
-    warnings: list[str]
+    urls: list[NamedCount]  # what became of them; together those known
+    warnings: list[str]  # by time, which each begins with

@@ -12,8 +12,10 @@ from html import escape
 from math import ceil, log10
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 WIDTH, HEIGHT = 520, 220
+MAX_MOMENTS = 80  # of a line chart: each is 5 wide then, enough to point at
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 14, 34
 _TIME_STEPS_S = (
     0.1,
@@ -76,7 +78,8 @@ def _ticks(most: float, *, is_whole: bool) -> list[float]:
 
 
 def line_chart(title: str, series: Sequence[Series], format_x: Format, format_y: Format) -> str:
-    """Return lines over time; the first one is filled."""
+    """Return lines over time; the first one is filled. All lines have the same times."""
+    series = [replace(line, points=_thinned(line.points)) for line in series]
     last_x = max((x for line in series for x, _ in line.points), default=0.0) or 1.0
     most = max((y for line in series for _, y in line.points), default=0.0)
     ticks = _ticks(most, is_whole=True)
@@ -100,7 +103,30 @@ def line_chart(title: str, series: Sequence[Series], format_x: Format, format_y:
                 f'<polygon class="area {line.css}" points="{spots[0][0]:.1f},{base} {path} {spots[-1][0]:.1f},{base}"/>'
             )
         parts.append(f'<polyline class="line {line.css}" points="{path}"/>')
+    parts.append(_moments(series, last_x, format_x, format_y))
     return _svg(title, "".join(parts))
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return at most as many points as can be pointed at, the first and the last included."""
+    step = ceil(len(points) / MAX_MOMENTS)
+    return [points[0], *points[:0:-step][::-1]] if step > 1 else points
+
+
+def _moments(series: Sequence[Series], last_x: float, format_x: Format, format_y: Format) -> str:
+    """Return a strip per point that shows its values while the pointer is over it."""
+    times = [x for x, _ in series[0].points]
+    scale = (WIDTH - _LEFT - _RIGHT) / last_x
+    strips = []
+    for number, x in enumerate(times):
+        left = (times[number - 1] + x) / 2 if number else x
+        right = (x + times[number + 1]) / 2 if number + 1 < len(times) else x
+        values = ", ".join(f"{line.label} {format_y(line.points[number][1])}" for line in series)
+        strips.append(
+            f'<rect class="moment" x="{_LEFT + left * scale:.1f}" y="{_TOP}" width="{(right - left) * scale:.1f}" '
+            f'height="{HEIGHT - _TOP - _BOTTOM}"><title>{escape(f"{format_x(x)}: {values}")}</title></rect>'
+        )
+    return "".join(strips)
 
 
 def _time_axis(last_s: float, format_x: Format) -> str:
@@ -139,13 +165,16 @@ def bar_chart(title: str, bars: Sequence[Bar], format_y: Format) -> str:
     return _svg(title, "".join(parts))
 
 
-def share_bar(title: str, shares: Sequence[tuple[str, float]]) -> str:
+def share_bar(title: str, shares: Sequence[tuple[str, Bar]]) -> str:
     """Return one long bar in parts; each has its class in the style sheet."""
-    total = sum(value for _, value in shares) or 1.0
+    total = sum(part.value for _, part in shares) or 1.0
     parts, x = [], 0.0
-    for css, value in shares:
-        width = value / total * 1000
-        parts.append(f'<rect class="{css}" x="{x:.2f}" y="0" width="{width:.2f}" height="18"/>')
+    for css, part in shares:
+        width = part.value / total * 1000
+        parts.append(
+            f'<rect class="{css}" x="{x:.2f}" y="0" width="{width:.2f}" height="18">'
+            f"<title>{escape(part.note)}</title></rect>"
+        )
         x += width
     return (
         f'<svg class="share" viewBox="0 0 1000 18" preserveAspectRatio="none" role="img" '

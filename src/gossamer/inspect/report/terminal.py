@@ -59,6 +59,7 @@ def render_text(report: Report) -> str:
         _corpus(report),
         _robots(report),
         _hosts(report),
+        _counts("URLs", report.urls, 12),
         _left(report),
     ]
     return "\n".join(part for part in parts if part)
@@ -130,7 +131,7 @@ def _answers(report: Report) -> str:
 
 def _dead(report: Report) -> str:
     rows = [(kind.name, count(kind.count), printable(kind.examples[0], 58)) for kind in report.left.dead[:_ROWS]]
-    return table(["dead letters", "URLs", "<examples"], rows) if rows else ""
+    return table(["dead letters", "URLs", "<one of them ('gossamer retry --list' shows all)"], rows) if rows else ""
 
 
 def _corpus(report: Report) -> str:
@@ -140,7 +141,9 @@ def _corpus(report: Report) -> str:
     lines = [
         _heading("What was collected"),
         _counts("types", corpus.content_types),
-        _counts("languages", corpus.languages),
+        _counts("lang declared", corpus.languages),
+        _counts("lang detected", corpus.languages_detected),
+        _checked(report),
         _wrapped("depths", [f"{entry.name}: {count(entry.count)}" for entry in depths]) if depths else "",
         f"  {'sizes':<13} median {size(p.p50)}, p90 {size(p.p90)}, largest {size(p.most)}",
         f"  {'words':<13} {count(corpus.words)}, {corpus.words_per_page:,.0f} per page",
@@ -149,6 +152,14 @@ def _corpus(report: Report) -> str:
         _counts("domains", corpus.domains),
     ]
     return "\n".join(line for line in lines if line)
+
+
+def _checked(report: Report) -> str:
+    corpus = report.corpus
+    text = (
+        f"in a sample of {count(corpus.languages_checked)} pages, {count(corpus.languages_differ)} declare another one"
+    )
+    return f"  {'':<13} {text}" if corpus.languages_checked else ""
 
 
 def _robots(report: Report) -> str:
@@ -169,10 +180,11 @@ def _hosts(report: Report) -> str:
     lines = [
         _heading("Hosts"),
         f"  {'known':<13} {count(hosts.known)}; {count(hosts.with_pages)} with pages, {count(hosts.dead)} dead, "
-        f"{count(hosts.parked_count)} parked with URLs waiting",
+        f"{count(hosts.parked_count)} parked with URLs waiting, {count(hosts.without_address_count)} without address",
         _host_table("most errors", hosts.max_errors),
         _host_table("slowest", hosts.slowest),
         _host_table("slow down (429)", hosts.max_rate_limited),
+        _without_address(hosts.without_address),
         _longest(hosts.longest),
         _parked(hosts.parked),
     ]
@@ -191,7 +203,7 @@ def _host_table(name: str, lines: Sequence[HostLine]) -> str:
         )
         for host in lines[:5]
     ]
-    return table([name, "pages", "requests", "errors", "429", "first byte"], rows) if rows else ""
+    return table([name, "pages", "fetches", "errors", "429", "first byte"], rows) if rows else ""
 
 
 def _longest(lines: Sequence[HostLine]) -> str:
@@ -205,7 +217,15 @@ def _longest(lines: Sequence[HostLine]) -> str:
         )
         for host in lines[:5]
     ]
-    return table(["what bounds the time", "requests", "delay", "first byte", "minimum time"], rows) if rows else ""
+    return table(["what bounds the time", "fetches", "delay", "first byte", "at least"], rows) if rows else ""
+
+
+def _without_address(lines: Sequence[HostLine]) -> str:
+    rows = [
+        (printable(host.name, 40), count(host.errors), count(host.queued), printable(host.park_reason, 34))
+        for host in lines[:5]
+    ]
+    return table(["without address", "look-ups", "waiting", "<why"], rows) if rows else ""
 
 
 def _parked(lines: Sequence[HostLine]) -> str:
