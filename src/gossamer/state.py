@@ -38,6 +38,7 @@ class CrawlState(Struct):
     reread: Reread | None = None
     is_paused: bool = False  # by the operator
     added_seeds: list[str] = []  # lines, for the next run to queue
+    event_ends: dict[str, int] = {}  # by event file: its length at the commit. What follows is not in the totals
 
 
 class SeedRecord(Struct, array_like=True):

@@ -21,7 +21,7 @@ def counted(bench: Bench) -> tuple[int, int]:
     by_events = figures.outcomes.total, figures.errors.total
     assert by_hosts == (totals.fetches, totals.errors)
     assert by_events == (totals.fetches, totals.errors)
-    assert figures.timeline(0.0)[-1].errors == totals.errors
+    assert figures.timeline(totals, 0)[-1].errors == totals.errors
     return totals.fetches, totals.errors
 
 

@@ -202,6 +202,9 @@ class JournalSink:
     def flush(self) -> None:
         self.journal.append("flush")
 
+    def mark(self) -> tuple[str, int]:
+        return "journal", len(self.events)
+
     def close(self) -> None:
         self.flush()
 

@@ -11,13 +11,15 @@ Costs: 2.5 µs per event, half of it decoding; lines without the needle 0.3 µs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from heapq import merge
+from math import inf
 from pathlib import Path
 
 import msgspec
 
-from gossamer.events import Event, EventName
+from gossamer.events import REQUEST_EVENTS, Event, EventName
 
 # They follow the event of the request, with the same order. A tuple: hashing an enum member is a call of Python code.
 _CONTENT_EVENTS = (EventName.DUPLICATE, EventName.NEAR_DUPLICATE)
@@ -46,13 +48,33 @@ class _Orders:
         return True
 
 
+@dataclass(slots=True)
+class Committed:
+    """What the totals of a crawl include: each event file up to a length. One that is not named, as a whole.
+
+    A killed process has recorded fetches that it did not commit. The next run finishes them from the archive or
+    makes them again, and records them again.
+    """
+
+    ends: Mapping[str, int]  # by the name of the file
+    lost: int = 0  # fetches that were read beyond
+
+    def end_of(self, path: Path) -> float:
+        """Return the length of a file that counts."""
+        return self.ends.get(path.name, inf)
+
+
 def read_all_runs(
-    folders: Iterable[Path], needle: bytes = b"", *, on_refusal: Callable[[bytes], None] | None = None
+    folders: Iterable[Path],
+    needle: bytes = b"",
+    *,
+    on_refusal: Callable[[bytes], None] | None = None,
+    committed: Committed | None = None,
 ) -> Iterator[tuple[int, Event]]:
     """Yield the events in several folders, those of the nodes of a cluster, by time; see `read_runs`."""
     streams, runs = [], 0
     for folder in folders:
-        streams.append(_numbered_from(runs, read_runs(folder, needle, on_refusal=on_refusal)))
+        streams.append(_numbered_from(runs, read_runs(folder, needle, on_refusal=on_refusal, committed=committed)))
         runs += len(list(folder.glob("*.jsonl")))
     return streams[0] if len(streams) == 1 else merge(*streams, key=lambda numbered: numbered[1].ts)
 
@@ -62,33 +84,45 @@ def _numbered_from(first: int, events: Iterator[tuple[int, Event]]) -> Iterator[
 
 
 def read_runs(
-    folder: Path, needle: bytes = b"", *, on_refusal: Callable[[bytes], None] | None = None
+    folder: Path,
+    needle: bytes = b"",
+    *,
+    on_refusal: Callable[[bytes], None] | None = None,
+    committed: Committed | None = None,
 ) -> Iterator[tuple[int, Event]]:
     """Yield the events of every run with its number, each order once; only lines that contain `needle`.
 
     With `on_refusal`, links that were not queued are passed to it as lines, undecoded: there may be many times as many
-    as pages. Lines that cannot be decoded are skipped: the last one of a killed run may be torn.
+    as pages. With `committed`, fetches and refusals that the totals do not include are skipped. Lines that cannot be
+    decoded are skipped, too: the last one of a killed run may be torn.
     """
+    committed = committed or Committed({})
     recorded: deque[tuple[str, float]] = deque(maxlen=_MAX_REMEMBERED)
     for run, path in enumerate(sorted(folder.glob("*.jsonl"))):
         recorded_before = {(url, _moment(sent_at)) for url, sent_at in recorded}
-        for event in _once(path, needle, recorded_before, on_refusal):
+        for event in _once(path, needle, recorded_before, on_refusal, committed):
             if event.order and event.sent_at:
                 recorded.append((event.url, event.sent_at))
             yield run, event
 
 
 def _once(
-    path: Path, needle: bytes, recorded_before: set[tuple[str, int]], on_refusal: Callable[[bytes], None] | None
+    path: Path,
+    needle: bytes,
+    recorded_before: set[tuple[str, int]],
+    on_refusal: Callable[[bytes], None] | None,
+    committed: Committed,
 ) -> Iterator[Event]:
     requests, others = _Orders(), _Orders()
-    began_at = 0.0
+    began_at, left = 0.0, committed.end_of(path)
     with path.open("rb") as file:
         for line in file:
+            left -= len(line)
             if needle not in line:
                 continue
             if on_refusal is not None and _REFUSAL in line:
-                on_refusal(line)
+                if left >= 0:
+                    on_refusal(line)
                 continue
             try:
                 event = _decode(line)
@@ -96,6 +130,9 @@ def _once(
                 continue
             if not began_at:
                 began_at = event.ts
+            if left < 0 and event.event in REQUEST_EVENTS:
+                committed.lost += 1
+                continue
             if event.order:
                 seen = others if event.event in _CONTENT_EVENTS else requests
                 if not seen.is_new(event.order):

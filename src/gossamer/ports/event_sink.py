@@ -18,6 +18,10 @@ class EventSink(Protocol):
         """Write the events accepted so far."""
         ...
 
+    def mark(self) -> tuple[str, int]:
+        """Return the name of the file, and its length with everything accepted so far."""
+        ...
+
     def close(self) -> None:
         """Flush and release the file."""
         ...

@@ -446,4 +446,6 @@ class Hub:
     def _save_state(self) -> None:
         """Update the totals before a commit."""
         now = self._now()
+        file, end = self._targets.events.mark()
+        self._crawl.state.event_ends[file] = end
         self._crawl.save_state(now - self._started_at, vitals.cpu_seconds(), now)

@@ -186,6 +186,8 @@ class Session:
             self._seeding.open_addresses()
             self._begin_run(now)
             self._crawl.totals.runs += 1
+            file, end = storage.log.mark()
+            self._crawl.state.event_ends[file] = end
             self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
             for publisher in self._services.publishers:
@@ -430,7 +432,8 @@ class Session:
         left_out = {"held": totals.held or None, "evicted": totals.evicted}
         storage.emitter.emit(EventName.STOPPED, now, reason=why, fetched=totals.pages, **left_out)
         storage.log.close()
-        state.figures, state.is_running = figures, False
+        file, end = storage.log.mark()
+        state.figures, state.is_running, state.event_ends[file] = figures, False, end
         storage.ledger.put_crawl_state(state)
         storage.ledger.commit()
         whole = None if self._agent is None else self._agent.leave()

@@ -149,6 +149,10 @@ class Logs:
         for log in self._all:
             log.flush()
 
+    def mark(self) -> tuple[str, int]:
+        """Return the name of the event file, and its length with everything accepted so far."""
+        return self._events.mark()
+
     def close(self) -> None:
         """Flush and close the files."""
         for log in self._all:

@@ -36,6 +36,7 @@ class EventLog:
         self._path = folder / f"{name}.jsonl"
         self._file: BinaryIO | None = None
         self._buffer: list[bytes] = []
+        self._written = 0
 
     def open(self) -> None:
         """Create the file."""
@@ -63,13 +64,19 @@ class EventLog:
         """Write what was buffered since the last flush, in one write."""
         if not self._buffer or self._file is None:
             return
+        data = b"\n".join(self._buffer) + b"\n"
         try:
-            self._file.write(b"\n".join(self._buffer) + b"\n")
+            self._file.write(data)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DiskFullError(f"{self._path}: no room for events; free some space and resume") from error
             raise
+        self._written += len(data)
         self._buffer.clear()
+
+    def mark(self) -> tuple[str, int]:
+        """Return the name of the file, and its length with everything accepted so far."""
+        return self._path.name, self._written + sum(map(len, self._buffer)) + len(self._buffer)
 
     def close(self) -> None:
         """Flush and close the file."""

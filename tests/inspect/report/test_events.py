@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.events import Event, EventName
+from gossamer.figures import Totals
 from gossamer.inspect.report.events import EventFigures
 from gossamer.inspect.runs import read_runs
 from tests.inspect.folders import event, write_events
@@ -27,7 +29,7 @@ def _page(order: int, at: float = 1.0, url: str = "", sent_at: float = 0.5) -> E
 
 def _figures(folder: Path) -> EventFigures:
     figures = EventFigures()
-    figures.read([folder])
+    figures.read([folder], {})
     return figures
 
 
@@ -66,7 +68,7 @@ def test_torn_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
 def test_pauses_between_runs_are_not_crawl_time(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [event(EventName.STARTED, ts=100.0), _page(1, at=2.0)])
     write_events(tmp_path, "b", [event(EventName.STARTED, ts=90_000.0), _page(1, at=3.0, sent_at=2.9)])
-    assert _figures(tmp_path).timeline(0.0)[-1].t_s == pytest.approx(5.0, abs=0.01)
+    assert _figures(tmp_path).timeline(Totals(), 0)[-1].t_s == pytest.approx(5.0, abs=0.01)
 
 
 def test_errors_are_reported_by_outcome_and_status_but_for_a_missing_robots(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_only_lines_with_the_needle_are_read(tmp_path: Path) -> None:
 
 
 def test_no_events_are_no_error(tmp_path: Path) -> None:
-    assert _figures(tmp_path / "missing").timeline(0.0)[-1].pages == 0
+    assert _figures(tmp_path / "missing").timeline(Totals(), 0)[-1].pages == 0
 
 
 def test_a_copy_recorded_by_a_killed_run_and_recovered_by_the_next_counts_once(tmp_path: Path) -> None:
@@ -113,3 +115,21 @@ def test_a_copy_recorded_by_a_killed_run_and_recovered_by_the_next_counts_once(t
     write_events(tmp_path, "2", page(1, 200.0))
     told = [one for _, one in read_runs(tmp_path) if one.event is EventName.FETCH_OK]
     assert len(told) == 1
+
+
+def test_what_a_killed_run_did_not_commit_counts_when_the_next_run_does_it_again(tmp_path: Path) -> None:
+    first, lost, refused = _page(1), _page(2), event(EventName.EXCLUDED_BY_RULE, reason="scope")
+    write_events(tmp_path, "a", [first, lost, refused])
+    write_events(tmp_path, "b", [_page(1, at=9.0, sent_at=9.5, url="http://a.test/2"), refused])
+    figures = EventFigures()
+    figures.read([tmp_path], {"a.jsonl": len(msgspec.json.encode(first)) + 1})
+    assert (figures.requests, figures.not_committed) == (2, 1)
+    assert [(one.name, one.count) for one in figures.excluded.top()] == [("scope", 1)]
+
+
+def test_a_recovered_page_that_its_killed_run_did_not_commit_counts_once(tmp_path: Path) -> None:
+    write_events(tmp_path, "a", [_page(1, sent_at=5.25)])
+    write_events(tmp_path, "b", [_page(1, at=9.0, sent_at=5.25)])
+    figures = EventFigures()
+    figures.read([tmp_path], {"a.jsonl": 0})
+    assert (figures.requests, figures.not_committed) == (1, 1)

@@ -30,6 +30,7 @@ from gossamer.inspect.report.record import Left, Report, RobotsFigures
 from gossamer.ports import Catalog
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
+from gossamer.state import CrawlState
 from gossamer.telemetry.summary import summary_of
 from gossamer.telemetry.text import percent
 
@@ -86,7 +87,7 @@ def _masked(value: Any) -> Any:  # noqa: ANN401 - any part of a report
 
 def _build(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
     events, catalog, domains, ledger = EventFigures(), CatalogFigures(), DomainFigures(), sources.ledger
-    events.read(sources.events)
+    events.read(sources.events, (ledger.crawl_state() or CrawlState()).event_ends)
     for _, row in ledger.urls():
         catalog.add(row)
     for domain in ledger.domains():
@@ -102,7 +103,7 @@ def _build(sources: ReportSources, settings: Settings, figures: Figures, now: fl
         runs=events.runs,
         recovered_files=events.recovered_files,
         bin_s=events.rates.width_s,
-        timeline=events.timeline(figures.totals.seconds),
+        timeline=events.timeline(figures.totals, catalog.queued),
         fetches=events.fetches(),
         robots=_robots(events, catalog),
         corpus=catalog.corpus(figures.totals, domains, catalog.sample.detect(sources.read_record)),

@@ -6,7 +6,7 @@ Costs: 2.5 µs per event, half of it decoding; memory: one bit per order (`inspe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.events import LOOKUP, REQUEST_EVENTS, Event, EventName, outcome_of
-from gossamer.figures import is_error
+from gossamer.figures import Totals, is_error
 from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.inspect.report.warnings import WarningTally
-from gossamer.inspect.runs import read_all_runs
+from gossamer.inspect.runs import Committed, read_all_runs
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _FETCH_OK = EventName.FETCH_OK
@@ -43,7 +43,7 @@ class EventFigures:
         self.excluded, self.warnings = Frequent(), WarningTally()
         self.robots_answers, self.rate_limited = Frequent(), Frequent()
         self.first_byte_ms, self.total_ms = Spread(), Spread()
-        self.requests = self.retries = self.redirects = self.workers_lost = 0
+        self.not_committed = self.requests = self.retries = self.redirects = self.workers_lost = 0
         self.robots_fetched = self.robots_unreachable = self.recovered_files = 0
         self.runs = 0
         self.started_at = self.last_at = 0.0
@@ -61,11 +61,16 @@ class EventFigures:
             EventName.STOPPED: self._add_stop,
         }
 
-    def read(self, folders: Sequence[Path]) -> None:
-        """Add all events of a crawl: those in its folder, or those of all nodes by time."""
+    def read(self, folders: Sequence[Path], ends: Mapping[str, int]) -> None:
+        """Add all events of a crawl: those in its folder, or those of all nodes by time.
+
+        `ends` says how much of each file the totals include.
+        """
         self._is_cluster = len(folders) > 1
-        for run, event in read_all_runs(folders, on_refusal=self._add_refusal):
+        committed = Committed(ends)
+        for run, event in read_all_runs(folders, on_refusal=self._add_refusal, committed=committed):
             self.add(run, event)
+        self.not_committed = committed.lost
 
     def add(self, run: int, event: Event) -> None:
         """Add one event of a run."""
@@ -151,10 +156,11 @@ class EventFigures:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def timeline(self, crawl_s: float) -> list[Point]:
+    def timeline(self, totals: Totals, queued_now: int) -> list[Point]:
         """Return the crawl over time; a bin without a heartbeat repeats the domains and queue of the previous one.
 
-        It ends after `crawl_s`: events are recorded up to a second after the last request.
+        The last point has the totals: events are recorded up to a second after the last request, and the heartbeats of
+        several nodes are not of the same moment.
         """
         points = [Point(0.0, 0, 0.0, 0, 0, 0)]
         pages = errors = domains = queued = 0
@@ -170,7 +176,7 @@ class EventFigures:
             # The last bin may be very short, and its rate meaningless.
             rate = part.pages / span_s if span_s > width_s / 4 else points[-1].pages_per_second
             points.append(Point(round(end_s, 3), pages, round(rate, 2), errors, domains, queued))
-        return _ending(points, crawl_s) if crawl_s else points
+        return _ending(points, totals, queued_now) if totals.seconds else points
 
     def fetches(self) -> FetchFigures:
         """Return how requests ended."""
@@ -182,12 +188,14 @@ class EventFigures:
             retries=self.retries,
             redirects=self.redirects,
             workers_lost=self.workers_lost,
+            not_committed=self.not_committed,
             first_byte_ms=self.first_byte_ms.percentiles(),
             total_ms=self.total_ms.percentiles(),
         )
 
 
-def _ending(points: list[Point], crawl_s: float) -> list[Point]:
-    """Return points of which the last is at `crawl_s`, with all that came later."""
-    within = [point for point in points[:-1] if point.t_s < crawl_s]
-    return [*within, replace(points[-1], t_s=round(crawl_s, 3))]
+def _ending(points: list[Point], totals: Totals, queued: int) -> list[Point]:
+    """Return points of which the last has the totals and all that came later."""
+    within = [point for point in points[:-1] if point.t_s < totals.seconds]
+    last = replace(points[-1], t_s=round(totals.seconds, 3), domains=totals.unique_domains, queued=queued)
+    return [*within, last]

@@ -12,6 +12,7 @@ import shlex
 from html import escape
 
 from gossamer import __version__
+from gossamer.figures import RUNNING
 from gossamer.inspect.report.html_corpus import corpus_cards
 from gossamer.inspect.report.html_hosts import host_cards, left_cards, rule_cards
 from gossamer.inspect.report.page import (
@@ -169,9 +170,15 @@ def _errors(report: Report) -> str:
     fetches = report.fetches
     note = (
         f"<p>{count(fetches.retries)} retries, {count(fetches.redirects)} redirects. Each failed attempt counts; "
-        "a missing robots.txt is no error.</p>"
+        f"a missing robots.txt is no error.{_lost(report)}</p>"
     )
     return card("Errors by kind", note + counts(fetches.errors, "kind", "attempts"))
+
+
+def _lost(report: Report) -> str:
+    lost = count(report.fetches.not_committed)
+    text = f" {lost} fetches are not counted: a killed process did not commit them, and the next one made them again."
+    return text if report.fetches.not_committed and report.summary.finished != RUNNING else ""
 
 
 def _times(report: Report) -> str:

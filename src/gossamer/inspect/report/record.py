@@ -33,6 +33,7 @@ class FetchFigures(Struct, kw_only=True):
     retries: int
     redirects: int
     workers_lost: int
+    not_committed: int  # fetches of killed processes that count nowhere else: the next run made or finished them again
     first_byte_ms: Percentiles
     total_ms: Percentiles
 
