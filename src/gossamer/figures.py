@@ -241,7 +241,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     state: RunState = RunState.RUNNING
     finished: str = RUNNING  # why the crawl ended
     max_pages: int | None = None
-    run_seconds: float = 0.0  # since this run began
+    started_at: float = 0.0  # when this run began; 0: not known
+    run_seconds: float = 0.0  # since then
     pages_before: int = 0  # of earlier runs
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits

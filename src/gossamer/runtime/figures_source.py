@@ -123,6 +123,7 @@ class FiguresSource:
             out=measures.out,
             state=sources.hub.state,
             max_pages=None if measures.is_node else frontier.limits.max_pages,
+            started_at=measures.started_at,
             run_seconds=now - measures.started_at,
             pages_before=self._pages_before,
             urls_queued=frontier.counts.queued,
