@@ -32,7 +32,7 @@ from gossamer.ports import Ledger
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
 from gossamer.runtime.control import Pause, Resume, Stop
 from gossamer.runtime.session import Observer, Session
-from gossamer.settings.load import check_names, settings_for_known, settings_for_new
+from gossamer.settings.load import check_names, refuse_page, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import refuse_regions
 from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
@@ -162,6 +162,7 @@ def crawl(
     else:
         chosen = settings_for_new(sources, has_domain_list=False)
         refuse_regions(chosen)
+    refuse_page(chosen, "gossamer.crawl")
     if not chosen.contact and any(map(needs_contact, found)):
         raise UsageError("a crawl of public hosts needs contact='you@example.org', so that webmasters can reach you")
     return Crawling(chosen, folder, found, _Hooks(accept_link, score_link, on_page))

@@ -23,7 +23,7 @@ from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.runtime import vitals
 from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
-from gossamer.settings.load import settings_for_new
+from gossamer.settings.load import refuse_page, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
@@ -88,6 +88,7 @@ def _measure(arguments: argparse.Namespace) -> Figures:
     with _target(arguments.seed, pages) as (seeds, values):
         sources = [("bench", {"max_pages": pages, **values}), *given(arguments)]
         settings = with_contact(settings_for_new(sources, has_domain_list=False), seeds)
+        refuse_page(settings, "bench")
         if arguments.stages and settings.workers != 1:
             raise UsageError("--stages measures one process; expected --workers 1")
         with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as out:

@@ -17,6 +17,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.node import add_node_options
 from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.cli.page_process import Served, page_served
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
@@ -182,7 +183,9 @@ def start(
         settings, folder, seeds, retries=retries, observer=observer, place=RunPlace(seat, goes_on=goes_on)
     )
     session.open()
-    summary = uvloop.run(session.run(progress=progress))
+    ledger = getattr(arguments, "ledger", "") or getattr(arguments, "url", "") if seat is not None else ""
+    with page_served(settings, Served(str(folder.path), ledger), printer.notify, printer.warn):
+        summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl
         _print_end(summary, folder, as_json=arguments.json, is_node=seat is not None)
     if exit_status(summary) == 1:

@@ -35,6 +35,7 @@ VERBS = {
     "add": ("gossamer.cli.add", "queue more seeds"),
     "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
     "status": ("gossamer.cli.status", "the progress of a crawl"),
+    "ui": ("gossamer.cli.ui", "the page of a crawl that runs or has ended, in a browser"),
     "report": ("gossamer.cli.report", "the results of a crawl"),
     "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
     "why": ("gossamer.cli.why", "the whole history of a URL"),

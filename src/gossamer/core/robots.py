@@ -93,6 +93,10 @@ class RobotsRules:
         """Return whether a path with its query may be fetched."""
         return self.decide(path).is_allowed
 
+    def rules(self) -> list[RobotsDecision]:
+        """Return the rules one by one, each with its line."""
+        return self._matcher.rules() if self._matcher is not None else []
+
     @property
     def rules_beyond(self) -> int:
         """How many rules are beyond the limits, and decided by what they begin with."""

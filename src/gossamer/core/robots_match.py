@@ -141,6 +141,11 @@ class RuleMatcher:
         beginnings = (path[:length] for length in lengths[: bisect_right(lengths, len(path))])
         return max((self._beginnings[each] for each in beginnings if each in self._beginnings), default=(-1, 0))
 
+    def rules(self) -> list[RobotsDecision]:
+        """Return the rules one by one, in the order of their lines; those beyond the limits are not among them."""
+        codes = [*self._literal.values(), *self._exact.values(), *(rule.code for rule in self._wild)]
+        return [self._decision(code, is_cut=False) for code in sorted(codes)]
+
     def _decision(self, code: int, is_cut: bool) -> RobotsDecision:
         offset = code >> 1
         end = self._text.find("\n", offset)

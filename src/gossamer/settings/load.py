@@ -20,6 +20,7 @@ from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
+from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
 from gossamer.settings.stores import PASSWORD_VARIABLES, check_stores, masked_store
@@ -33,8 +34,11 @@ PER_NODE = frozenset(
     {
         *("connections", "workers", "timeout", "memory", "max_time", "spool", "save_interval", "crawl_log"),
         *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries", "geoip"),
+        *("ui", "ui_listen", "metrics_listen"),
     }
 )
+# Of one run on one machine: not part of the crawl, and not stored with it.
+_NOT_STORED = ("ui", "ui_listen", "metrics_listen")
 # Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
     {
@@ -48,6 +52,13 @@ _OTHER_VARIABLES = frozenset(
         *PASSWORD_VARIABLES.values(),
     }
 )
+
+
+def refuse_page(settings: Settings, what: str) -> None:
+    """Raise if a page or metrics are wanted where nothing serves them."""
+    for name in _NOT_STORED:
+        if getattr(settings, name):
+            raise UsageError(f"{name.replace('_', '-')}: {what} serves no page; 'gossamer ui DIR' shows a crawl")
 
 
 def by_key() -> dict[str, Option]:
@@ -193,6 +204,9 @@ def _check(settings: Settings) -> None:
     if settings.dns and not _is_address_and_port(settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
     check_stores(settings.store)
+    for name in ("ui_listen", "metrics_listen"):
+        if getattr(settings, name):
+            address_of(getattr(settings, name), name.replace("_", "-"))
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
@@ -320,7 +334,9 @@ def to_toml(settings: Settings) -> str:
     values["store"] = [masked_store(store) for store in settings.store]
     pace = values.pop("pace")
     lines = [
-        f"{name.replace('_', '-')} = {_toml_value(value)}" for name, value in values.items() if value not in (None, "")
+        f"{name.replace('_', '-')} = {_toml_value(value)}"
+        for name, value in values.items()
+        if value not in (None, "") and name not in _NOT_STORED
     ]
     for rule in pace:
         lines.append("\n[[pace]]")

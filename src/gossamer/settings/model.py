@@ -256,6 +256,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     strict_regions: Annotated[
         bool, _field(Group.CLUSTER, "domains with a label wait until a node with it is alive", is_fixed=True)
     ] = False
+    ui: Annotated[bool, _field(Group.OUTPUT, "serve the live page on loopback; its address is printed")] = False
+    ui_listen: Annotated[
+        str, _field(Group.OUTPUT, "where the live page is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")
+    ] = ""
+    metrics_listen: Annotated[
+        str,
+        _field(Group.OUTPUT, "serve /metrics, /healthz and /readyz there, without a token", metavar="HOST:PORT"),
+    ] = ""
     pace: Annotated[
         tuple[PaceSetting, ...], _field(Group.PACE, "delay and connections by host pattern (file only)")
     ] = ()

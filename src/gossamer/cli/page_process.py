@@ -1,0 +1,87 @@
+"""The page and the metrics of a crawl that runs, served by a process of their own.
+
+The crawl starts it and does not wait for it. It ends with the crawl, however that ends: its standard input is a pipe of
+ours. If it ends before, one line says so, and the crawl goes on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from threading import Thread
+
+from msgspec import Struct
+
+from gossamer.settings.model import Settings
+
+ENDS_WITHIN_S = 2.0
+
+
+class Served(Struct, frozen=True):
+    """What is served: of a node of many, the page of the whole crawl and the metrics of the node."""
+
+    folder: str
+    ledger: str = ""
+
+
+@contextmanager
+def page_served(
+    settings: Settings, served: Served, tell: Callable[[str], None], warn: Callable[[str], None]
+) -> Iterator[None]:
+    """Serve what the settings of a crawl ask for, while it runs."""
+    with ExitStack() as stack:
+        for words in _commands(settings, served):
+            stack.callback(PageProcess(words, tell, warn).end)
+        yield
+
+
+def _commands(settings: Settings, served: Served) -> Iterator[list[str]]:
+    """Yield the command lines of the processes that are wanted: at most one, on a node at most two."""
+    metrics = ["--metrics-listen", settings.metrics_listen] if settings.metrics_listen else []
+    has_page = settings.ui or bool(settings.ui_listen)
+    listen = ["--ui-listen", settings.ui_listen] if settings.ui_listen else []
+    if has_page and served.ledger:
+        yield ["ui", "--follow-stdin", *listen, "--", served.ledger]
+    elif has_page:
+        yield ["ui", "--follow-stdin", *listen, *metrics, "--", served.folder]
+    if metrics and (served.ledger or not has_page):
+        yield ["ui", "--follow-stdin", "--metrics-only", *metrics, "--", served.folder]
+
+
+class PageProcess:
+    """The process, and a thread that passes on what it prints."""
+
+    def __init__(self, words: list[str], tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
+        self._is_wanted = True
+        self._tell = tell
+        self._warn = warn
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "gossamer", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the crawl, which then ends this
+        )
+        Thread(target=self._pass_on, name="page", daemon=True).start()
+
+    def _pass_on(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._tell(line.decode("utf-8", "replace").strip())
+        status = self._process.wait()
+        if self._is_wanted:
+            self._warn(f"the process of the live page has ended with status {status}; the crawl goes on without it")
+
+    def end(self) -> None:
+        """End the process."""
+        self._is_wanted = False
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,1 @@
+"""The page of a crawl and its API: a process of its own that reads the crawl, and gives it commands."""

@@ -1,0 +1,297 @@
+"""The hosts of a crawl for its page: searched, sorted and cut into pages, and one of them in detail.
+
+All hosts are read once, in one pass (4 µs per host), and answers are drawn from that copy while it is fresh; with
+100,000 hosts an answer takes a few milliseconds. A page of answers ends with a cursor, the position of its last row in
+the order, so that going on is right even if the copy was renewed in between.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gossamer.core.identity import host_id
+from gossamer.core.robots import parse_robots
+from gossamer.core.robots_state import is_ban
+from gossamer.core.url import canonical, host_of
+from gossamer.errors import GossamerError
+from gossamer.inspect.host_requests import HostRequest, host_requests
+from gossamer.inspect.host_states import host_state_of
+from gossamer.inspect.host_view import HostView, host_view
+from gossamer.inspect.view import CrawlView
+from gossamer.records import HostRecord, RobotsRecord
+from gossamer.settings.identity import robots_token_of
+from gossamer.web.routes import ApiError
+from gossamer.web.source import Source
+
+MIN_FRESH_S = 2.0
+FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
+MAX_TEXT_CHARS = 60_000  # of a robots.txt
+MAX_RULES = 500
+
+Sort: TypeAlias = Literal["pages", "queued", "errors", "latency", "delay", "name"]
+HostState: TypeAlias = Literal["", "ready", "waiting", "parked", "swapped_out", "dead", "idle"]
+Name: TypeAlias = Annotated[str, Meta(max_length=300)]
+_SCORES: dict[str, Callable[[HostRecord], float]] = {
+    "pages": lambda host: host.pages,
+    "queued": lambda host: host.queued,
+    "errors": lambda host: host.errors,
+    "latency": lambda host: host.latency_s,
+    "delay": lambda host: host.delay_s,
+    "name": lambda _: 0.0,
+}
+_Place: TypeAlias = tuple[float, str]
+
+
+class HostsQuery(Struct, frozen=True):
+    """Which hosts, in which order."""
+
+    q: Name = ""  # a part of the name
+    sort: Sort = "pages"  # highest first; names from a to z
+    state: HostState = ""
+    cursor: Annotated[str, Meta(max_length=1000)] = ""
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class HostLine(Struct, frozen=True):
+    """A host in a list."""
+
+    name: str
+    state: str
+    pages: int
+    queued: int
+    fetches: int
+    errors: int
+    bytes: int
+    latency_ms: float
+    delay_s: float
+    next_in_s: float
+    is_blocked: bool
+    park_reason: str
+
+
+class HostsAnswer(Struct, frozen=True):
+    """A page of a list of hosts."""
+
+    hosts: list[HostLine]
+    known: int  # hosts of the crawl
+    matching: int
+    cursor: str  # to go on; empty at the end
+    age_s: float  # since they were read
+
+
+class RobotsRule(Struct, frozen=True):
+    """A rule of robots.txt that applies to this crawler."""
+
+    line: int
+    text: str
+    allows: bool
+
+
+class RobotsText(Struct, frozen=True):
+    """robots.txt of one origin, as fetched and as parsed."""
+
+    origin: str
+    status: int
+    outcome: str
+    fetched_at: float
+    expires_at: float
+    text: str
+    is_cut: bool  # the text, here
+    token: str  # by which it addresses this crawler
+    rules: list[RobotsRule]
+    rule_count: int
+    crawl_delay_s: float | None
+    sitemaps: list[str]
+
+
+class HostName(Struct, frozen=True):
+    """One host."""
+
+    name: Name
+
+
+class HostAnswer(Struct, frozen=True):
+    """One host in detail."""
+
+    host: HostView
+    robots: list[RobotsText]
+
+
+class RequestsQuery(Struct, frozen=True):
+    """The requests to one host."""
+
+    name: Name
+    limit: Annotated[int, Meta(ge=1, le=2000)] = 200
+
+
+class RequestsAnswer(Struct, frozen=True):
+    """The last requests to a host, newest first."""
+
+    requests: list[HostRequest]
+    made: int
+    note: str  # what could not be read
+
+
+class _Copy:
+    """The hosts as they were at one time, in every order that was asked for."""
+
+    def __init__(self, hosts: list[HostRecord], read_at: float) -> None:
+        self.hosts = hosts
+        self.read_at = read_at
+        self._orders: dict[str, list[tuple[_Place, HostRecord]]] = {}
+
+    def ordered(self, sort: Sort) -> list[tuple[_Place, HostRecord]]:
+        """Return the hosts in an order, each with its place."""
+        if sort not in self._orders:
+            score = _SCORES[sort]
+            self._orders[sort] = sorted((((-score(host), host.name), host) for host in self.hosts), key=_place)
+        return self._orders[sort]
+
+
+def _place(entry: tuple[_Place, HostRecord]) -> _Place:
+    return entry[0]
+
+
+class Hosts:
+    """Answers questions about hosts."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._copy: _Copy | None = None
+        self._fresh_until = 0.0
+        self._reading = Lock()
+
+    async def find(self, query: HostsQuery) -> HostsAnswer:
+        """Return a page of the hosts."""
+        return await self._source.run(lambda: self._find(query))
+
+    def _find(self, query: HostsQuery) -> HostsAnswer:
+        copy = self._current()
+        now = time.time()
+        order = copy.ordered(query.sort)
+        wanted = [entry for entry in order if _matches(entry[1], query, now)] if query.q or query.state else order
+        first = bisect_right(wanted, _position(query.cursor), key=_place) if query.cursor else 0
+        page = wanted[first : first + query.limit]
+        is_last = first + len(page) >= len(wanted)
+        return HostsAnswer(
+            hosts=[_line(host, now) for _, host in page],
+            known=len(copy.hosts),
+            matching=len(wanted),
+            cursor="" if is_last else _cursor(page[-1][0]),
+            age_s=round(time.monotonic() - copy.read_at, 1),
+        )
+
+    def _current(self) -> _Copy:
+        with self._reading:
+            if self._copy is None or time.monotonic() > self._fresh_until:
+                started = time.monotonic()
+                self._copy = _Copy(list(self._source.view().ledger.hosts()), started)
+                took_s = time.monotonic() - started
+                self._fresh_until = started + max(MIN_FRESH_S, FRESH_PER_PASS * took_s)
+            return self._copy
+
+    async def one(self, query: HostName) -> HostAnswer:
+        """Return one host in detail."""
+        name = _named(query.name)
+        answer = await self._source.read(lambda view: _answer(view, name))
+        if self._source.is_running():
+            with suppress(GossamerError, msgspec.ValidationError):  # then what is committed has to do
+                now = msgspec.convert(await self._source.ask("host", name=name), HostView)
+                return HostAnswer(now, answer.robots)
+        return answer
+
+    async def requests(self, query: RequestsQuery) -> RequestsAnswer:
+        """Return the last requests to a host. One pass over the events."""
+        return await self._source.read(lambda view: _requests(view, _named(query.name), query.limit))
+
+
+def _matches(host: HostRecord, query: HostsQuery, now: float) -> bool:
+    if query.q.lower() not in host.name:
+        return False
+    return not query.state or host_state_of(host, now) == query.state
+
+
+def _cursor(place: _Place) -> str:
+    return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def _position(cursor: str) -> _Place:
+    try:
+        data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        return msgspec.json.decode(data, type=tuple[float, str])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise ApiError(400, "the cursor is not valid; expected one that an answer had") from error
+
+
+def _line(host: HostRecord, now: float) -> HostLine:
+    return HostLine(
+        name=host.name,
+        state=host_state_of(host, now),
+        pages=host.pages,
+        queued=host.queued,
+        fetches=host.fetches,
+        errors=host.errors,
+        bytes=host.bytes,
+        latency_ms=round(1000 * host.latency_s, 1),
+        delay_s=round(host.delay_s, 3),
+        next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 1),
+        is_blocked=host.is_blocked,
+        park_reason=host.park_reason if host.parked_until > now else "",
+    )
+
+
+# -- one host -------------------------------------------------------------------------------------
+
+
+def _named(text: str) -> str:
+    url = canonical(text if "://" in text else f"http://{text}/")
+    if url is None:
+        raise ApiError(404, f"{text[:80]!r}: not a host name; expected example.org")
+    return host_of(url)
+
+
+def _answer(crawl: CrawlView, name: str) -> HostAnswer:
+    host = crawl.ledger.host(name)
+    if host is None:
+        raise ApiError(404, f"{name[:80]}: not a host of this crawl")
+    token = robots_token_of(crawl.settings)
+    records = crawl.ledger.robots(host_id(name))
+    return HostAnswer(host_view(crawl, host), [_robots(record, token) for record in records if not is_ban(record)])
+
+
+def _robots(record: RobotsRecord, token: str) -> RobotsText:
+    rules = parse_robots(record.body, token)
+    text = record.body.decode("utf-8", "replace")
+    return RobotsText(
+        origin=record.origin,
+        status=record.status,
+        outcome=record.outcome,
+        fetched_at=record.fetched_at,
+        expires_at=record.expires_at,
+        text=text[:MAX_TEXT_CHARS],
+        is_cut=len(text) > MAX_TEXT_CHARS,
+        token=token,
+        rules=[RobotsRule(rule.line_number, rule.line, rule.is_allowed) for rule in rules.rules()[:MAX_RULES]],
+        rule_count=rules.rule_count,
+        crawl_delay_s=rules.crawl_delay_s,
+        sitemaps=rules.sitemaps,
+    )
+
+
+def _requests(crawl: CrawlView, name: str, limit: int) -> RequestsAnswer:
+    made = 0
+    last: deque[HostRequest] = deque(maxlen=limit)
+    for request in host_requests(crawl.folders.events, name):
+        made += 1
+        last.append(request)
+    return RequestsAnswer(list(reversed(last)), made, crawl.folders.hint)

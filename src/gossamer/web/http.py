@@ -1,0 +1,251 @@
+"""A small HTTP/1.1 server for one page and its API: requests in, answers out, everything bounded.
+
+`h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
+`MAX_BODY_BYTES`; each has to arrive within `READ_WITHIN_S`, and what is sent has to be accepted within
+`WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long. There are at most
+`MAX_CONNECTIONS`.
+Why not a framework: docs/decisions/029.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import TypeAlias
+from urllib.parse import unquote
+
+import h11
+import msgspec
+from msgspec import Struct
+
+from gossamer.errors import UsageError
+from gossamer.settings.listening import Address
+
+MAX_HEAD_BYTES = 32 << 10
+MAX_BODY_BYTES = 1 << 20
+MAX_CONNECTIONS = 100
+READ_WITHIN_S = 10.0
+IDLE_S = 60.0  # between two requests of a connection
+WRITE_WITHIN_S = 10.0
+_CHUNK_BYTES = 1 << 16
+_BUFFER_BYTES = 1 << 18  # that may wait for a slow reader
+
+# Of every answer. The page needs nothing from elsewhere, and nothing elsewhere may use what is served here.
+COMMON_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Embedder-Policy", "require-corp"),
+    ("X-DNS-Prefetch-Control", "off"),
+    ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+)
+NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+
+class Failure(Struct, frozen=True):
+    """What was wrong with a request, in one line."""
+
+    error: str
+
+
+class Request(Struct, frozen=True):
+    """A request, complete."""
+
+    method: str
+    path: str  # decoded
+    query: list[tuple[str, str]]
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes = b""
+
+
+class Response(Struct, frozen=True):
+    """An answer. A body that is an iterator is sent as it comes."""
+
+    status: int
+    body: bytes | AsyncIterator[bytes] = b""
+    content_type: str = "application/json"
+    headers: Sequence[tuple[str, str]] = ()
+    policy: str = NOTHING  # the Content-Security-Policy
+
+
+Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class BadRequestError(Exception):
+    """A request that cannot be understood, with the status that says so."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def failure(status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Response:
+    """Return an error as an answer."""
+    return Response(status, msgspec.json.encode(Failure(text)), headers=headers)
+
+
+@asynccontextmanager
+async def listening(address: Address, option: str) -> AsyncIterator[socket.socket]:
+    """Yield a socket that listens; its port is a free one if the address names none."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, where = found[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(where)
+            listener.listen(MAX_CONNECTIONS)
+            listener.setblocking(False)
+            yield listener
+    except OSError as error:
+        raise UsageError(f"{option} {address.text}: cannot listen there: {error.strerror or error}") from error
+
+
+@asynccontextmanager
+async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]:
+    """Answer requests while the context lasts."""
+    open_connections: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        open_connections.add(task)
+        try:
+            if len(open_connections) <= MAX_CONNECTIONS:
+                with suppress(OSError, TimeoutError, h11.ProtocolError):
+                    await _Connection(reader, writer, answer).serve()
+        finally:
+            open_connections.discard(task)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+    server = await asyncio.start_server(serve, sock=listener, limit=_CHUNK_BYTES)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in open_connections:
+            task.cancel()
+
+
+class _Connection:
+    """One connection: requests one after the other."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._answer = answer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        writer.transport.set_write_buffer_limits(high=_BUFFER_BYTES)
+
+    async def serve(self) -> None:
+        """Answer requests until the client goes, or sends nonsense."""
+        while True:
+            try:
+                request = await self._read()
+            except h11.RemoteProtocolError as error:
+                await self._send(failure(error.error_status_hint, f"not a valid request: {error}"))
+                return
+            except BadRequestError as error:
+                await self._send(failure(error.status, str(error)), closes=True)
+                return
+            if request is None:
+                return
+            await self._send(await self._answer(request), is_head=request.method == "HEAD")
+            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                return
+            self._http.start_next_cycle()
+
+    async def _read(self) -> Request | None:
+        async with asyncio.timeout(IDLE_S):
+            event = await self._next(IDLE_S)
+        if not isinstance(event, h11.Request):
+            return None
+        head, parts, size = event, bytearray(), 0
+        async with asyncio.timeout(READ_WITHIN_S):
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+                self._writer.write(go_on or b"")
+            while not isinstance(event := await self._next(READ_WITHIN_S), h11.EndOfMessage):
+                if not isinstance(event, h11.Data):
+                    return None
+                size += len(event.data)
+                if size > MAX_BODY_BYTES:
+                    raise BadRequestError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
+                parts += event.data
+        return _request(head, bytes(parts))
+
+    async def _next(self, within_s: float) -> h11.Event | object:
+        """Return the next event; once the first byte of a head has come, the rest has to follow soon."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            has_begun = bool(self._http.trailing_data[0])
+            async with asyncio.timeout(READ_WITHIN_S if has_begun else within_s):
+                self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
+        return event
+
+    async def _send(self, response: Response, *, is_head: bool = False, closes: bool = False) -> None:
+        headers = [("Content-Type", response.content_type), ("Content-Security-Policy", response.policy)]
+        headers += [*COMMON_HEADERS, *response.headers]
+        if not any(name == "Cache-Control" for name, _ in response.headers):
+            headers.append(("Cache-Control", "no-store"))
+        if closes:
+            headers.append(("Connection", "close"))
+        body = response.body
+        if isinstance(body, bytes):
+            headers.append(("Content-Length", str(len(body))))
+        data = (
+            self._http.send(h11.Response(status_code=response.status, headers=headers, reason=_reason(response.status)))
+            or b""
+        )
+        if isinstance(body, bytes):
+            if body and not is_head:
+                data += self._http.send(h11.Data(data=body)) or b""
+        else:
+            await self._write(data)
+            data = b""
+            async for part in body:
+                await self._write(self._http.send(h11.Data(data=part)) or b"")
+        await self._write(data + (self._http.send(h11.EndOfMessage()) or b""))
+
+    async def _write(self, data: bytes) -> None:
+        """Send bytes; a client that does not accept them in time is left."""
+        self._writer.write(data)
+        async with asyncio.timeout(WRITE_WITHIN_S):
+            await self._writer.drain()
+
+
+def _reason(status: int) -> bytes:
+    return HTTPStatus(status).phrase.encode()
+
+
+def _request(head: h11.Request, body: bytes) -> Request:
+    # h11 bounds what is incomplete; a head that came in one piece is counted here.
+    if len(head.target) + sum(len(name) + len(value) for name, value in head.headers) > MAX_HEAD_BYTES:
+        raise BadRequestError(431, f"the head of the request has more than {MAX_HEAD_BYTES} bytes")
+    target = head.target.decode("ascii", "replace")
+    path, _, query = target.partition("?")
+    headers: dict[str, str] = {}
+    for name, value in head.headers:
+        key = name.decode("ascii", "replace")
+        if key in headers and key in ("host", "origin", "authorization", "content-type"):
+            raise BadRequestError(400, f"the header {key} is repeated")
+        headers.setdefault(key, value.decode("latin-1"))
+    if not path.startswith("/"):
+        raise BadRequestError(400, "not a path; expected one that begins with /")
+    pairs = [_decoded_pair(part) for part in query.split("&") if part]
+    return Request(head.method.decode("ascii", "replace"), _decoded(path), pairs, headers, body)
+
+
+def _decoded_pair(text: str) -> tuple[str, str]:
+    name, _, value = text.replace("+", " ").partition("=")
+    return _decoded(name), _decoded(value)
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise BadRequestError(400, "an escape in the address is not UTF-8") from error

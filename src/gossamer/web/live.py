@@ -1,0 +1,248 @@
+"""What happens now, for those who look: figures every second, and the newest fetches and errors.
+
+One task reads for all lookers, and only while there are some. A looker has a queue of `MAX_WAITING` messages; if that
+is full, it reads too slowly and is dropped, so nothing here grows. A turn reads at most `MAX_TURN_BYTES` of events and
+sends at most `MAX_LINES` of them; how many were left out is part of the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gossamer.errors import GossamerError
+from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.figures import is_error
+from gossamer.web.http import NOTHING, Response
+from gossamer.web.routes import ApiError, Nothing
+from gossamer.web.source import Source
+from gossamer.web.status import Status
+
+TURN_S = 0.5
+FIGURES_S = 1.0
+MAX_WAITING = 32
+MAX_LOOKERS = 20
+MAX_LINES = 100
+MAX_TURN_BYTES = 4 << 20
+FIRST_BYTES = 1 << 16  # of the events of before
+EVENT_STREAM = "text/event-stream"
+_SKIPPED = (b'"event":"excluded_by_rule"', b'"event":"heartbeat"')
+_SHOWN = REQUEST_EVENTS | {
+    EventName.HOST_PARKED,
+    EventName.HOST_DEAD,
+    EventName.ROBOTS_DISALLOW,
+    EventName.WARNING,
+    EventName.OPERATOR,
+    EventName.WORKER_LOST,
+    EventName.TRAP_QUARANTINED,
+    EventName.STARTED,
+    EventName.STOPPED,
+}
+_TROUBLE = frozenset({EventName.WARNING, EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.WORKER_LOST})
+
+
+class EventsQuery(Struct, frozen=True):
+    """Which events."""
+
+    show: Literal["all", "errors", "none"] = "all"
+    host: Annotated[str, Meta(max_length=300)] = ""
+    q: Annotated[str, Meta(max_length=500)] = ""  # a part of the URL
+
+
+class EventLine(Struct, frozen=True):
+    """An event for people."""
+
+    at: float
+    event: str
+    url: str
+    host: str
+    status: int
+    outcome: str
+    bytes: int
+    total_ms: int
+    kind: str
+    text: str
+    is_error: bool
+
+
+class EventBatch(Struct, frozen=True):
+    """The newest events; `left_out` fit the filter, but were too many."""
+
+    events: list[EventLine]
+    left_out: int
+
+
+class EventTail:
+    """Reads what is appended to the newest event file of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._offset = 0
+        self._decode = msgspec.json.Decoder(Event).decode
+
+    def read(self) -> tuple[list[Event], int]:
+        """Return the events since the last call, and how many bytes were skipped because they were too many."""
+        newest = max(self._folder.glob("*.jsonl"), default=None)
+        if newest is None:
+            return [], 0
+        if newest != self._path:
+            is_first = self._path is None
+            self._path, self._offset = newest, 0
+            if is_first:
+                self._offset = max(0, newest.stat().st_size - FIRST_BYTES)
+        size = newest.stat().st_size
+        skipped = max(0, size - self._offset - MAX_TURN_BYTES)
+        self._offset += skipped
+        with newest.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read(MAX_TURN_BYTES)
+        whole = data.rfind(b"\n") + 1  # the rest of a line that is being written comes with the next turn
+        self._offset += whole
+        return [event for line in data[:whole].splitlines() if (event := self._event(line)) is not None], skipped
+
+    def _event(self, line: bytes) -> Event | None:
+        if any(mark in line for mark in _SKIPPED):
+            return None
+        with suppress(msgspec.DecodeError):  # the first line of a part is cut
+            event = self._decode(line)
+            return event if event.event in _SHOWN else None
+        return None
+
+
+class _Looker:
+    """Somebody who looks."""
+
+    def __init__(self, query: EventsQuery) -> None:
+        self.query = query
+        self.messages: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
+        self.is_dropped = False
+
+    def send(self, message: bytes) -> None:
+        try:
+            self.messages.put_nowait(message)
+        except asyncio.QueueFull:
+            self.is_dropped = True
+
+
+class Live:
+    """Tells lookers what happens. `run` has to run beside."""
+
+    def __init__(self, source: Source, status: Status) -> None:
+        self._source = source
+        self._status = status
+        self._lookers: list[_Looker] = []
+        self._somebody = asyncio.Event()
+        self._tails: dict[Path, EventTail] = {}
+
+    async def look(self, query: EventsQuery) -> Response:
+        """Return what happens, as it happens."""
+        if len(self._lookers) >= MAX_LOOKERS:
+            raise ApiError(503, f"{MAX_LOOKERS} others look already; close some of their pages")
+        looker = _Looker(query)
+        self._lookers.append(looker)
+        self._tails.clear()  # a new looker sees a little of before
+        self._somebody.set()
+        return Response(200, self._messages(looker), EVENT_STREAM, [("X-Accel-Buffering", "no")], NOTHING)
+
+    async def _messages(self, looker: _Looker) -> AsyncIterator[bytes]:
+        try:
+            yield b"retry: 2000\n\n"
+            while not looker.is_dropped:
+                message = await looker.messages.get()
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._lookers.remove(looker)
+            if not self._lookers:
+                self._somebody.clear()
+
+    def close(self) -> None:
+        """End all streams."""
+        for looker in self._lookers:
+            looker.is_dropped = True
+            with suppress(asyncio.QueueFull):
+                looker.messages.put_nowait(None)
+
+    async def run(self) -> None:
+        """Read for all lookers, for ever."""
+        figures_at = 0.0
+        while True:
+            if not self._lookers:
+                await self._somebody.wait()
+                figures_at = 0.0
+            if time.monotonic() >= figures_at:
+                figures_at = time.monotonic() + FIGURES_S
+                await self._send_figures()
+            if any(looker.query.show != "none" for looker in self._lookers):
+                await self._send_events()
+            await asyncio.sleep(TURN_S)
+
+    async def _send_figures(self) -> None:
+        try:
+            message = _message("status", await self._status.read(Nothing()))
+        except GossamerError as error:
+            message = _message("trouble", {"error": str(error)})
+        for looker in self._lookers:
+            looker.send(message)
+
+    async def _send_events(self) -> None:
+        try:
+            events, skipped = await self._source.run(self._read)
+        except (GossamerError, OSError):
+            return  # the folder is being made or removed; figures say more
+        lines = [_line(event) for event in events]
+        for looker in self._lookers:
+            wanted = [line for line in lines if _matches(line, looker.query)]
+            left_out = max(0, len(wanted) - MAX_LINES) + skipped // 400
+            if wanted or left_out:
+                looker.send(_message("events", EventBatch(wanted[-MAX_LINES:], left_out)))
+
+    def _read(self) -> tuple[list[Event], int]:
+        folders = (
+            [self._source.folder.events] if self._source.folder is not None else self._source.view().folders.events
+        )
+        events, skipped = [], 0
+        for folder in folders:
+            tail = self._tails.setdefault(folder, EventTail(folder))
+            more, left = tail.read()
+            events += more
+            skipped += left
+        return sorted(events, key=lambda event: event.ts) if len(folders) > 1 else events, skipped
+
+
+def _message(name: str, content: object) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(content) + b"\n\n"
+
+
+def _matches(line: EventLine, query: EventsQuery) -> bool:
+    if query.show == "none" or (query.show == "errors" and not line.is_error):
+        return False
+    return (not query.host or query.host.lower() == line.host) and query.q.lower() in line.url.lower()
+
+
+def _line(event: Event) -> EventLine:
+    is_request = event.event in REQUEST_EVENTS
+    outcome = outcome_of(event) if is_request else ""
+    failed = is_error(outcome, is_robots=event.kind == "robots") if is_request and outcome else event.event in _TROUBLE
+    return EventLine(
+        at=event.ts,
+        event=event.event.value,
+        url=event.url,
+        host=event.host,
+        status=event.status,
+        outcome=outcome,
+        bytes=event.bytes,
+        total_ms=event.total_ms,
+        kind=event.kind,
+        text=event.title or event.reason if event.event is not EventName.FETCH_OK else event.title,
+        is_error=failed,
+    )

@@ -1,0 +1,310 @@
+"""The pages of a crawl for its page: found by URL or title, and shown as they were archived.
+
+An archived copy is the work of strangers. It is served in UTF-8 with a policy of its own, which puts it into a sandbox
+of no origin without scripts, forms, or anything from elsewhere; the page shows it in a frame with the same sandbox.
+Elements that connect ahead of use (`<link rel=preconnect>`) are beyond what policies forbid, so they are made inert.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from gossamer.archive.reader import parse_http_head
+from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import QUARANTINES
+from gossamer.core.url import canonical, host_of
+from gossamer.errors import UsageError
+from gossamer.handover.documents import DocumentMaker
+from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
+from gossamer.inspect.life_source import life_as_json, life_in
+from gossamer.inspect.view import CrawlView
+from gossamer.parse.charset import html_as_utf8
+from gossamer.records import UrlId, UrlRecord, UrlState
+from gossamer.telemetry.advice import advice_on
+from gossamer.web.http import Response
+from gossamer.web.routes import ApiError, Nothing
+from gossamer.web.scanning import id_of, scan
+from gossamer.web.source import Source
+
+COPY_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+MAX_TEXT_CHARS = 500_000
+_HTML = ("text/html", "application/xhtml+xml")
+_LINK = re.compile(rb"<(?=link[\s/>])", re.IGNORECASE)
+
+Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
+Cursor: TypeAlias = Annotated[str, Meta(max_length=64)]
+Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500)]
+
+
+class PagesQuery(Struct, frozen=True):
+    """Which pages."""
+
+    q: Text = ""  # a part of the URL or title
+    host: Annotated[str, Meta(max_length=300)] = ""
+    cursor: Cursor = ""
+    limit: Limit = 50
+
+
+class DeadQuery(Struct, frozen=True):
+    """Which dead letters."""
+
+    outcome: Annotated[str, Meta(max_length=40)] = ""
+    host: Annotated[str, Meta(max_length=300)] = ""
+    cursor: Cursor = ""
+    limit: Limit = 50
+
+
+class DuplicatesQuery(Struct, frozen=True):
+    """Which duplicates."""
+
+    kind: Literal["all", "exact", "near"] = "all"
+    cursor: Cursor = ""
+    limit: Limit = 50
+
+
+class PageLine(Struct, frozen=True):
+    """A URL in a list."""
+
+    id: str
+    url: str
+    title: str
+    state: str
+    outcome: str
+    status: int
+    content_type: str
+    bytes: int
+    fetched_at: float
+    depth: int
+    error: str
+    same_as: str  # the URL of the page that it duplicates
+    similarity: float  # to that one: 1 if it is the same
+    has_copy: bool
+
+
+class PagesAnswer(Struct, frozen=True):
+    """A page of a list of URLs. With a cursor, there are more, or rows that were not looked at yet."""
+
+    pages: list[PageLine]
+    scanned: int
+    cursor: str
+
+
+class PageId(Struct, frozen=True):
+    """One URL, by its id."""
+
+    id: Annotated[str, Meta(max_length=64)]
+
+
+class Header(Struct, frozen=True):
+    """A header of an archived answer."""
+
+    name: str
+    value: str
+
+
+class PageAnswer(Struct, frozen=True):
+    """An archived page: facts, headers, text."""
+
+    page: PageLine
+    http_status: int
+    address: str
+    archived_in: str
+    headers: list[Header]
+    text: str
+    is_text_cut: bool
+
+
+class WhyQuery(Struct, frozen=True):
+    """One URL."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=8000)]
+
+
+class WhyAnswer(Struct, frozen=True):
+    """The whole history of a URL, as `gossamer why --json` prints it."""
+
+    life: dict[str, Any]
+    advice: str  # what helps if it is dead
+    note: str  # what could not be read
+
+
+class Trap(Struct, frozen=True):
+    """A pattern of URLs in quarantine."""
+
+    name: str
+    host: str
+    pattern: str
+    since: float
+    fetched: int
+    new: int
+    held: int
+    samples: list[str]
+    is_released: bool
+
+
+class TrapsAnswer(Struct, frozen=True):
+    """The patterns in quarantine, and those that were released."""
+
+    traps: list[Trap]
+
+
+class Pages:
+    """Answers questions about URLs."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def find(self, query: PagesQuery) -> PagesAnswer:
+        """Return pages whose URL or title contains a text."""
+        words = query.q.lower().split()
+
+        def is_wanted(row: UrlRecord) -> bool:
+            text = f"{row.url} {row.title}".lower()
+            return is_page(row) and row.state is UrlState.DONE and all(word in text for word in words)
+
+        return await self._source.read(lambda view: _listed(view, is_wanted, query.cursor, query.limit, query.host))
+
+    async def dead(self, query: DeadQuery) -> PagesAnswer:
+        """Return dead letters."""
+
+        def is_wanted(row: UrlRecord) -> bool:
+            is_dead = row.state is UrlState.DEAD and is_answer(row)
+            return is_dead and (not query.outcome or row.outcome == query.outcome)
+
+        return await self._source.read(lambda view: _listed(view, is_wanted, query.cursor, query.limit, query.host))
+
+    async def duplicates(self, query: DuplicatesQuery) -> PagesAnswer:
+        """Return pages with the content of another one."""
+
+        def is_wanted(row: UrlRecord) -> bool:
+            return bool(
+                (row.duplicate_of and query.kind != "near") or (row.near_duplicate_of and query.kind != "exact")
+            )
+
+        return await self._source.read(lambda view: _listed(view, is_wanted, query.cursor, query.limit))
+
+    async def traps(self, _: Nothing) -> TrapsAnswer:
+        """Return the patterns in quarantine, most URLs first."""
+
+        def read(view: CrawlView) -> TrapsAnswer:
+            found = sorted(view.ledger.records(QUARANTINES), key=lambda each: (each.is_released, -each.held))
+            return TrapsAnswer([_trap(each) for each in found])
+
+        return await self._source.read(read)
+
+    async def why(self, query: WhyQuery) -> WhyAnswer:
+        """Return the history of a URL."""
+
+        def read(view: CrawlView) -> WhyAnswer:
+            life = life_in(view, query.url)
+            is_dead = life.row is not None and life.row.state is UrlState.DEAD
+            advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
+            return WhyAnswer(life_as_json(life), advice, view.folders.hint)
+
+        return await self._source.read(read)
+
+    async def one(self, query: PageId) -> PageAnswer:
+        """Return an archived page."""
+        return await self._source.read(lambda view: _page(view, id_of(query.id, "the id")))
+
+    async def copy(self, query: PageId) -> Response:
+        """Return the archived copy of a page, for a frame."""
+        return await self._source.read(lambda view: _copy(view, id_of(query.id, "the id")))
+
+
+def _listed(
+    crawl: CrawlView, is_wanted: Callable[[UrlRecord], bool], cursor: str, limit: int, host: str = ""
+) -> PagesAnswer:
+    if host and canonical(f"http://{host}/") is None:
+        raise ApiError(400, f"host: {host[:80]!r} is not a host name; expected example.org")
+    found = scan(crawl, is_wanted, cursor, limit, host_of(canonical(f"http://{host}/") or "") if host else "")
+    return PagesAnswer([_line(key, row, crawl) for key, row in found.rows], found.scanned, found.cursor)
+
+
+def _line(key: UrlId, row: UrlRecord, crawl: CrawlView) -> PageLine:
+    same = row.duplicate_of or row.near_duplicate_of
+    other = crawl.ledger.look_up(same) if same else None
+    return PageLine(
+        id=key.hex(),
+        url=row.url,
+        title=row.title,
+        state=row.state.name.lower(),
+        outcome=row.outcome,
+        status=row.status,
+        content_type=row.content_type,
+        bytes=row.content_bytes,
+        fetched_at=row.fetched_at,
+        depth=row.depth,
+        error=row.error,
+        same_as=other.url if other is not None else "",
+        similarity=1.0 if row.duplicate_of else round(row.similarity, 3),
+        has_copy=row.archived is not None,
+    )
+
+
+def _trap(each: Quarantine) -> Trap:
+    return Trap(
+        each.name,
+        each.host,
+        each.pattern,
+        each.since,
+        each.fetched,
+        each.new,
+        each.held,
+        each.samples,
+        each.is_released,
+    )
+
+
+# -- one page -------------------------------------------------------------------------------------
+
+
+def _stored(crawl: CrawlView, key: UrlId) -> tuple[StoredPages, StoredPage]:
+    row = crawl.ledger.look_up(key)
+    if row is None or row.archived is None:
+        raise ApiError(404, "no archived copy has this id")
+    try:
+        pages = StoredPages(crawl)
+    except UsageError as error:
+        raise ApiError(404, str(error)) from error
+    page = pages.at(key, row) if pages.is_reachable(row) else None
+    if page is None:
+        where = crawl.folders.hint or "; 'gossamer verify' shows more"
+        raise ApiError(404, f"the archived copy cannot be read here{where}")
+    return pages, page
+
+
+def _page(crawl: CrawlView, key: UrlId) -> PageAnswer:
+    pages, page = _stored(crawl, key)
+    status, headers = parse_http_head(page.record.http_parts()[0])
+    text = DocumentMaker(crawl, pages).make(page).article.text
+    return PageAnswer(
+        page=_line(key, page.row, crawl),
+        http_status=status,
+        address=page.record.fields.get("warc-ip-address", ""),
+        archived_in=f"{page.span.file} at {page.span.offset}",
+        headers=[Header(name, value) for name, value in headers],
+        text=text[:MAX_TEXT_CHARS],
+        is_text_cut=len(text) > MAX_TEXT_CHARS,
+    )
+
+
+def _copy(crawl: CrawlView, key: UrlId) -> Response:
+    pages, page = _stored(crawl, key)
+    exchange = pages.exchange(page)
+    kind = page.row.content_type
+    if kind in _HTML and exchange.is_decoded:
+        content = html_as_utf8(exchange.content, page.row.charset)
+        return Response(200, _LINK.sub(b"<x-", content), "text/html; charset=utf-8", policy=COPY_POLICY)
+    if kind.startswith("text/") and exchange.is_decoded:
+        content = html_as_utf8(exchange.content, page.row.charset)
+        return Response(200, content, "text/plain; charset=utf-8", policy=COPY_POLICY)
+    name = [("Content-Disposition", f'attachment; filename="{key.hex()}.bin"')]
+    return Response(200, exchange.content, "application/octet-stream", name, COPY_POLICY)

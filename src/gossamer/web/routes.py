@@ -1,0 +1,125 @@
+"""The routes of the API: each with the types of what goes in and what comes out.
+
+A route's parameters are a Struct whose fields are the names in braces of its path, and its query. What does not fit is
+answered with 400 and one line. The OpenAPI document is made from the same table (`web/openapi`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.errors import GossamerError, UsageError
+from gossamer.web.http import Request, Response, failure
+
+JSON = "application/json"
+
+
+class ApiError(Exception):
+    """What a request asks for cannot be given; the status says why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """One path and method of the API."""
+
+    path: str  # names in braces are parameters
+    summary: str
+    handle: Callable[..., Awaitable[Any]]  # of the parameters, and of the body if there is one
+    answer: Any  # the type of what is returned; with another media type, a Response
+    method: str = "GET"
+    parameters: type[Struct] = Nothing
+    body: Any = None
+    media: str = JSON
+    statuses: Mapping[int, str] = {}  # beside 200 and those that every route may have
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters in its path."""
+        return re.findall(r"\{(\w+)\}", self.path)
+
+
+class Router:
+    """Finds the route of a request, and answers it."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = [(re.compile(_pattern(route.path)), route) for route in routes]
+
+    async def answer(self, request: Request) -> Response | None:
+        """Return the answer to a request; None if no route has its path."""
+        found = [(match, route) for path, route in self._routes if (match := path.fullmatch(request.path))]
+        if not found:
+            return None
+        method = "GET" if request.method == "HEAD" else request.method
+        for match, route in found:
+            if route.method == method:
+                return await _answered(route, match.groupdict(), request)
+        allowed = sorted({route.method for _, route in found})
+        text = f"{request.method} is not possible here; expected {' or '.join(allowed)}"
+        return failure(405, text, [("Allow", ", ".join(allowed))])
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))
+
+
+async def _answered(route: Route, named: Mapping[str, str], request: Request) -> Response:
+    try:
+        parameters = _parameters(route, named, request.query)
+        body = [] if route.body is None else [_body(route.body, request.body)]
+        answer = await route.handle(parameters, *body)
+    except ApiError as error:
+        return failure(error.status, str(error))
+    except UsageError as error:
+        return failure(400, str(error))
+    except GossamerError as error:
+        return failure(503, str(error))
+    return answer if isinstance(answer, Response) else Response(200, msgspec.json.encode(answer))
+
+
+def _parameters(route: Route, named: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Struct:
+    given: dict[str, str] = {}
+    known = set(route.parameters.__struct_fields__) - set(route.names)
+    for name, value in query:
+        if name in given:
+            raise ApiError(400, f"the parameter {name[:80]!r} is repeated; expected it once")
+        if name not in known:
+            raise ApiError(400, f"no parameter {name[:80]!r}; {_listed(known)}")
+        given[name] = value
+    for name, value in [*given.items(), *named.items()]:
+        if "\0" in value:
+            raise ApiError(400, f"the parameter {name} contains a NUL character")
+    try:
+        return msgspec.convert({**given, **named}, route.parameters, strict=False)
+    except msgspec.ValidationError as error:
+        raise ApiError(400, _plain(error)) from error
+
+
+def _listed(names: set[str]) -> str:
+    return f"there are {', '.join(sorted(names))}" if names else "there are none"
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    """Return what is wrong with a value in the words of somebody who gave it."""
+    text, _, where = str(error).partition(" - at `$.")
+    return f"{where.rstrip('`')}: {text[0].lower()}{text[1:]}" if where else text
+
+
+def _body(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - the type of a route's body
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ApiError(400, f"the body is not what is expected: {error}") from error
+    except RecursionError as error:
+        raise ApiError(400, "the body is nested too deeply") from error

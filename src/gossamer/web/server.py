@@ -1,0 +1,287 @@
+"""The page's process: listens, decides who may ask, and answers.
+
+Two servers. The page's needs the token for everything (`web/access`); the one for metrics, if there is one, needs none
+and has nothing but `/metrics`, `/healthz` and `/readyz`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from importlib.resources import files
+from typing import Any
+
+from msgspec import Struct
+
+from gossamer.commands import OperatorCommand, PauseCrawl, ResumeCrawl, StopCrawl
+from gossamer.errors import GossamerError
+from gossamer.figures import RunState
+from gossamer.settings.listening import Address
+from gossamer.telemetry.metrics import render
+from gossamer.web.access import TOKEN_BYTES, Access
+from gossamer.web.hosts import HostAnswer, HostName, Hosts, HostsAnswer, HostsQuery, RequestsAnswer, RequestsQuery
+from gossamer.web.http import Request, Response, failure, listening, served
+from gossamer.web.live import EVENT_STREAM, EventsQuery, Live
+from gossamer.web.openapi import document
+from gossamer.web.pages import (
+    DeadQuery,
+    DuplicatesQuery,
+    PageAnswer,
+    PageId,
+    Pages,
+    PagesAnswer,
+    PagesQuery,
+    TrapsAnswer,
+    WhyAnswer,
+    WhyQuery,
+)
+from gossamer.web.routes import ApiError, Nothing, Route, Router
+from gossamer.web.source import Source
+from gossamer.web.status import HistoryAnswer, SettingsAnswer, Status, StatusAnswer
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class Done(Struct, frozen=True):
+    """What a command did, in one line."""
+
+    text: str
+
+
+class Api:
+    """Everything that is served for one crawl."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.status = Status(source)
+        self.live = Live(source, self.status)
+        self._hosts = Hosts(source)
+        self._pages = Pages(source)
+        self.routes = self._table()
+        self._document = document(self.routes)
+
+    def _table(self) -> list[Route]:
+        hosts, pages, status = self._hosts, self._pages, self.status
+        missing = {404: "there is none"}
+        return [
+            Route(path="/api/status", summary="State and figures", handle=status.read, answer=StatusAnswer),
+            Route(path="/api/history", summary="The course of the crawl", handle=status.history, answer=HistoryAnswer),
+            Route(path="/api/settings", summary="Settings", handle=status.settings, answer=SettingsAnswer),
+            Route(path="/api/hosts", summary="Hosts", handle=hosts.find, answer=HostsAnswer, parameters=HostsQuery),
+            Route(
+                path="/api/hosts/{name}",
+                summary="One host: pace and robots.txt",
+                handle=hosts.one,
+                answer=HostAnswer,
+                parameters=HostName,
+                statuses=missing,
+            ),
+            Route(
+                path="/api/hosts/{name}/requests",
+                summary="The last requests to a host",
+                handle=hosts.requests,
+                answer=RequestsAnswer,
+                parameters=RequestsQuery,
+                statuses=missing,
+            ),
+            Route(
+                path="/api/why", summary="The history of a URL", handle=pages.why, answer=WhyAnswer, parameters=WhyQuery
+            ),
+            Route(path="/api/pages", summary="Pages", handle=pages.find, answer=PagesAnswer, parameters=PagesQuery),
+            Route(
+                path="/api/pages/{id}",
+                summary="An archived page",
+                handle=pages.one,
+                answer=PageAnswer,
+                parameters=PageId,
+                statuses=missing,
+            ),
+            Route(
+                path="/api/pages/{id}/copy",
+                summary="The archived copy, in a sandbox",
+                handle=pages.copy,
+                answer=str,
+                parameters=PageId,
+                statuses=missing,
+                media="*/*",
+            ),
+            Route(
+                path="/api/duplicates",
+                summary="Pages with the content of another",
+                handle=pages.duplicates,
+                answer=PagesAnswer,
+                parameters=DuplicatesQuery,
+            ),
+            Route(path="/api/traps", summary="Patterns in quarantine", handle=pages.traps, answer=TrapsAnswer),
+            Route(
+                path="/api/dead", summary="Dead letters", handle=pages.dead, answer=PagesAnswer, parameters=DeadQuery
+            ),
+            Route(
+                path="/api/events",
+                summary="What happens now, as server-sent events",
+                handle=self.live.look,
+                answer=str,
+                parameters=EventsQuery,
+                media=EVENT_STREAM,
+            ),
+            Route(
+                path="/api/control",
+                summary="Give the crawl a command",
+                handle=self._control,
+                answer=Done,
+                method="POST",
+                body=OperatorCommand,
+                statuses={405: "the page is read-only", 409: "the crawl does not run, or is not in this state"},
+            ),
+            Route(path="/api/openapi.json", summary="This document", handle=self._openapi, answer=dict[str, Any]),
+        ]
+
+    async def _openapi(self, _: Nothing) -> dict[str, Any]:
+        return self._document
+
+    async def _control(self, _: Nothing, command: OperatorCommand) -> Done:
+        if self._source.is_read_only:
+            raise ApiError(405, "the page is read-only: it was started with --read-only")
+        status = await self.status.read(Nothing())
+        if not status.is_running:
+            raise ApiError(409, f"the crawl does not run; 'gossamer resume {status.name}' continues it")
+        if isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl):
+            wanted = RunState.PAUSED.value if isinstance(command, ResumeCrawl) else RunState.RUNNING.value
+            if isinstance(command, PauseCrawl | ResumeCrawl) and status.state != wanted:
+                raise ApiError(409, f"the crawl is {status.state}, not {wanted}")
+        return Done(await self._source.run(lambda: self._source.obey(command)))
+
+    # -- for machines -----------------------------------------------------------------------------
+
+    async def probe(self, request: Request) -> Response | None:
+        """Answer what monitoring asks; None for anything else."""
+        if request.path not in ("/metrics", "/healthz", "/readyz"):
+            return None
+        if request.method not in ("GET", "HEAD"):
+            return failure(405, f"{request.method} is not possible here; expected GET", [("Allow", "GET")])
+        if request.path == "/healthz":
+            return Response(200, b"ok\n", "text/plain")
+        try:
+            figures = await self._source.figures()
+        except GossamerError as error:
+            return Response(503, f"{error}\n".encode(), "text/plain; charset=utf-8")
+        if request.path == "/readyz":
+            return Response(200, f"{figures.state.value}\n".encode(), "text/plain")
+        return Response(200, render(figures).encode(), METRICS_TYPE)
+
+
+class PageServer:
+    """Answers requests to the page's server."""
+
+    def __init__(self, api: Api, access: Access) -> None:
+        self._api = api
+        self._access = access
+        self._router = Router(api.routes)
+        folder = files("gossamer.web") / "static"
+        self._files = {f"/static/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request."""
+        try:
+            return await self._answer(request)
+        except Exception as error:  # an error of ours concerns one answer, not the server
+            print(f"gossamer ui: {request.method} {request.path}: {type(error).__name__}: {error}", file=sys.stderr)
+            return failure(500, f"an error of the page's own: {type(error).__name__}: {error}")
+
+    async def _answer(self, request: Request) -> Response:
+        entry = self._access.entry(request)
+        if entry is not None:
+            return entry
+        refused = self._access.refusal(request)
+        if refused is not None:
+            return refused
+        for found in (await self._api.probe(request), await self._router.answer(request)):
+            if found is not None:
+                return found
+        return self._file(request)
+
+    def _file(self, request: Request) -> Response:
+        path = "/static/index.html" if request.path == "/" else request.path
+        content = self._files.get(path)
+        if content is None:
+            return failure(404, "there is nothing at this address")
+        if request.method not in ("GET", "HEAD"):
+            return failure(405, f"{request.method} is not possible here; expected GET", [("Allow", "GET")])
+        kind = _TYPES[path.rpartition(".")[2]]
+        return Response(200, content, f"{kind}; charset=utf-8", policy=PAGE_POLICY)
+
+
+async def _nothing_else(api: Api, request: Request) -> Response:
+    found = await api.probe(request)
+    return found if found is not None else failure(404, "there are /metrics, /healthz and /readyz")
+
+
+class Plan(Struct, frozen=True):
+    """Where the page's process listens."""
+
+    page: Address | None
+    metrics: Address | None
+
+
+async def serve(source: Source, plan: Plan, announce: Callable[[str], None], ended: asyncio.Event) -> None:
+    """Serve until `ended` is set."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(source)
+        api = Api(source)
+        lines = await _listen(stack, api, plan)
+        for line in lines:
+            announce(line)
+        async with asyncio.TaskGroup() as tasks:
+            live = tasks.create_task(api.live.run())
+            await ended.wait()
+            api.live.close()
+            live.cancel()
+
+
+async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:
+    lines = []
+    if plan.page is not None:
+        listener = await stack.enter_async_context(listening(plan.page, "--ui-listen"))
+        where = Address(plan.page.host, listener.getsockname()[1])
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        names = [socket.gethostname()]
+        server = PageServer(api, Access(token, where, names))
+        await stack.enter_async_context(served(listener, server.answer))
+        lines.append(f"http://{where.text}/?token={token}")
+    if plan.metrics is not None:
+        listener = await stack.enter_async_context(listening(plan.metrics, "--metrics-listen"))
+        where = Address(plan.metrics.host, listener.getsockname()[1])
+        await stack.enter_async_context(served(listener, lambda request: _nothing_else(api, request)))
+        lines.append(f"http://{where.text}/metrics")
+    return lines
+
+
+def run(source: Source, plan: Plan, announce: Callable[[str], None], *, follows_stdin: bool) -> None:
+    """Serve until a signal comes; with `follows_stdin` also until standard input ends."""
+
+    async def main() -> None:
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        if follows_stdin:
+            loop.add_reader(sys.stdin.fileno(), lambda: _read_stdin(ended))
+        await serve(source, plan, announce, ended)
+
+    asyncio.run(main())
+
+
+def _read_stdin(ended: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 1024):
+        ended.set()

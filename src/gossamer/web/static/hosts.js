@@ -1,0 +1,160 @@
+// The hosts of the crawl, and one of them: its pace, its robots.txt as parsed, every request.
+
+import { get } from "./api.js";
+import { card, count, duration, el, facts, hostLink, moment, percent, plural, put, size, table, whyLink, words } from "./dom.js";
+import { calm, Growing } from "./more.js";
+
+const STATES = ["ready", "waiting", "parked", "swapped_out", "idle", "dead"];
+const KINDS = { ready: "good", waiting: "", parked: "warn", swapped_out: "", idle: "", dead: "bad", busy: "good", blocked: "bad" };
+const chosen = { q: "", state: "", sort: "pages" };
+
+function stateTag(host) {
+  const state = host.is_blocked ? "blocked" : (host.state ?? host.place);
+  return el("span", { class: `tag ${KINDS[state] ?? ""}`.trim() }, words(state));
+}
+
+export function hosts(main) {
+  const note = el("p", {});
+  const list = new Growing(async (cursor) => {
+    const answer = await get("/api/hosts", { ...chosen, cursor });
+    put(note, chosen.q || chosen.state ? `${count(answer.matching)} of ${count(answer.known)}` : plural(answer.known, "host"));
+    return { rows: answer.hosts, cursor: answer.cursor };
+  }, drawn, () => (chosen.q || chosen.state ? "No host matches. Try a part of its name, or another state." : "No host is known yet: the crawl has just begun."));
+  const search = el("input", { type: "search", placeholder: "Part of a host name", "aria-label": "Search hosts", value: chosen.q, oninput: calm((event) => {
+    chosen.q = search.value.trim();
+    list.begin();
+  }) });
+  const states = el("select", { "aria-label": "State", onchange: (event) => {
+    chosen.state = event.target.value;
+    list.begin();
+  } }, el("option", { value: "" }, "any state"), STATES.map((state) => el("option", { value: state, selected: chosen.state === state }, words(state))));
+
+  function drawn(rows) {
+    return table("Hosts", [
+      { name: "host", sort: "name", cls: "break", cell: (host) => hostLink(host.name) },
+      { name: "state", cell: (host) => stateTag(host) },
+      { name: "pages", sort: "pages", number: true, cell: (host) => count(host.pages) },
+      { name: "queued", sort: "queued", number: true, cell: (host) => count(host.queued) },
+      { name: "errors", sort: "errors", number: true, cell: (host) => count(host.errors) },
+      { name: "first byte", sort: "latency", number: true, wide: true, cell: (host) => (host.latency_ms ? duration(host.latency_ms / 1000) : "–") },
+      { name: "delay", sort: "delay", number: true, wide: true, cell: (host) => (host.delay_s ? duration(host.delay_s) : "–") },
+      { name: "next", wide: true, cell: (host) => next(host) },
+    ], rows, { sort: chosen.sort, onsort: (sort) => {
+      chosen.sort = sort;
+      list.begin();
+    } });
+  }
+
+  put(main, el("div", { class: "view-head" }, el("h1", {}, "Hosts"), note), el("div", { class: "row" }, search, states), card("", list.element));
+  list.begin();
+}
+
+function next(host) {
+  if (host.park_reason) return `in ${duration(host.next_in_s)}: ${host.park_reason}`;
+  if (!host.queued) return "–";
+  return host.next_in_s ? `in ${duration(host.next_in_s)}` : "now";
+}
+
+// -- one host --
+
+export function host(main, app, name) {
+  const place = el("div", { class: "stack" }, el("p", { class: "empty" }, "Reading…"));
+  const requests = card("Requests", el("p", { class: "soft" }, "Reading the events of the crawl…"));
+  put(main, el("div", { class: "view-head" }, el("h1", { class: "break" }, name), el("p", {}, el("a", { href: "#/hosts" }, "all hosts"))), place, requests);
+  const path = `/api/hosts/${encodeURIComponent(name)}`;
+
+  async function read() {
+    try {
+      const answer = await get(path);
+      draw(place, app, answer, read);
+    } catch (error) {
+      put(place, el("p", { class: "empty" }, error.message));
+    }
+  }
+
+  async function readRequests() {
+    try {
+      drawRequests(requests, await get(`${path}/requests`));
+    } catch (error) {
+      put(requests, el("h2", {}, "Requests"), el("p", { class: "empty" }, error.message));
+    }
+  }
+
+  read();
+  readRequests();
+}
+
+function draw(place, app, answer, again) {
+  const host = answer.host;
+  put(place, el("div", { class: "grid" },
+    el("section", { class: "card w6" }, el("div", { class: "card-head" }, el("h2", {}, "State"), stateTag(host)), facts([
+      ["domain", host.domain],
+      ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
+      ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${count(host.server_errors_24h)} answers with 5xx in 24 h`],
+      ["queued", `${plural(host.queued, "URL")}${host.queued ? `, done in ${duration(host.time_left_s)}` : ""}`],
+      ["pace", `one request every ${duration(host.delay_s)}, ${count(host.connections)} at a time${host.backoff ? `, slowed down ${plural(host.backoff, "time")}` : ""}`],
+      ["in flight", host.in_flight ? count(host.in_flight) : null],
+      ["next request", next(host)],
+      ["first byte", duration(host.latency_ms / 1000)],
+      ["known since", `${moment(host.first_seen_at)}, last request ${moment(host.last_fetch_at)}`],
+      ["addresses", host.addresses.join(", ") || "not looked up"],
+    ])),
+    el("section", { class: "card w6 stack" }, el("h2", {}, "Steer"), steering(app, host, again))),
+  answer.robots.length ? answer.robots.map(robots) : card("robots.txt", el("p", { class: "soft" }, host.robots_tries ? "It could not be reached so far." : "It was not fetched yet.")));
+}
+
+function steering(app, host, again) {
+  if (!app.status?.can_control) {
+    const text = app.status?.is_read_only ? "This page is read-only." : "The crawl does not run. On the command line: gossamer block, pace, retry.";
+    return el("p", { class: "soft" }, text);
+  }
+  const seconds = el("input", { type: "number", min: "0", max: "86400", step: "any", value: host.delay_s || 1, required: true });
+  const block = async () => {
+    const text = `No more requests are made to ${host.name}; what is queued there leaves the queue until it is unblocked.`;
+    if (await app.confirm(`Block ${host.name}?`, text, "Block") && await app.command("block", { names: [host.name] })) again();
+  };
+  const unblock = async () => {
+    if (await app.command("unblock", { names: [host.name] })) again();
+  };
+  return [
+    el("form", { class: "field-row", onsubmit: async (event) => {
+      event.preventDefault();
+      if (await app.command("pace", { pattern: host.name, delay: Number(seconds.value) })) again();
+    } }, el("label", {}, "Seconds between requests", seconds), el("button", {}, "Set the pace")),
+    el("div", { class: "row" },
+      el("button", { type: "button", class: "danger", id: "block", onclick: block }, "Block this host"),
+      el("button", { type: "button", id: "unblock", onclick: unblock }, "Unblock"),
+      el("button", { type: "button", onclick: () => app.command("retry", { hosts: [host.name] }) }, "Retry its dead letters")),
+  ];
+}
+
+function robots(one) {
+  const rules = one.rules.length
+    ? table(`Rules of ${one.origin}`, [
+        { name: "line", number: true, cell: (rule) => count(rule.line) },
+        { name: "", cell: (rule) => el("span", { class: `tag ${rule.allows ? "good" : "bad"}` }, rule.allows ? "allow" : "disallow") },
+        { name: "rule", cls: "mono break", cell: (rule) => rule.text },
+      ], one.rules, { cls: "rules" })
+    : el("p", { class: "soft" }, `No rule addresses ${one.token}: everything is allowed.`);
+  const left = one.rule_count - one.rules.length;
+  return el("section", { class: "card stack" },
+    el("div", { class: "card-head" }, el("h2", { class: "break" }, `robots.txt of ${one.origin}`), el("span", { class: "soft small" }, `${one.status || words(one.outcome)}, fetched ${moment(one.fetched_at)}, valid until ${moment(one.expires_at)}`)),
+    facts([
+      ["crawl delay", one.crawl_delay_s === null ? null : duration(one.crawl_delay_s)],
+      ["sitemaps", one.sitemaps.length ? one.sitemaps.map((url) => el("div", {}, url)) : null],
+    ]), rules,
+    left > 0 ? el("p", { class: "soft small" }, `and ${plural(left, "rule")} more`) : null,
+    one.text ? el("details", {}, el("summary", {}, "The text as fetched"), el("pre", { tabindex: "0" }, one.text, one.is_cut ? "\n… (cut)" : "")) : null);
+}
+
+function drawRequests(into, answer) {
+  put(into, el("div", { class: "card-head" }, el("h2", {}, "Requests"), el("span", { class: "soft small" }, answer.made > answer.requests.length ? `the last ${count(answer.requests.length)} of ${count(answer.made)}` : count(answer.made))),
+    answer.note ? el("p", { class: "notice break" }, `Without the events ${answer.note}`) : null,
+    answer.requests.length ? table("Requests", [
+      { name: "time", cell: (one) => moment(one.at) },
+      { name: "answer", cell: (one) => el("span", { class: `tag ${one.status && one.status < 400 ? "good" : "bad"}` }, one.status || words(one.outcome)) },
+      { name: "URL", cls: "url", cell: (one) => [whyLink(one.url), el("span", { class: "second" }, one.purpose, one.reason ? ` – ${one.reason}` : "")] },
+      { name: "took", number: true, cell: (one) => duration(one.total_ms / 1000) },
+      { name: "size", number: true, wide: true, cell: (one) => size(one.bytes) },
+    ], answer.requests) : el("p", { class: "empty" }, "No request was made to this host yet."));
+}

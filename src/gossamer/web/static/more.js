@@ -1,0 +1,54 @@
+// A list that is read a part at a time, and goes on when asked to.
+
+import { el, put } from "./dom.js";
+
+// read(cursor) resolves to { rows, cursor, note }; draw(rows) returns an element; empty is a sentence.
+export class Growing {
+  constructor(read, draw, empty) {
+    this.read = read;
+    this.draw = draw;
+    this.empty = empty;
+    this.element = el("div", {});
+    this.turn = 0;
+  }
+
+  // Begins anew; what an earlier question still brings is ignored.
+  async begin() {
+    this.rows = [];
+    this.cursor = "";
+    this.turn += 1;
+    this.element.setAttribute("aria-busy", "true");
+    await this.next();
+  }
+
+  async next() {
+    const turn = this.turn;
+    try {
+      const found = await this.read(this.cursor);
+      if (turn !== this.turn) return;
+      this.rows.push(...found.rows);
+      this.cursor = found.cursor;
+      this.show(found.note);
+    } catch (error) {
+      if (turn === this.turn) put(this.element, el("p", { class: "empty" }, error.message));
+    }
+    this.element.removeAttribute("aria-busy");
+  }
+
+  show(note) {
+    const more = this.cursor ? el("button", { type: "button", onclick: () => this.next() }, this.rows.length ? "Show more" : "Search further") : null;
+    const nothing = typeof this.empty === "function" ? this.empty() : this.empty;
+    put(this.element,
+      this.rows.length ? this.draw(this.rows) : el("p", { class: "empty" }, this.cursor ? "Nothing so far." : nothing),
+      more || note ? el("p", { class: "more" }, more, note ? el("span", {}, note) : null) : null);
+  }
+}
+
+// Calls a function when nothing was typed for a moment.
+export function calm(call, wait = 250) {
+  let timer = 0;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...given), wait);
+  };
+}

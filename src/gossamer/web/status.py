@@ -1,0 +1,183 @@
+"""The figures of a crawl for its page, what it is set to, and its course so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from gossamer import __version__
+from gossamer.events import Event
+from gossamer.figures import Figures
+from gossamer.inspect.shared_reader import SharedReader
+from gossamer.inspect.view import CrawlView
+from gossamer.settings.changes import CHANGEABLE
+from gossamer.settings.model import Settings, options
+from gossamer.settings.stores import masked_store
+from gossamer.telemetry.summary import Summary, summary_of
+from gossamer.web.routes import Nothing
+from gossamer.web.source import Source
+
+MAX_POINTS = 300
+_TAIL_BYTES = 8 << 20  # of the events of a crawl that runs
+_BEAT = b'"event":"heartbeat"'
+_REPORT = "report.json"
+
+
+class NodeLine(Struct, frozen=True):
+    """A node of a crawl on many machines."""
+
+    name: str
+    is_live: bool
+    pages: int
+    queued: int
+    in_flight: int
+    label: str
+
+
+class StatusAnswer(Summary, kw_only=True):
+    """The summary of a crawl as it is now, and all its figures."""
+
+    state: str
+    is_running: bool
+    can_control: bool  # it runs, and the page is not read-only
+    is_read_only: bool
+    name: str  # the folder, or the ledger without a password
+    version: str
+    figures: Figures
+    nodes: list[NodeLine]  # empty if there is one machine
+
+
+class SettingLine(Struct, frozen=True):
+    """A setting."""
+
+    key: str
+    value: Any
+    default: Any
+    group: str
+    help: str
+    is_changeable: bool  # while the crawl runs
+
+
+class SettingsAnswer(Struct, frozen=True):
+    """All settings of a crawl."""
+
+    settings: list[SettingLine]
+
+
+class Point(Struct, frozen=True):
+    """The crawl up to a time."""
+
+    t_s: float  # since the first point
+    pages: int
+    errors: int
+    queued: int
+    pages_per_second: float
+
+
+class HistoryAnswer(Struct, frozen=True):
+    """The course of a crawl: of its last part while it runs, of all of it when it has ended."""
+
+    points: list[Point]
+
+
+class _Course(Struct):
+    """What is read of a report."""
+
+    timeline: list[Point] = []
+
+
+class Status:
+    """Answers questions about the crawl as a whole."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def read(self, _: Nothing) -> StatusAnswer:
+        """Return the status of the crawl."""
+        figures = await self._source.figures()
+        if self._source.folder is not None:
+            nodes: list[NodeLine] = []
+            is_running, name = self._source.is_running(), str(self._source.folder.path)
+        else:
+            is_running, name, nodes = await self._source.read(_of_nodes)
+        return StatusAnswer(
+            **asdict(summary_of(figures)),
+            state=figures.state.value,
+            is_running=is_running,
+            can_control=is_running and not self._source.is_read_only,
+            is_read_only=self._source.is_read_only,
+            name=name,
+            version=__version__,
+            figures=figures,
+            nodes=nodes,
+        )
+
+    async def settings(self, _: Nothing) -> SettingsAnswer:
+        """Return the settings of the crawl."""
+        return await self._source.read(lambda view: SettingsAnswer(list(_settings(view.settings))))
+
+    async def history(self, _: Nothing) -> HistoryAnswer:
+        """Return the course of the crawl."""
+        return await self._source.read(_history)
+
+
+def _of_nodes(crawl: CrawlView) -> tuple[bool, str, list[NodeLine]]:
+    assert isinstance(crawl, SharedReader)
+    lines = [
+        NodeLine(
+            node.name, view.is_live, view.totals.pages, view.status.queued, view.status.in_flight, view.status.label
+        )
+        for node, view in crawl.nodes.items()
+    ]
+    return crawl.is_running, crawl.name, sorted(lines, key=lambda line: (not line.is_live, line.name))
+
+
+def _settings(settings: Settings) -> Iterator[SettingLine]:
+    values = msgspec.to_builtins(settings)
+    values["store"] = [masked_store(store) for store in settings.store]
+    for option in options():
+        default = msgspec.to_builtins(option.default) if option.default is not msgspec.NODEFAULT else None
+        is_changeable = option.key in CHANGEABLE
+        yield SettingLine(option.key, values[option.name], default, option.group.value, option.help, is_changeable)
+
+
+# -- its course -----------------------------------------------------------------------------------
+
+
+def _history(crawl: CrawlView) -> HistoryAnswer:
+    points: list[Point] = []
+    folder = next(iter(crawl.folders.found.values()), None)
+    if folder is not None and len(crawl.folders.found) == 1:
+        report = folder.path / _REPORT
+        if not crawl.is_running and report.is_file():
+            points = msgspec.json.decode(report.read_bytes(), type=_Course).timeline
+        else:
+            points = list(_from_heartbeats(sorted(folder.events.glob("*.jsonl"))[-1:]))
+    step = max(1, -(-len(points) // MAX_POINTS))
+    return HistoryAnswer(points[::-step][::-1])
+
+
+def _from_heartbeats(files: list[Any]) -> Iterator[Point]:
+    """Yield a point per heartbeat at the end of an event file; the time between two of them gives the speed."""
+    decode = msgspec.json.Decoder(Event).decode
+    first: Event | None = None
+    last: Event | None = None
+    for path in files:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            for line in file:
+                if _BEAT not in line:
+                    continue
+                try:
+                    beat = decode(line)
+                except msgspec.DecodeError:
+                    continue
+                first = first or beat
+                seconds = beat.ts - last.ts if last is not None else 0.0
+                rate = (beat.fetched - last.fetched) / seconds if last is not None and seconds > 0 else 0.0
+                last = beat
+                yield Point(beat.ts - first.ts, beat.fetched, beat.errors, beat.frontier_size, round(rate, 2))

@@ -1,0 +1,1 @@
+"""The page of a crawl and its API."""

@@ -1,0 +1,244 @@
+"""The API of the page: what it answers about a crawl that has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from gossamer.commands import OperatorCommand, PauseCrawl
+from gossamer.core.identity import host_id
+from gossamer.core.novelty import Quarantine
+from gossamer.core.tables import QUARANTINES
+from gossamer.figures import Figures
+from gossamer.records import HostRecord, UrlRecord, UrlState
+from gossamer.telemetry.summary import Summary
+from tests.e2e.program import run
+from tests.inspect.folders import Crawled, finished, ledger_of, owned, small_web, stopped
+from tests.web.serving import Served, served
+
+__all__ = ["finished", "small_web", "stopped"]
+
+
+@pytest.fixture(scope="module")
+def rows(finished: Crawled) -> dict[str, UrlRecord]:
+    """The catalog, read before the server has it open."""
+    return finished.rows()
+
+
+@pytest.fixture(scope="module")
+def server(finished: Crawled, rows: dict[str, UrlRecord]) -> Iterator[Served]:
+    assert rows
+    with served(finished.path) as server:
+        yield server
+
+
+def test_the_status_has_the_summary_the_state_and_all_figures(server: Served, finished: Crawled) -> None:
+    status = server.ask("/api/status").json
+    summary = msgspec.to_builtins(finished.summary)
+    assert {name: status[name] for name in Summary.__struct_fields__} == summary
+    assert (status["state"], status["is_running"], status["can_control"]) == ("finished", False, False)
+    assert set(status["figures"]) == set(Figures.__struct_fields__)
+
+
+def test_hosts_are_sorted_searched_and_paged_without_a_gap(server: Served, finished: Crawled) -> None:
+    whole = server.ask("/api/hosts?sort=pages&limit=500").json
+    names = [host["name"] for host in whole["hosts"]]
+    assert sum(host["pages"] for host in whole["hosts"]) == finished.summary.pages
+    assert [host["pages"] for host in whole["hosts"]] == sorted((h["pages"] for h in whole["hosts"]), reverse=True)
+    paged, cursor = [], ""
+    while True:
+        part = server.ask(f"/api/hosts?sort=pages&limit=3&cursor={cursor}").json
+        paged += [host["name"] for host in part["hosts"]]
+        cursor = part["cursor"]
+        if not cursor:
+            break
+    assert paged == names
+    found = server.ask(f"/api/hosts?sort=name&q={names[0][2:9].upper()}").json
+    assert names[0] in [host["name"] for host in found["hosts"]]
+    assert found["matching"] == len(found["hosts"])
+    assert [host["name"] for host in found["hosts"]] == sorted(host["name"] for host in found["hosts"])
+
+
+def test_a_host_has_its_pace_its_robots_as_parsed_and_every_request(server: Served) -> None:
+    hosts = server.ask("/api/hosts").json["hosts"]
+    host, kinds = hosts[0], set()
+    for each in hosts:
+        answer = server.ask(f"/api/hosts/{each['name']}").json
+        assert (answer["host"]["pages"], answer["host"]["place"]) == (each["pages"], each["state"])
+        for one in answer["robots"]:
+            lines = one["text"].splitlines()
+            assert all(rule["text"] == lines[rule["line"] - 1].strip() for rule in one["rules"])
+            kinds |= {rule["allows"] for rule in one["rules"]}
+    assert False in kinds
+    requests = server.ask(f"/api/hosts/{host['name']}/requests?limit=2000").json
+    assert requests["made"] == len(requests["requests"]) == host["fetches"]
+    times = [request["at"] for request in requests["requests"]]
+    assert times == sorted(times, reverse=True)
+    assert len(server.ask(f"/api/hosts/{host['name']}/requests?limit=2").json["requests"]) == 2
+
+
+def test_why_has_the_same_answer_as_the_verb(server: Served, finished: Crawled, rows: dict[str, UrlRecord]) -> None:
+    url = max(rows.values(), key=lambda row: row.depth).url
+    life = server.ask(f"/api/why?url={quote(url, safe='')}").json["life"]
+    assert life == json.loads(run("why", str(finished.path), url, "--json").stdout)
+    assert life["ancestors"]
+    assert not server.ask("/api/why?url=https://never.example/").json["life"]["is_known"]
+
+
+def test_pages_are_found_by_url_and_title_and_shown_as_archived(server: Served, rows: dict[str, UrlRecord]) -> None:
+    row = next(row for row in rows.values() if row.title and row.content_type == "text/html")
+    found = server.ask(f"/api/pages?limit=500&q={quote(row.title)}").json["pages"]
+    line = next(page for page in found if page["url"] == row.url)
+    page = server.ask(f"/api/pages/{line['id']}").json
+    assert page["http_status"] == 200
+    assert "content-type" in [header["name"] for header in page["headers"]]
+    assert len(page["text"]) > 100
+    copy = server.ask(f"/api/pages/{line['id']}/copy")
+    assert row.title.encode() in copy.body
+    assert copy.headers["content-security-policy"].startswith("sandbox; default-src 'none'; ")
+    assert "allow-" not in copy.headers["content-security-policy"]
+    assert server.ask(f"/api/pages/{'0' * 32}").status == 404
+    assert server.ask("/api/pages/xyz/copy").status == 400
+
+
+def test_all_pages_are_listed_part_by_part(server: Served, finished: Crawled) -> None:
+    urls, cursor = [], ""
+    while True:
+        part = server.ask(f"/api/pages?limit=50&cursor={cursor}").json
+        urls += [page["url"] for page in part["pages"]]
+        cursor = part["cursor"]
+        if not cursor:
+            break
+    assert len(urls) == len(set(urls)) == finished.summary.pages
+
+
+def test_dead_letters_and_duplicates_are_those_of_the_catalog(
+    server: Served, finished: Crawled, rows: dict[str, UrlRecord]
+) -> None:
+    dead = server.ask("/api/dead?limit=500").json["pages"]
+    assert sorted(page["url"] for page in dead) == sorted(
+        row.url for row in rows.values() if row.state is UrlState.DEAD
+    )
+    copies = server.ask("/api/duplicates?limit=500").json["pages"]
+    assert len(copies) == finished.summary.duplicates + finished.summary.near_duplicates > 0
+    assert all(page["same_as"] for page in copies)
+    exact = server.ask("/api/duplicates?limit=500&kind=exact").json["pages"]
+    assert len(exact) == finished.summary.duplicates
+
+
+def test_traps_are_listed(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    with ledger_of(path) as ledger:
+        ledger.put_record(QUARANTINES, Quarantine("a.test", "/cal/#", 1.0, 50, 0, ["http://a.test/cal/1"], held=7))
+    with served(path) as server:
+        (trap,) = server.ask("/api/traps").json["traps"]
+    assert (trap["name"], trap["held"], trap["is_released"]) == ("a.test/cal/#", 7, False)
+
+
+def test_settings_are_shown_without_passwords(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    settings = (path / "crawl.toml").read_text("utf-8")
+    secret = 'store = ["warc", "mongodb://me:secret@127.0.0.1:27017/crawl"]'
+    (path / "crawl.toml").write_text(settings.replace('store = ["warc"]', secret), "utf-8")
+    with served(path) as server:
+        reply = server.ask("/api/settings")
+    assert b"secret" not in reply.body
+    lines = {line["key"]: line for line in reply.json["settings"]}
+    assert "mongodb://me" in lines["store"]["value"][1]
+    assert (lines["politeness-ms"]["value"], lines["politeness-ms"]["default"]) == (20, 1000)
+    assert lines["max-pages"]["is_changeable"]
+    assert not lines["scope"]["is_changeable"]
+
+
+def test_the_history_of_a_finished_crawl_is_that_of_its_report(server: Served, finished: Crawled) -> None:
+    points = server.ask("/api/history").json["points"]
+    assert points[-1]["pages"] == finished.summary.pages
+    times = [point["t_s"] for point in points]
+    assert times == sorted(times)
+
+
+def test_a_crawl_that_does_not_run_gets_no_commands(server: Served) -> None:
+    refused = server.command("pause")
+    assert refused.status == 409
+    assert "does not run" in refused.json["error"]
+
+
+def test_a_read_only_page_gives_no_commands(stopped: Crawled) -> None:
+    with served(stopped.path, is_read_only=True) as server, owned(stopped.path):
+        assert server.command("pause").status == 405
+        status = server.ask("/api/status").json
+        assert (status["is_running"], status["can_control"], status["is_read_only"]) == (True, False, True)
+
+
+def test_a_command_reaches_the_crawl_that_runs(stopped: Crawled) -> None:
+    given: list[OperatorCommand] = []
+
+    def obey(command: OperatorCommand) -> str:
+        given.append(command)
+        return "paused"
+
+    with served(stopped.path, obey=obey) as server, owned(stopped.path):
+        assert server.command("pause").json == {"text": "paused"}
+        assert server.command("resume").status == 409, "it is not paused"
+        wrong: list[object] = [{"command": "explode"}, {"command": "block"}, {"command": "pause", "more": 1}, [], None]
+        for bad in wrong:
+            reply = server.ask(
+                "/api/control",
+                method="POST",
+                body=json.dumps(bad).encode(),
+                headers={"Content-Type": "application/json"},
+            )
+            assert reply.status == 400, bad
+            assert "\n" not in reply.json["error"]
+    assert given == [PauseCrawl()]
+
+
+def test_events_are_figures_every_second_and_the_last_fetches(server: Served) -> None:
+    import socket
+
+    name, _, port = server.host.rpartition(":")
+    with socket.create_connection((name, int(port)), 20) as connection:
+        head = (
+            f"GET /api/events?show=all HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        data = b""
+        while data.count(b"event: status") < 2 or b"event: events" not in data:
+            part = connection.recv(1 << 16)
+            assert part
+            data += part
+    line = next(line for line in data.split(b"\n") if line.startswith(b'data: {"events"'))
+    events = json.loads(line.removeprefix(b"data: "))["events"]
+    assert any(event["event"] == "fetch_ok" and event["status"] == 200 for event in events)
+    assert not any(event["event"] in ("excluded_by_rule", "heartbeat") for event in events)
+
+
+def test_a_folder_that_has_vanished_is_one_line_and_not_a_crash(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    (path / "state" / "data.mdb").write_bytes(b"")
+    with served(path) as server:
+        for route in ("/api/status", "/api/hosts", "/api/traps", "/readyz"):
+            reply = server.ask(route)
+            assert reply.status == 503, route
+            assert b"\n" not in reply.body.strip()
+        assert server.ask("/healthz").status == 200
+
+
+def test_a_page_of_a_hundred_thousand_hosts_is_quick(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    with ledger_of(path) as ledger:
+        for number in range(100_000):
+            name = f"host-{number:06d}.test"
+            ledger.put_host(HostRecord(name, name, pages=number % 1000), host_id(name))
+    with served(path) as server:
+        first = server.ask("/api/hosts?limit=50").json
+        assert first["known"] > 100_000
+        found = server.ask("/api/hosts?q=host-0999&sort=name").json
+        assert found["matching"] == 100
+        assert found["age_s"] < 60, "drawn from the same copy"
+        assert [host["name"] for host in found["hosts"]][:2] == ["host-099900.test", "host-099901.test"]
