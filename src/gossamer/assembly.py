@@ -7,6 +7,7 @@ Nothing is started here, and no part is changed after it is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from msgspec.structs import replace
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.intake import LinkHooks
-from gossamer.core.politeness import Pace
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine_assembly import budget_of, build_crawl, identity_of
@@ -39,6 +39,7 @@ from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures, RunSources
+from gossamer.runtime.forecasting import Forecasting
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.heartbeat import Heartbeat
 from gossamer.runtime.hub import Hub
@@ -53,6 +54,7 @@ from gossamer.runtime.publishing import open_publishers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_stores import RunStores
+from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
 from gossamer.runtime.sink_config import sink_config
@@ -72,6 +74,7 @@ from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of
 from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
+from gossamer.telemetry.bound_by import LoadLimits
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
 
@@ -149,7 +152,7 @@ def build_session(
     local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
     gauges = Gauges()
-    conditions = _build_conditions(basis, warnings, gauges, local_workers, crawl.frontier.pace)
+    conditions = Conditions(warnings, gauges, connections=budget.connections, pace=crawl.frontier.pace)
     # The heartbeat is made below, of the hub's own figures.
     observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
@@ -163,7 +166,9 @@ def build_session(
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
     rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
-    watching = (heartbeat, opt_outs, rereader, conditions, stores.watch(hub.submit, warnings.warn))
+    forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
+    watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers))
+    watching = (heartbeat, opt_outs, rereader, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(
         hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publishers
     )
@@ -303,16 +308,8 @@ def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
     )
 
 
-def _build_conditions(
-    basis: _Basis, warnings: WarningLog, gauges: Gauges, workers: LocalWorkers, pace: Pace
-) -> Conditions:
-    return Conditions(
-        warnings,
-        gauges,
-        connections=basis.budget.connections,
-        measure=lambda: Machine.measured(basis.folder.path, workers.pids()),
-        pace=pace,
-    )
+def _measured(folder: Path, workers: LocalWorkers) -> Machine:
+    return Machine.measured(folder, workers.pids())
 
 
 def _build_probe(
@@ -346,5 +343,12 @@ def _measures(basis: _Basis, sources: RunSources) -> RunMeasures:
         max_wait_s=basis.settings.max_wait,
         memory_ceiling_bytes=basis.budget.whole,
         sources=sources,
+        load_limits=LoadLimits(
+            host_connections=basis.settings.host_connections,
+            address_connections=basis.settings.address_connections,
+            domain_connections=basis.settings.domain_connections,
+            has_gate_delay=bool(basis.settings.address_politeness_ms or basis.settings.domain_politeness_ms),
+            dns_rate=basis.settings.dns_rate,
+        ),
         is_node=basis.seat is not None,
     )

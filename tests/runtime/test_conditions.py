@@ -33,7 +33,7 @@ class Watch:
         self.warnings = WarningLog(emitter, CrashFile(folder), lambda: float(self.second), self.lines.append)
         self.gauges = Gauges()
         pace = pace or Pace(1.0, 1)
-        self.conditions = Conditions(self.warnings, self.gauges, connections=100, measure=lambda: WELL, pace=pace)
+        self.conditions = Conditions(self.warnings, self.gauges, connections=100, pace=pace)
 
     def passes(self, seconds: int, machine: Machine = WELL, **changes: Any) -> None:
         """Look once per second; by default a crawl in which everything is well."""

@@ -12,17 +12,26 @@ from gossamer.records import Outcome
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures, RunSources
 from gossamer.runtime.gauges import Gauges
+from gossamer.runtime.hub_config import HubLimits
 from gossamer.runtime.hub_stats import HubStats
 from gossamer.runtime.machine import Machine
+from gossamer.runtime.pauses import Pauses
 from gossamer.runtime.store_stats import StoreStats
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import WarningLog
+from gossamer.telemetry.bound_by import LoadLimits
 from tests.engine.test_crawl import NOW, Bench
 
 
 class PausedHub(Struct):
     stats: HubStats
+    pauses: Pauses
     state: RunState = RunState.PAUSED
+    limits: HubLimits = HubLimits(max_time_s=100.0)
+
+    @staticmethod
+    def active_s(now: float) -> float:
+        return now - NOW
 
 
 class TwoWorkers:
@@ -44,8 +53,15 @@ class Sources:
         self.warnings = WarningLog(EventEmitter(lambda _: None, 0.0), CrashFile(Path("crawl")), now)
         self.stats = stats or HubStats()
         parts = self.gauges, self.warnings, Resolver(now), self.stores, TwoWorkers()
-        sources = RunSources(PausedHub(self.stats), StallProbe(), *parts)
-        measures = RunMeasures(out="crawl", started_at=NOW, max_wait_s=0.0, memory_ceiling_bytes=1000, sources=sources)
+        sources = RunSources(PausedHub(self.stats, Pauses()), StallProbe(), *parts)
+        measures = RunMeasures(
+            out="crawl",
+            started_at=NOW,
+            max_wait_s=0.0,
+            memory_ceiling_bytes=1000,
+            sources=sources,
+            load_limits=LoadLimits(),
+        )
         self.figures = FiguresSource(bench.crawl, measures, now)
 
 

@@ -19,6 +19,25 @@ class FrontierView:
         """Return a host if it is in memory."""
         return self._table.hosts.get(name)
 
+    def hosts(self) -> list[HostSlot]:
+        """Return the hosts in memory; the list does not change."""
+        return list(self._table.hosts.values())
+
+    def ahead(self, host: HostSlot, now: float) -> tuple[int, float, float]:
+        """Return how many requests to a host are to be expected, the time between two of them, and before the first."""
+        record, limits = host.record, self._table.limits
+        if record.is_blocked or record.is_dead:
+            return 0, 0.0, 0.0
+        requests = record.queued
+        if limits.max_pages_per_host is not None:
+            requests = min(requests, limits.max_pages_per_host - record.pages)
+        if limits.max_pages_per_domain is not None:
+            requests = min(requests, limits.max_pages_per_domain - host.domain.pages)
+        if requests > 0 and not host.origins:
+            requests += 1  # robots.txt
+        interval_s = max(host.delay_s(), record.latency_s / host.connections)
+        return max(0, requests), interval_s, max(0.0, record.next_at - now, record.parked_until - now)
+
     def records(self) -> Iterator[HostRecord]:
         """Return the record of every host in memory."""
         return (host.record for host in self._table.hosts.values())

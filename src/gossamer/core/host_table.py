@@ -31,7 +31,7 @@ class HostTable:
     """The hosts in memory, by name."""
 
     def __init__(self, limits: FrontierLimits, ordering: Ordering) -> None:
-        self._limits = limits
+        self._limits = self.limits = limits
         self._ordering = ordering
         self.bench = Workbench(ordering, limits)
         self.hosts: dict[str, HostSlot] = {}

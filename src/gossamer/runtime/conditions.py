@@ -14,9 +14,7 @@ again, a condition ends well on the other side of it. No clock is read here: tim
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from gossamer.core.politeness import Pace
 from gossamer.figures import Figures, RunState
@@ -46,13 +44,11 @@ class Conditions:
         gauges: Gauges,
         *,
         connections: int,
-        measure: Callable[[], Machine],
         pace: Pace,
     ) -> None:
         self._warnings = warnings
         self._gauges = gauges
         self._connections = connections
-        self._measure = measure
         self._pace = pace
         self._earlier: deque[Figures] = deque()  # the first is at least 100 fetches old, if there were as many
         self._fed_at_s = self._moved_at_s = 0.0  # when the frontier last had enough; when a request last ended
@@ -60,16 +56,6 @@ class Conditions:
         self._sent_at: dict[str, float] = {}  # the last request to each host
         self._breach = ""
         self._breach_at_s = 0.0
-
-    async def run(self, read: Callable[[], Figures]) -> None:
-        """Look until cancelled."""
-        self._earlier.append(read())
-        self._gauges.update(self._earlier[0], self._measure())
-        while True:
-            await asyncio.sleep(LOOK_S)
-            figures, machine = read(), self._measure()
-            self._gauges.update(figures, machine)
-            self.look(figures, machine)
 
     def look(self, figures: Figures, machine: Machine) -> None:
         """Report what has begun, and record what has ended."""

@@ -10,13 +10,20 @@ from msgspec.structs import replace
 
 from gossamer.engine.crawl import Crawl
 from gossamer.fetch.dns import Resolver
-from gossamer.figures import Figures, RunState
+from gossamer.figures import Figures, Resource, RunState
 from gossamer.ports.page_sink import Volume
 from gossamer.runtime import vitals
 from gossamer.runtime.gauges import Gauges
+from gossamer.runtime.hub_config import HubLimits
 from gossamer.runtime.hub_stats import HubStats
+from gossamer.runtime.pauses import Pauses
 from gossamer.runtime.store_stats import StoreStats
 from gossamer.runtime.warning_log import WarningLog
+from gossamer.telemetry.bound_by import Load, LoadLimits
+from gossamer.telemetry.forecast import ForecastLimits
+
+SLOWING = frozenset({Resource.CPU, Resource.CONNECTIONS, Resource.DNS, Resource.DISK, Resource.LEDGER})
+MIN_TRIED = 20  # before that, every URL counts as a page
 
 
 class MeasuredHub(Protocol):
@@ -30,6 +37,20 @@ class MeasuredHub(Protocol):
     @property
     def stats(self) -> HubStats:
         """What the hub measures."""
+        ...
+
+    @property
+    def limits(self) -> HubLimits:
+        """The limits in force, as the operator set them."""
+        ...
+
+    @property
+    def pauses(self) -> Pauses:
+        """Who has paused the crawl."""
+        ...
+
+    def active_s(self, now: float) -> float:
+        """Return the seconds of this run, without those in which the operator had paused it."""
         ...
 
 
@@ -65,6 +86,7 @@ class RunMeasures(Struct, frozen=True):
     max_wait_s: float
     memory_ceiling_bytes: int
     sources: RunSources
+    load_limits: LoadLimits  # those that do not change
     is_node: bool = False  # of a cluster: then the limit of pages is what it has claimed so far, not the crawl's
 
 
@@ -80,6 +102,46 @@ class FiguresSource:
     def begin(self) -> None:
         """Record where this run begins: the totals of earlier runs are known."""
         self._pages_before = self._crawl.totals.pages
+
+    def load(self) -> Load:
+        """Return what the crawl is doing now, as far as it may be bound by it. Cheap."""
+        sources, frontier = self._measures.sources, self._crawl.frontier
+        hub, counts, limits = sources.hub, frontier.counts, frontier.limits
+        pages_left = None if limits.max_pages is None else limits.max_pages - counts.pages - counts.pages_in_flight
+        return Load(
+            at_s=self._now() - self._measures.started_at,
+            state=hub.state,
+            paused_by=hub.pauses.by,
+            queued=counts.queued,
+            in_flight=frontier.in_flight,
+            lookups=sources.resolver.lookups,
+            pages_left=pages_left,
+            hosts=self._hosts(),
+            core_share=sources.gauges.core_share,
+            commit_s=hub.stats.commit_time.sum_s,
+            flush_s=hub.stats.flush_time.sum_s + sources.stores.flush_time.sum_s,
+            limits=replace(
+                self._measures.load_limits, connections=limits.connections, set_connections=hub.limits.connections
+            ),
+        )
+
+    def forecast_limits(self) -> ForecastLimits:
+        """Return what may end the crawl before its queue is empty, or slow it down besides its hosts."""
+        hub, gauges, totals = self._measures.sources.hub, self._measures.sources.gauges, self._crawl.totals
+        limits, pages = self._crawl.frontier.limits, self._crawl.frontier.counts.pages
+        tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
+        max_time_s = hub.limits.max_time_s
+        is_slowed = gauges.bound_by is not None and gauges.bound_by.resource in SLOWING
+        return ForecastLimits(
+            pages_left=None if limits.max_pages is None else max(0, limits.max_pages - pages),
+            seconds_left=None if max_time_s is None else max(0.0, max_time_s - hub.active_s(self._now())),
+            pages_per_fetch=totals.pages / tried if tried >= MIN_TRIED else 1.0,
+            max_fetches_per_s=gauges.rates["10s"].fetches or None if is_slowed else None,
+        )
+
+    def _hosts(self) -> dict[str, int]:
+        hosts, parked = self._crawl.frontier.view.host_states(), self._measures.sources.gauges.parked_hosts
+        return {**hosts, "waiting": max(0, hosts["waiting"] - parked), "parked": parked}
 
     def read_live(self) -> Figures:
         """Return the current figures with the histograms, as a client of a running crawl gets them. 0.1 ms."""
@@ -127,8 +189,9 @@ class FiguresSource:
             run_seconds=now - measures.started_at,
             pages_before=self._pages_before,
             urls_queued=frontier.counts.queued,
+            urls_parked=gauges.parked_urls,
             in_flight=frontier.in_flight,
-            hosts=frontier.view.host_states(),
+            hosts=self._hosts(),
             worker_cpu_seconds=stats.worker_cpu_s,
             crawl_cpu_seconds=stats.crawl_cpu_s,
             private_bytes=probe.private_bytes,

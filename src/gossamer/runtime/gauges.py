@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gossamer.figures import BoundBy, Figures, Forecast, Rate
 from gossamer.runtime.machine import Machine
+from gossamer.telemetry.bound_by import Load, bound_by
 
 SHORT_S = 10.0
 LONG_S = 60.0
@@ -70,6 +71,8 @@ class Gauges:
         self.jump_s = 0.0  # the last one
         self.bound_by: BoundBy | None = None
         self.forecast: Forecast | None = None
+        self.parked_hosts = self.parked_urls = 0  # when the forecast was made
+        self._loads: deque[Load] = deque()  # of the last 10 s, oldest first
 
     def update(self, figures: Figures, machine: Machine) -> None:
         """Bring the gauges up to date. Once per second."""
@@ -85,6 +88,14 @@ class Gauges:
         run = now.rate_since(self._first)
         self.rates = {"10s": now.rate_since(recent), "1m": now.rate_since(moments[0]), "run": run}
         self.core_share = now.core_share_since(recent)
+
+    def judge(self, load: Load) -> None:
+        """Find what binds the crawl, from what it is doing now and was doing ten seconds ago. Once per second."""
+        loads = self._loads
+        loads.append(load)
+        while len(loads) > 2 and load.at_s - loads[0].at_s > SHORT_S + _SLACK_S:
+            loads.popleft()
+        self.bound_by = bound_by(loads[0], load)
 
     def _count_jump(self, wall_ahead_s: float) -> None:
         before, self._wall_ahead_s = self._wall_ahead_s, wall_ahead_s

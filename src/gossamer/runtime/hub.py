@@ -64,7 +64,7 @@ class Hub:
         now: Callable[[], float],
         observer: HubObserver | None = None,
     ) -> None:
-        self._limits = limits
+        self.limits = limits
         self._crawl = crawl
         self._targets = targets
         self._pool = WorkerPool(workers)
@@ -114,13 +114,13 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._started_at = self._now()
         self._plan_beat()
-        for _ in range(self._limits.workers):
+        for _ in range(self.limits.workers):
             await self._pool.add(self)
         cpu_before_s = vitals.cpu_seconds()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_regularly())
-                overdue = group.create_task(end_overdue(self._pool, self._limits.order_limit_s, self._end_overdue))
+                overdue = group.create_task(end_overdue(self._pool, self.limits.order_limit_s, self._end_overdue))
                 self._plan_pump()
                 await self._ended.wait()
                 await self._wind_down()
@@ -214,8 +214,8 @@ class Hub:
                 self._limit_connections(now)
 
     def _change_limits(self, wanted: control.ChangeLimits, now: float) -> None:
-        limits = self._limits
-        self._limits = replace(
+        limits = self.limits
+        self.limits = replace(
             limits,
             max_time_s=limits.max_time_s if wanted.max_time_s is UNSET else wanted.max_time_s,
             max_wait_s=limits.max_wait_s if wanted.max_wait_s is UNSET else wanted.max_wait_s,
@@ -227,7 +227,7 @@ class Hub:
 
     def _limit_connections(self, now: float) -> None:
         """Limit concurrent requests by the operator's setting and by memory."""
-        connections = max(1, min(self._limits.connections, self._memory_window))
+        connections = max(1, min(self.limits.connections, self._memory_window))
         if connections > 1:  # one connection promises one order of requests
             connections += self._costly.free_slots
         self._crawl.frontier.change_limits(now, connections=connections)
@@ -248,14 +248,14 @@ class Hub:
             self._apply_commands(now)
         if self._stop_reason or self._ended.is_set() or self._pool.is_empty:
             return
-        if self._limits.max_time_s is not None and self.active_s(now) >= self._limits.max_time_s:
+        if self.limits.max_time_s is not None and self.active_s(now) >= self.limits.max_time_s:
             self._stop("max_time")
             return
         if self.pauses:
             self._plan_turn(MAX_WAKEUP_S)  # only commands and the time limit matter, not hosts that are due
             return
         orders = self._crawl.orders(now, ORDERS_PER_TURN)
-        if (send_until := self._limits.send_until) is not None:
+        if (send_until := self.limits.send_until) is not None:
             orders = [replace(order, send_until=send_until(order)) for order in orders]
         self._pool.start(orders)
         for host in self._crawl.take_resolves():
@@ -263,8 +263,8 @@ class Hub:
         if len(orders) == ORDERS_PER_TURN:
             self._plan_pump()
             return
-        why = self._crawl.why_over(now, self._limits.max_wait_s)
-        if why is not None and self._limits.ends_by_itself and not self._pool.has_outstanding and not self._tasks:
+        why = self._crawl.why_over(now, self.limits.max_wait_s)
+        if why is not None and self.limits.ends_by_itself and not self._pool.has_outstanding and not self._tasks:
             self._end(why)
             return
         wakeup = self._crawl.next_wakeup()

@@ -16,6 +16,11 @@ class Pauses:
     def __bool__(self) -> bool:
         return bool(self._by)
 
+    @property
+    def by(self) -> str:
+        """Who has paused it: the operator, if also others have."""
+        return OPERATOR if OPERATOR in self._by else ", ".join(sorted(self._by))
+
     def begin(self, by: str, now: float) -> None:
         """Pause the crawl for somebody."""
         if by == OPERATOR and by not in self._by:

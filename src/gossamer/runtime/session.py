@@ -33,7 +33,6 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Order, Outcome, Result, UrlRecord
-from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashFile, CrashReporter
@@ -49,6 +48,7 @@ from gossamer.runtime.queries import Answers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_seeds import RunSeeds
+from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.signals import TimeAlarm, stop_on_signals
 from gossamer.runtime.steering import Steered, Steering
 from gossamer.runtime.upload_watch import UploadWatch
@@ -112,7 +112,7 @@ class RunServices(Struct, frozen=True):
     heartbeat: Heartbeat
     opt_outs: OptOutWatch
     rereader: Rereader
-    conditions: Conditions
+    watch: RunWatch
     uploads: UploadWatch | None
     warnings: WarningLog
     observer: Observer
@@ -402,7 +402,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(services.opt_outs.run())
-                group.create_task(services.conditions.run(services.figures.read))
+                group.create_task(services.watch.run())
                 group.create_task(services.rereader.run())
                 if services.uploads is not None:
                     group.create_task(services.uploads.run())

@@ -58,6 +58,14 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
 
 
+def roughly(seconds: float) -> str:
+    """Return a time span that is not known exactly, in one unit."""
+    for least, unit, name in ((4 * 86400, 86400, "days"), (1.9 * 3600, 3600, "h"), (1.9 * 60, 60, "min")):
+        if seconds >= least:
+            return f"{count(seconds / unit)} {name}"
+    return f"{seconds:.0f} s"
+
+
 def printable(text: str, max_chars: int = 200) -> str:
     """Return a text from the web that is safe on a terminal: control characters are shown, not sent."""
     text = _CONTROL.sub(_escape, text)

@@ -1,0 +1,156 @@
+"""How long does a crawl need for what is queued now? From queue and pace of each host; what it will find is not known.
+
+A host with a wait w and an interval i between two requests has made 1 + (t - w) / i of its n requests at a time t,
+until all are made at w + (n - 1) i. The sum over all hosts says when a number of requests is made. Hosts are not
+stored: their parts of the sum are added up by the classes (10 % wide) of the times at which they begin and end, so
+that the sum is exact at the bounds of classes. A host costs 1.2 µs. Pure.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from math import ceil, log
+
+from msgspec import Struct
+
+from gossamer.figures import Forecast, SlowHost
+from gossamer.telemetry.text import count, roughly
+
+_FIRST_S = 0.1
+_STEP = 1.1
+_LOG_STEP = log(_STEP)
+_CLASSES = 240  # up to 25 years
+_MIN_INTERVAL_S = 0.001
+_TOP = 11  # hosts that take longest, one more than can be slow
+_SLOW_S = 60.0
+_SLOW_FACTOR = 2.0  # slow hosts take this much longer than the slowest of the others
+KNOWN_NOW = "(of what is known now)"
+_BOUNDS_S = [_FIRST_S * _STEP**place for place in range(_CLASSES)]
+
+
+class ForecastLimits(Struct, frozen=True):
+    """What may end a crawl before its queue is empty, and what may slow it down besides its hosts."""
+
+    pages_left: int | None = None  # until `--max-pages`
+    seconds_left: float | None = None  # until `--max-time`
+    pages_per_fetch: float = 1.0
+    max_fetches_per_s: float | None = None  # if something else than politeness binds it
+
+
+class Forecaster:
+    """One pass over the hosts that have queued URLs."""
+
+    def __init__(self, max_wait_s: float) -> None:
+        self._max_wait_s = max_wait_s
+        self._begin = [0.0] * _CLASSES  # sum of 1 - w / i, by the class of w; like the next
+        self._speed = [0.0] * _CLASSES  # sum of 1 / i
+        self._end = [0.0] * _CLASSES  # sum of e / i, by the class of the end e; like the next
+        self._ended_speed = [0.0] * _CLASSES
+        self._longest: list[tuple[float, str, int, float]] = []  # a heap: seconds, name, URLs, interval
+        self.urls = 0
+        self.parked_urls = 0  # of hosts that wait for longer than the crawl does
+        self.parked_hosts = 0
+        self.unknown_urls = 0  # of hosts that are not in memory
+
+    def add(self, name: str, urls: int, interval_s: float, wait_s: float) -> None:
+        """Add a host."""
+        if wait_s > self._max_wait_s:
+            self.parked_urls += urls
+            self.parked_hosts += 1
+            return
+        interval_s = max(interval_s, _MIN_INTERVAL_S)
+        self.urls += urls
+        end_s = wait_s + (urls - 1) * interval_s
+        begin, end, speed = _class_of(wait_s), _class_of(end_s), 1 / interval_s
+        self._begin[begin] += 1 - wait_s * speed
+        self._speed[begin] += speed
+        self._end[end] += end_s * speed
+        self._ended_speed[end] += speed
+        if len(self._longest) < _TOP:
+            heapq.heappush(self._longest, (end_s, name, urls, interval_s))
+        elif end_s > self._longest[0][0]:
+            heapq.heapreplace(self._longest, (end_s, name, urls, interval_s))
+
+    def _made_by(self) -> Iterator[tuple[float, float]]:
+        """Yield times, and how many requests are made by then."""
+        sums = (accumulate(each) for each in (self._begin, self._speed, self._end, self._ended_speed))
+        for at_s, begin, speed, end, ended_speed in zip(_BOUNDS_S, *sums, strict=True):
+            yield at_s, begin + at_s * speed - at_s * ended_speed + end
+
+    def seconds_for(self, requests: float) -> float | None:
+        """Return when this many requests are made; None if fewer are queued."""
+        if requests > self.urls:
+            return None
+        before_s = made_before = 0.0
+        for at_s, made in self._made_by():
+            if made >= requests:
+                share = (requests - made_before) / (made - made_before) if made > made_before else 1.0
+                return before_s + share * (at_s - before_s)
+            before_s, made_before = at_s, made
+        return None
+
+    def forecast(self, limits: ForecastLimits) -> Forecast:
+        """Return the forecast."""
+        hosts = sorted(self._longest, reverse=True)
+        slow = hosts[: _slow_count([each[0] for each in hosts])]
+        rest = hosts[len(slow) :]
+        at_rate_s = self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0
+        rest_s = max(rest[0][0] if rest else 0.0, at_rate_s)
+        whole_s = max(hosts[0][0] if hosts else 0.0, at_rate_s)
+        slow_hosts = [SlowHost(name, urls, interval_s, end_s) for end_s, name, urls, interval_s in slow]
+        end_s, limit = _first_end(whole_s, self._pages_end_s(limits), limits.seconds_left)
+        text = self._text(end_s, limit, rest_s, slow_hosts)
+        return Forecast(end_s, min(rest_s, end_s), slow_hosts, text)
+
+    def _pages_end_s(self, limits: ForecastLimits) -> float | None:
+        if limits.pages_left is None:
+            return None
+        requests = limits.pages_left / max(limits.pages_per_fetch, 0.01)
+        end_s = self.seconds_for(requests)
+        if end_s is None or not limits.max_fetches_per_s:
+            return end_s
+        return max(end_s, requests / limits.max_fetches_per_s)
+
+    def _text(self, end_s: float, limit: str, rest_s: float, slow: list[SlowHost]) -> str:
+        parked = f"; {count(self.parked_urls)} URLs of parked hosts are not counted" if self.parked_urls else ""
+        if self.unknown_urls:
+            parked += f"; {count(self.unknown_urls)} URLs of hosts that are not in memory are not counted"
+        if not self.urls:
+            return f"nothing is queued{parked}"
+        if limit:
+            return f"{limit} ends it in about {roughly(end_s)} {KNOWN_NOW}{parked}"
+        if not slow:
+            return f"{count(self.urls)} queued URLs are done in about {roughly(end_s)} {KNOWN_NOW}{parked}"
+        first = slow[0]
+        more = f" and {len(slow) - 1} more like it" if len(slow) > 1 else ""
+        slowest = f"{first.name}: {count(first.queued)} URLs at {first.delay_s:.3g} s = {roughly(first.seconds)}{more}"
+        return f"{slowest}; everything else is done in {roughly(rest_s)} {KNOWN_NOW}{parked}"
+
+
+def _class_of(seconds: float) -> int:
+    if seconds <= _FIRST_S:
+        return 0
+    return min(_CLASSES - 1, ceil(log(seconds / _FIRST_S) / _LOG_STEP))
+
+
+def _slow_count(ends_s: list[float]) -> int:
+    """Return how many of the hosts that take longest, the longest first, take much longer than the next."""
+    gaps = [
+        (longer / max(shorter, 1.0), place + 1)
+        for place, (longer, shorter) in enumerate(pairwise(ends_s))
+        if longer >= _SLOW_S
+    ]
+    widest, number = max(gaps, default=(0.0, 0))
+    return number if widest >= _SLOW_FACTOR else 0
+
+
+def _first_end(whole_s: float, pages_s: float | None, left_s: float | None) -> tuple[float, str]:
+    """Return when the crawl ends, and the limit that ends it; empty if its queue does."""
+    ends = [(whole_s, "")]
+    if pages_s is not None:
+        ends.append((pages_s, "--max-pages"))
+    if left_s is not None:
+        ends.append((max(0.0, left_s), "--max-time"))
+    return min(ends)

@@ -1,0 +1,106 @@
+"""The forecast against crawls in virtual time: on webs without new links it is right within a quarter."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.core.limits import FrontierLimits
+from gossamer.engine.crawl import Crawl
+from gossamer.figures import Forecast
+from gossamer.runtime.forecasting import Forecasting
+from gossamer.runtime.gauges import Gauges
+from gossamer.sim.driver import VirtualDriver
+from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
+from gossamer.telemetry.forecast import ForecastLimits
+
+
+def sites(pages: list[int], crawl_delays: list[int]) -> Scenario:
+    """Return a crawl of hosts without links, every page of which is a seed."""
+    web = ImaginedSites()
+    seeds = []
+    for number, (count, delay) in enumerate(zip(pages, crawl_delays, strict=True)):
+        robots = f"User-agent: *\nCrawl-delay: {delay}\n".encode() if delay else b""
+        address = f"127.0.{number >> 8}.{number & 255}"
+        web.hosts[f"h{number}.test"] = ImaginedHost(pages=0, robots=robots, address=address)
+        seeds += [f"http://h{number}.test/{page}" for page in range(count)]
+    return Scenario(web, seeds, delay_s=1.0)
+
+
+def forecast(crawl: Crawl, driver: VirtualDriver, limits: ForecastLimits) -> Forecast:
+    gauges = Gauges()
+    forecasting = Forecasting(crawl.frontier, gauges, lambda: limits, lambda: 300.0, lambda: driver.now)
+    asyncio.run(forecasting.look())
+    assert gauges.forecast is not None
+    return gauges.forecast
+
+
+webs = st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0, 0, 0, 2, 7, 30])), min_size=1, max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(webs)
+def test_the_time_left_is_within_a_quarter(web: list[tuple[int, int]]) -> None:
+    scenario = sites([pages for pages, _ in web], [delay for _, delay in web])
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 5.0)  # by then every robots.txt is known
+    if crawl.frontier.counts.queued < 3:
+        return
+    found, at = forecast(crawl, driver, ForecastLimits()), driver.now
+    assert driver.run() == "exhausted"
+    assert found.seconds is not None
+    left_s = driver.now - at
+    assert abs(found.seconds - left_s) <= max(0.25 * left_s, 1.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(webs, st.floats(0.2, 0.9))
+def test_the_time_until_the_page_limit_is_within_a_quarter(web: list[tuple[int, int]], share: float) -> None:
+    scenario = sites([pages for pages, _ in web], [delay for _, delay in web])
+    limit = int(share * len(scenario.seeds))
+    scenario.limits = FrontierLimits(max_pages=limit)
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 5.0)
+    pages_left = limit - crawl.totals.pages
+    if pages_left < 5:
+        return
+    found, at = forecast(crawl, driver, ForecastLimits(pages_left=pages_left)), driver.now
+    assert driver.run() == "max_pages"
+    assert found.seconds is not None
+    left_s = driver.now - at
+    longest_s = max(delay for _, delay in web) or 1
+    assert abs(found.seconds - left_s) <= max(0.25 * left_s, float(longest_s))
+
+
+def test_a_budget_of_pages_per_host_is_respected() -> None:
+    scenario = sites([100, 10], [0, 0])
+    scenario.limits = FrontierLimits(max_pages_per_host=20)
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 5.0)
+    found = forecast(crawl, driver, ForecastLimits())
+    assert found.seconds is not None
+    assert 12 < found.seconds < 20
+
+
+def test_a_pass_over_many_hosts_never_holds_the_loop_for_long() -> None:
+    scenario = sites([1] * 5000, [0] * 5000)
+    crawl, driver = scenario.prepare()
+    gauges = Gauges()
+    forecasting = Forecasting(crawl.frontier, gauges, ForecastLimits, lambda: 300.0, lambda: driver.now)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while gauges.forecast is None:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(forecasting.look(), others())
+
+    asyncio.run(main())
+    assert turns > 1
+    assert gauges.forecast is not None
+    assert gauges.forecast.text.startswith("10,000 queued URLs")
