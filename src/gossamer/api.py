@@ -31,7 +31,8 @@ from gossamer.parse.article import Article
 from gossamer.ports import Ledger
 from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
 from gossamer.runtime.control import Pause, Resume, Stop
-from gossamer.runtime.session import Observer, Session
+from gossamer.runtime.run_parts import Observer
+from gossamer.runtime.session import Session
 from gossamer.settings.load import check_names, refuse_page, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import refuse_regions

@@ -53,10 +53,11 @@ from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.publishing import open_publishers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.seat import Seat
-from gossamer.runtime.session import Observer, RunPlan, RunServices, RunStorage, Session
+from gossamer.runtime.session import Session
 from gossamer.runtime.sink_config import sink_config
 from gossamer.runtime.sinks import check_url_stores
 from gossamer.runtime.stored_results import ReadingRules

@@ -240,6 +240,17 @@ class Waiting(Struct, frozen=True):
     urls: int = 0
 
 
+class NodeLoad(Struct, frozen=True):
+    """How a node is doing."""
+
+    pages_per_second: float = 0.0  # over the last ten seconds
+    bound_by: str = ""  # see `figures.Resource`
+    evidence: str = ""
+    forecast: str = ""
+    private_bytes: int = 0
+    warnings: list[str] = []  # the conditions that last
+
+
 class NodeStatus(Struct, frozen=True):
     """What a node reports when it renews its lease."""
 
@@ -254,3 +265,4 @@ class NodeStatus(Struct, frozen=True):
     machine: str = ""  # its host name, and there
     folder: str = ""  # the absolute path of the node's folder: archive, index and events
     waiting: dict[str, Waiting] = {}  # by label: what it owns and must not crawl
+    load: NodeLoad = NodeLoad()

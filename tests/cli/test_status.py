@@ -68,3 +68,16 @@ def test_every_host_is_in_one_place_and_parked_ones_say_why(
     _, out, _ = said(capsys, "status", folder)
     assert host.name in out
     assert "\x1b" not in out
+
+
+def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _status(capsys, stopped.path)
+    forecast = found["forecast"]
+    assert isinstance(forecast, dict)
+    assert forecast["seconds"] >= 0
+    assert forecast["text"].endswith("(of what is known now)")
+    assert f"forecast   {forecast['text']}" in said(capsys, "status", stopped.path)[1]
+
+
+def test_a_finished_crawl_has_no_forecast(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _status(capsys, finished.path)["forecast"] is None

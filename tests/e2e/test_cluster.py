@@ -245,7 +245,13 @@ def test_an_operator_sees_the_nodes_sends_one_away_and_stops_the_rest(
     assert nodes.end("b", status=11)["finished"] == "left"
     status = json.loads(verb("status", nodes.url, "--json"))
     assert [(line["name"], line["is_live"]) for line in status["nodes"]] == [("a", True), ("b", False)]
-    assert "node a" in verb("status", nodes.url)
+    load = status["nodes"][0]["load"]
+    assert load["private_bytes"] > 0
+    assert (status["private_bytes"], status["warnings"]) == (load["private_bytes"], [])
+    assert status["bound_by"] == ({load["bound_by"]: 1} if load["bound_by"] else {})
+    shown = verb("status", nodes.url)
+    assert "node a" in shown
+    assert "private, all nodes" in shown
     verb("stop", nodes.url)
     assert nodes.end("a", status=11)["finished"] == "stopped"
     nodes.start("a", "b")

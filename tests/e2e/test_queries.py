@@ -58,6 +58,22 @@ def test_the_figures_of_a_running_crawl_are_answered_and_are_no_event(web: Runni
         query(state, "figures")
 
 
+def test_status_asks_a_crawl_that_runs(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out", pace_ms=2000)
+    wait_for(lambda: "forecast" in crawl.tell("status"))
+    shown = crawl.tell("status")
+    assert "bound by   politeness: " in shown
+    assert "hosts wait for their delay" in shown
+    assert "/s on average, " in shown
+    assert "private" in shown
+    status = json.loads(crawl.tell("status", "--json"))
+    assert status["bound_by"]["resource"] == "politeness"
+    assert status["forecast"]["seconds"] > 0
+    assert status["rates"].keys() == {"10s", "1m", "run"}
+    crawl.tell("stop")
+    crawl.process.communicate(timeout=60)
+
+
 def test_a_crawl_that_has_ended_still_has_its_histograms(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out")
     crawl.end()

@@ -16,7 +16,8 @@ from gossamer.events import Event, EventName
 from gossamer.figures import Totals
 from gossamer.records import UrlState
 from gossamer.runtime.control import Stop
-from gossamer.runtime.session import Observer, Session
+from gossamer.runtime.run_parts import Observer
+from gossamer.runtime.session import Session
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
 from gossamer.state import CrawlState

@@ -164,7 +164,7 @@ def start(
     import uvloop
 
     from gossamer.assembly import RunPlace, build_session
-    from gossamer.runtime.session import Observer
+    from gossamer.runtime.run_parts import Observer
     from gossamer.telemetry.progress import Progress
 
     make_full_collections_rare()

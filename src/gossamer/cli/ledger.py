@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Totals
 from gossamer.inspect.shared_catalog import SharedCatalog
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
-from gossamer.state import CrawlRecord, Waiting
+from gossamer.state import CrawlRecord, NodeLoad, Waiting
 from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import count, percent, printable, size, waiting_for
 
@@ -29,6 +30,7 @@ class NodeLine(Struct):
     in_flight: int = 0
     restoring: int = 0
     label: str = ""  # its labels, separated by commas
+    load: NodeLoad = NodeLoad()
 
 
 class LedgerStatus(Struct):
@@ -45,6 +47,10 @@ class LedgerStatus(Struct):
     urls_queued: int
     nodes: list[NodeLine]
     waiting: dict[str, Waiting] = {}  # by label, for a node with it: regions are strict
+    pages_per_second: float = 0.0  # of all nodes, over the last ten seconds
+    bound_by: dict[str, int] = {}  # resource -> nodes that are bound by it
+    private_bytes: int = 0  # of all nodes
+    warnings: list[str] = []  # that last, each with its node
 
 
 def is_ledger_url(text: str) -> bool:
@@ -117,6 +123,10 @@ def ledger_status(url: str) -> LedgerStatus:
         urls_queued=sum(line.queued for line in live) if is_alive else queued,
         nodes=sorted(lines.values(), key=lambda line: line.name),
         waiting=_added(reports),
+        pages_per_second=round(sum(line.load.pages_per_second for line in live), 2),
+        bound_by=dict(Counter(line.load.bound_by for line in live if line.load.bound_by)),
+        private_bytes=sum(line.load.private_bytes for line in live),
+        warnings=[f"{line.name}: {text}" for line in live for text in line.load.warnings],
     )
 
 
@@ -136,20 +146,27 @@ def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
     if view.is_live:
         line.is_live = True
         line.queued, line.in_flight, line.restoring = view.status.queued, view.status.in_flight, view.status.restoring
-        line.label = view.status.label
+        line.label, line.load = view.status.label, view.status.load
 
 
 def render(status: LedgerStatus) -> str:
     """Return the status for people."""
     limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
     errors = percent(status.errors / status.fetches) if status.fetches else "none"
+    is_live = any(line.is_live for line in status.nodes)
     rows = [
         ("state", REASONS.get(status.state, status.state)),
-        ("pages", f"{count(status.pages)}{limit}"),
+        ("pages", f"{count(status.pages)}{limit}" + (f", {status.pages_per_second:.1f}/s" if is_live else "")),
         ("queued", f"{count(status.urls_queued)} URLs of {count(status.urls_seen)} known"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),
         ("volume", f"{size(status.bytes)} received"),
     ]
+    if status.bound_by:
+        bound = (f"{resource} ({nodes} node{'s' * (nodes > 1)})" for resource, nodes in status.bound_by.items())
+        rows.append(("bound by", ", ".join(bound)))
+    if is_live:
+        rows.append(("memory", f"{size(status.private_bytes)} private, all nodes"))
+    rows += [("warning", printable(text)) for text in status.warnings]
     rows += [("waiting", waiting_for(label, waiting)) for label, waiting in status.waiting.items()]
     rows += [(f"node {line.name}"[:20], _node(line)) for line in status.nodes if line.is_live or line.pages]
     width = max(len(name) for name, _ in rows)
@@ -161,7 +178,9 @@ def _node(line: NodeLine) -> str:
         return f"{count(line.pages)} pages; not alive"
     reading = f", reading {count(line.restoring)} shards" if line.restoring else ""
     work = f"{count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
-    return f"{count(line.pages)} pages, {work}" + (f"; label {line.label.replace(',', ', ')}" if line.label else "")
+    label = f"; label {line.label.replace(',', ', ')}" if line.label else ""
+    bound = f"; bound by {line.load.bound_by}: {printable(line.load.evidence)}" if line.load.bound_by else ""
+    return f"{count(line.pages)} pages, {line.load.pages_per_second:.1f}/s, {work}{label}{bound}"
 
 
 def to_json(status: LedgerStatus) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from gossamer.cli.ledger import is_ledger_url, ledger_status, to_json
 from gossamer.cli.ledger import render as render_ledger
-from gossamer.figures import RunState
+from gossamer.errors import GossamerError
+from gossamer.figures import Figures, RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
@@ -30,9 +32,18 @@ def run(arguments: argparse.Namespace) -> int:
         print(to_json(found) if arguments.json else render_ledger(found))
         return 0
     with CrawlReader(Path(arguments.dir)) as crawl:
-        status = crawl_status(crawl)
+        status = crawl_status(crawl, _live(crawl) if crawl.is_running else None)
     print(msgspec.json.encode(status).decode() if arguments.json else render(status))
     return 0
+
+
+def _live(crawl: CrawlReader) -> Figures | None:
+    """Return the figures of the process that runs the crawl, if it answers."""
+    from gossamer.runtime.control_socket import query
+
+    with suppress(GossamerError):  # it has just ended, or is about to begin
+        return msgspec.convert(query(crawl.folder.state, "figures"), Figures)
+    return None
 
 
 def render(status: CrawlStatus) -> str:
@@ -42,7 +53,7 @@ def render(status: CrawlStatus) -> str:
     states = ", ".join(f"{count(number)} {name}" for name, number in status.hosts.items() if number)
     rows = [
         ("state", _state(status)),
-        ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s"),
+        ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s{_lately(status)}"),
         ("queued", f"{count(status.urls_queued)} URLs, {count(status.urls_parked)} of them parked"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({percent(status.error_rate)})"),
         ("hosts", states or "none"),
@@ -52,12 +63,34 @@ def render(status: CrawlStatus) -> str:
         ("waits for", printable(status.waits_for)),
     ]
     rows += [("", printable(line)) for line in status.parked]
+    rows += _outlook(status)
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))
     if status.evicted:
         rows.insert(3, ("evicted", f"{count(status.evicted)} URLs, by --max-queued"))
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
+
+
+def _lately(status: CrawlStatus) -> str:
+    """Return how fast a crawl that runs is now."""
+    lately = status.rates.get("10s") if status.is_running else None
+    return "" if lately is None else f" on average, {lately.pages:.1f}/s now"
+
+
+def _outlook(status: CrawlStatus) -> list[tuple[str, str]]:
+    """Return what binds the crawl, how long it needs, and what is wrong with it."""
+    rows = []
+    if status.bound_by is not None:
+        rows.append(("bound by", f"{status.bound_by.resource}: {printable(status.bound_by.evidence)}"))
+    if status.forecast is not None and status.forecast.text:
+        rows.append(("forecast", printable(status.forecast.text)))
+    if status.is_running and status.private_bytes:
+        rows.append(("memory", f"{size(status.private_bytes)} private"))
+    for each in status.warnings:
+        kind = "lasts since" if each.is_lasting else "at"
+        rows.append(("warning", f"{printable(each.text)} ({kind} {moment(each.since)} UTC)"))
+    return rows
 
 
 def _state(status: CrawlStatus) -> str:

@@ -13,18 +13,20 @@ from types import TracebackType
 
 import lmdb
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.tables import HOMES
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
-from gossamer.figures import RUNNING, Figures, RunState
+from gossamer.figures import RUNNING, Figures, Forecast, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.node_folders import one_folder
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
 from gossamer.state import CrawlState
+from gossamer.telemetry.forecast import ForecastLimits
 
 INTERRUPTED = "interrupted"
 
@@ -91,7 +93,8 @@ class CrawlReader:
     def figures(self) -> Figures:
         """Return the figures of the last run if it has ended, else those of what is committed."""
         if self.owner is None and not self.state.is_running and self.state.figures is not None:
-            return self.state.figures
+            figures = self.state.figures
+            return replace(figures, forecast=self._forecast()) if figures.urls_queued else figures
         hosts = self.hosts()
         return Figures(
             totals=self.state.totals,
@@ -102,7 +105,13 @@ class CrawlReader:
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
             hosts=hosts.states,
+            forecast=self._forecast(),
         )
+
+    def _forecast(self) -> Forecast:
+        """Return how long what is queued takes, at the pace of its hosts."""
+        pages_left = 0 if self.settings.max_pages is None else self.settings.max_pages - self.state.totals.pages
+        return self.hosts().ahead.forecast(ForecastLimits(pages_left=pages_left if pages_left > 0 else None))
 
     def _run_state(self) -> RunState:
         if self.owner is None:
@@ -112,7 +121,7 @@ class CrawlReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait)
+            self._hosts = HostTally(self.now, self.settings.max_wait, self.settings.politeness_ms / 1000)
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

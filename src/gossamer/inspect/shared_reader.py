@@ -28,6 +28,7 @@ from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
+from gossamer.telemetry.forecast import ForecastLimits
 
 
 class SharedReader:
@@ -114,6 +115,7 @@ class SharedReader:
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
             hosts=hosts.states,
+            forecast=hosts.ahead.forecast(ForecastLimits()),
         )
 
     def _finished_before(self) -> str:
@@ -127,7 +129,7 @@ class SharedReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait)
+            self._hosts = HostTally(self.now, self.settings.max_wait, self.settings.politeness_ms / 1000)
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
-from gossamer.figures import RunState
+from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import HostRecord
@@ -51,11 +51,18 @@ class CrawlStatus(Struct, kw_only=True):
     held: dict[str, int]  # URLs that are held back, by rule
     held_dropped: int
     evicted: int
+    rates: dict[str, Rate]  # of a crawl that runs, like the next and the memory
+    bound_by: BoundBy | None
+    forecast: Forecast | None
+    warnings: list[ActiveWarning]
+    private_bytes: int
+    worker_deaths: int
 
 
-def crawl_status(crawl: CrawlReader) -> CrawlStatus:
-    """Return the status of a crawl."""
+def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus:
+    """Return the status of a crawl; `live` are the figures of its process, if that could be asked."""
     figures, hosts = crawl.figures(), crawl.hosts()
+    now = live or figures
     last, totals = last_event(crawl.folder.events), figures.totals
     return CrawlStatus(
         out=str(crawl.folder.path),
@@ -88,6 +95,12 @@ def crawl_status(crawl: CrawlReader) -> CrawlStatus:
         held=totals.held,
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
+        rates=now.rates,
+        bound_by=now.bound_by,
+        forecast=now.forecast or figures.forecast,
+        warnings=now.warnings,
+        private_bytes=now.private_bytes,
+        worker_deaths=now.worker_deaths,
     )
 
 

@@ -156,6 +156,8 @@ class FiguresSource:
             figures,
             state=RunState.FINISHED,
             finished=finished,
+            bound_by=None,
+            forecast=None,
             urls_parked=self._crawl.frontier.view.parked_urls(self._now(), measures.max_wait_s),
             commit_p50_ms=_percentile_ms(commits, 0.5),
             commit_p99_ms=_percentile_ms(commits, 0.99),

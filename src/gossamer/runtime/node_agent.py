@@ -35,7 +35,7 @@ from gossamer.runtime import control
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.control import Submit
 from gossamer.runtime.seat import Seat
-from gossamer.state import ORIGIN_NODE, CrawlRecord
+from gossamer.state import ORIGIN_NODE, CrawlRecord, NodeStatus
 from gossamer.telemetry.text import waiting_for
 
 RENEWALS_PER_LEASE = 10  # with each a node learns who has died
@@ -96,12 +96,18 @@ class NodeAgent:
         left_s = self._crawl.frontier.addresses.send_until(order.addresses[0]) - self.now()
         return min(self.lease_until, lease_clock() + left_s)
 
-    def begin(self, submit: Submit, share_record: Callable[[CrawlRecord], CrawlRecord]) -> None:
+    def begin(
+        self,
+        submit: Submit,
+        share_record: Callable[[CrawlRecord], CrawlRecord],
+        add_load: Callable[[NodeStatus], NodeStatus],
+    ) -> None:
         """Begin without shards, in the engine.
 
         `share_record` applies what the crawl's record says to this run, and returns it with what this run adds to it.
         """
         self._submit = submit
+        self._add_load = add_load
         self._share_record = share_record
         self._crawl.begin_as_node(self.now())
         self.node.learn_record(self.record)
@@ -159,7 +165,7 @@ class NodeAgent:
         if status.waiting and self.now() - self._waiting_told_at >= TELL_WAITING_EVERY_S:
             self._waiting_told_at = self.now()
             self.warn_of_waiting()
-        status = replace(status, machine=self._machine, folder=seat.folder)
+        status = self._add_load(replace(status, machine=self._machine, folder=seat.folder))
         membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
         node.learn(membership, asked)
         if membership.record_version != self.record.version:

@@ -13,110 +13,44 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import fold_index
-from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
-from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.local.folder import SETTINGS_FILE
 from gossamer.commands import OperatorCommand
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_messages import decode_letter
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
-from gossamer.fetch.dns import Resolver
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
-from gossamer.records import Order, Outcome, Result, UrlRecord
+from gossamer.records import Outcome
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
-from gossamer.runtime.crash import CrashFile, CrashReporter
-from gossamer.runtime.event_tap import EventTap, OnEvent
-from gossamer.runtime.figures_source import FiguresSource
-from gossamer.runtime.heartbeat import Heartbeat, OnBeat
-from gossamer.runtime.hub import GRACE_S, Hub
+from gossamer.runtime.crash import CrashReporter
+from gossamer.runtime.hub import GRACE_S
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
-from gossamer.runtime.opt_out import OptOutWatch
-from gossamer.runtime.publishing import Publisher
+from gossamer.runtime.node_load import with_load
 from gossamer.runtime.queries import Answers
 from gossamer.runtime.recovery import Recovery
-from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.run_parts import RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_seeds import RunSeeds
-from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.signals import TimeAlarm, stop_on_signals
 from gossamer.runtime.steering import Steered, Steering
-from gossamer.runtime.upload_watch import UploadWatch
-from gossamer.runtime.vitals import StallProbe
-from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.load import to_toml
-from gossamer.settings.model import Settings
 from gossamer.settings.promises import promises_of
-from gossamer.settings.repeatable import Repeatability
-from gossamer.settings.seeds import Seed
 from gossamer.state import CrawlRecord, OperatorRequest
-from gossamer.telemetry.crawl_log import Logs
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
 
 STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
-
-
-class Observer(Struct, frozen=True):
-    """Callbacks while a crawl runs."""
-
-    on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
-    on_event: OnEvent | None = None
-    on_warning: OnWarning | None = None
-    on_beat: OnBeat | None = None
-    on_notice: Callable[[str], None] | None = None  # what the operator asked for, or must know at once; any thread
-
-
-class RunPlan(Struct, frozen=True):
-    """The input of one run."""
-
-    settings: Settings
-    seeds: Sequence[Seed] = ()
-    retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
-    order: Repeatability = Repeatability()
-    few_files: str = ""  # a warning, if too few files may be open for all connections
-    goes_on: bool = False  # also if the operator has paused the crawl
-
-
-class RunStorage(Struct, frozen=True):
-    """What a run writes besides the archive."""
-
-    folder: CrawlFolder
-    ledger: LocalLedger
-    log: Logs
-    tap: EventTap
-    emitter: EventEmitter
-    crashes: CrashFile
-
-
-class RunServices(Struct, frozen=True):
-    """The parts that are active while a crawl runs."""
-
-    hub: Hub
-    resolver: Resolver
-    policy: AddressPolicy
-    probe: StallProbe
-    figures: FiguresSource
-    heartbeat: Heartbeat
-    opt_outs: OptOutWatch
-    rereader: Rereader
-    watch: RunWatch
-    uploads: UploadWatch | None
-    warnings: WarningLog
-    observer: Observer
-    publishers: Sequence[Publisher] = ()  # of stores that get single pages
 
 
 class Session:
@@ -209,7 +143,7 @@ class Session:
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
         self._seeding.open_addresses()
-        agent.begin(self.submit, self._share_record)
+        agent.begin(self.submit, self._share_record, partial(with_load, self._services.figures))
         self._begin_run(now)
         self._crawl.totals.runs += 1
         storage.log.flush()

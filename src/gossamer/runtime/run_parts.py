@@ -1,0 +1,80 @@
+"""The parts of a run: what it is given, what it writes, what is active meanwhile. Built by `assembly`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.ledger import LocalLedger
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.fetch.dns import Resolver
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.records import Order, Result, UrlRecord
+from gossamer.runtime.crash import CrashFile
+from gossamer.runtime.event_tap import EventTap, OnEvent
+from gossamer.runtime.figures_source import FiguresSource
+from gossamer.runtime.heartbeat import Heartbeat, OnBeat
+from gossamer.runtime.hub import Hub
+from gossamer.runtime.opt_out import OptOutWatch
+from gossamer.runtime.publishing import Publisher
+from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.run_watch import RunWatch
+from gossamer.runtime.upload_watch import UploadWatch
+from gossamer.runtime.vitals import StallProbe
+from gossamer.runtime.warning_log import OnWarning, WarningLog
+from gossamer.settings.model import Settings
+from gossamer.settings.repeatable import Repeatability
+from gossamer.settings.seeds import Seed
+from gossamer.telemetry.crawl_log import Logs
+
+
+class Observer(Struct, frozen=True):
+    """Callbacks while a crawl runs."""
+
+    on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
+    on_event: OnEvent | None = None
+    on_warning: OnWarning | None = None
+    on_beat: OnBeat | None = None
+    on_notice: Callable[[str], None] | None = None  # what the operator asked for, or must know at once; any thread
+
+
+class RunPlan(Struct, frozen=True):
+    """The input of one run."""
+
+    settings: Settings
+    seeds: Sequence[Seed] = ()
+    retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
+    order: Repeatability = Repeatability()
+    few_files: str = ""  # a warning, if too few files may be open for all connections
+    goes_on: bool = False  # also if the operator has paused the crawl
+
+
+class RunStorage(Struct, frozen=True):
+    """What a run writes besides the archive."""
+
+    folder: CrawlFolder
+    ledger: LocalLedger
+    log: Logs
+    tap: EventTap
+    emitter: EventEmitter
+    crashes: CrashFile
+
+
+class RunServices(Struct, frozen=True):
+    """The parts that are active while a crawl runs."""
+
+    hub: Hub
+    resolver: Resolver
+    policy: AddressPolicy
+    probe: StallProbe
+    figures: FiguresSource
+    heartbeat: Heartbeat
+    opt_outs: OptOutWatch
+    rereader: Rereader
+    watch: RunWatch
+    uploads: UploadWatch | None
+    warnings: WarningLog
+    observer: Observer
+    publishers: Sequence[Publisher] = ()  # of stores that get single pages
