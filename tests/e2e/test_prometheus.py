@@ -108,6 +108,7 @@ def stored_when_paused(crawl: subprocess.Popen[str], out: Path, program: str, fo
         wait_for(lambda: value_of(server, "timestamp(gossamer_pages_total)") > still_at + 1)
         assert server.query("up") == {"": 1}
         assert value_of(server, 'gossamer_state{state="paused"}') == 1
+        assert value_of(server, 'gossamer_bound_by{resource="paused"}') == 1
         answered = value_of(server, "sum(gossamer_answers_total)")
         assert server.query("gossamer_fetch_seconds_count")["first_byte"] >= 0.9 * answered, "robots.txt included"
         return {field: value_of(server, expression) for field, expression in SAME.items()}

@@ -73,12 +73,16 @@ def _limited(lines: Sequence[HostLine]) -> str:
 
 
 def _without_address(lines: Sequence[HostLine]) -> str:
-    rows = [(named(h.name), count(h.errors), count(h.queued), safe(h.park_reason, 160)) for h in lines]
+    rows = [(named(h.name), count(h.errors), count(h.queued), _why(h)) for h in lines]
     return table(["host", "look-ups", "URLs waiting", "why"], rows, frozenset({1, 2}))
 
 
+def _why(host: HostLine) -> str:
+    return f'<td class="text">{safe(host.park_reason, 160)}</td>'
+
+
 def _parked(lines: Sequence[HostLine]) -> str:
-    rows = [(named(h.name), count(h.queued), moment(h.parked_until), safe(h.park_reason, 160)) for h in lines]
+    rows = [(named(h.name), count(h.queued), moment(h.parked_until), _why(h)) for h in lines]
     return table(["host", "URLs waiting", "until", "why"], rows, frozenset({1, 2}))
 
 

@@ -29,9 +29,9 @@ def breakable(text: str, most: int = 300) -> str:
     return "<wbr>".join(escape(part) for part in _PARTS.findall(printable(text, most)))
 
 
-def named(text: str) -> str:
+def named(text: str, most: int = 80) -> str:
     """Return the cell of a name."""
-    return f'<td class="name">{breakable(text, 80)}</td>'
+    return f'<td class="name">{breakable(text, most)}</td>'
 
 
 def moment(at: float) -> str:
@@ -85,7 +85,7 @@ def counts(entries: Sequence[NamedCount], head: str, what: str = "URLs", *, is_c
     most = max((entry.count for entry in entries), default=0)
     rows = [
         (
-            f"<code>{breakable(entry.name)}</code>" if is_code else breakable(entry.name),
+            f"<code>{breakable(entry.name)}</code>" if is_code else named(entry.name, 300),
             count(entry.count),
             f'<td class="m">{meter(entry.count, most)}</td>',
         )

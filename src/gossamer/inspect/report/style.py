@@ -53,7 +53,7 @@ details.wide { grid-column: 1 / -1; }
 .warn p { margin: 2px 0; overflow-wrap: break-word; }
 /* The shadow at the right edge is there while columns are hidden behind it: the cover moves with the table. */
 .scroll { overflow-x: auto; background:
-  linear-gradient(to left, var(--card) 50%, transparent) right / 36px 100% no-repeat local,
+  linear-gradient(to left, var(--card) 50%, transparent) right -3px top -3px / 40px calc(100% + 6px) no-repeat local,
   linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll; }
 .scroll::-webkit-scrollbar { height: 8px; }
 .scroll::-webkit-scrollbar-thumb { background: var(--none); border-radius: 4px; }
@@ -65,6 +65,7 @@ td { padding: 4px 10px 4px 0; border-top: 1px solid var(--rule); vertical-align:
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--card); overflow-wrap: break-word; }
 td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
 td.name { min-width: 130px; max-width: 340px; word-break: keep-all; }
+td.text { min-width: 240px; }
 td.m { width: 34%; min-width: 60px; padding-right: 0; vertical-align: middle; }
 th:last-child, td:last-child { padding-right: 0; }
 code { font: 12.5px/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -95,9 +96,12 @@ footer { color: var(--soft); font-size: 12.5px; margin-top: 36px; }
   nav { position: static; flex-wrap: wrap; } html { scroll-padding-top: 8px; }
   .card { padding: 12px; } td.name { max-width: 210px; } svg.chart text { font-size: 16px; }
   table { font-size: 13px; } td, th { padding-right: 8px; } }
-@media print { body { background: none; font-size: 12px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  nav { display: none; } .card, .tile { break-inside: avoid; } .flow { columns: 2; }
-  th:first-child, td:first-child { position: static; } }
+@media print { :root { color-scheme: light; }
+  body { background: none; font-size: 12px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  main { padding: 0; } nav { display: none; } .card, .tile { break-inside: avoid; } .flow { columns: 2 0; }
+  .cards { grid-template-columns: 1fr 1fr; } .scroll { overflow: visible; background: none; }
+  table { font-size: 10.5px; } th { font-size: 10px; } td, th { padding-right: 6px; } td.name { min-width: 0; }
+  code { font-size: 10px; } th:first-child, td:first-child { position: static; } }
 """
 
 
