@@ -1,7 +1,7 @@
 """Which languages are the texts of a crawl in? Detected in a sample of its pages, read from the archive.
 
 A crawl records what pages declare; detection takes the text, which costs more than all the rest of a page. So
-it is done here, for up to 200 pages that are spread evenly over the catalog. Costs: 3 ms per page of the sample.
+it is done here, for up to 200 pages that are spread evenly over the catalog. Costs: 1.3 ms per page of the sample.
 """
 
 from __future__ import annotations
