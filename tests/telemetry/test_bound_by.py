@@ -25,24 +25,24 @@ def judged(before: dict[str, Any] | None = None, **now: Any) -> tuple[str, str]:
 def test_a_crawl_whose_hosts_wait_is_bound_by_politeness() -> None:
     assert judged() == ("politeness", "412 of 430 hosts wait for their delay")
     hosts = {"waiting": 400, "parked": 12, "busy": 18}
-    resource, evidence = judged({"hosts": hosts}, hosts=hosts)
+    resource, evidence = judged(hosts=hosts)
     assert (resource, evidence) == ("politeness", "412 of 430 hosts wait for their delay; 12 of them are parked")
 
 
 def test_a_crawl_whose_hosts_are_busy_is_bound_by_connections_to_each_host() -> None:
     hosts = {"waiting": 3, "busy": 20}
-    resource, evidence = judged({"hosts": hosts}, hosts=hosts)
+    resource, evidence = judged(hosts=hosts)
     assert resource == "connections"
     assert evidence == "20 of 23 hosts have as many requests in flight as they may (--host-connections 1)"
 
 
 def test_hosts_that_wait_for_their_address_are_bound_by_connections_to_it() -> None:
     hosts = {"waiting": 3, "busy": 20, "blocked": 900}
-    resource, evidence = judged({"hosts": hosts}, hosts=hosts)
+    resource, evidence = judged(hosts=hosts)
     assert resource == "connections"
     assert evidence == "900 of 923 hosts wait for others at their address or domain (--address-connections 20)"
     slow = replace(LIMITS, has_gate_delay=True)
-    resource, evidence = judged({"hosts": hosts}, hosts=hosts, limits=slow)
+    resource, evidence = judged(hosts=hosts, limits=slow)
     assert resource == "politeness"
     assert "--address-politeness-ms" in evidence
 

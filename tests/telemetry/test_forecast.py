@@ -71,6 +71,14 @@ def test_what_is_not_counted_is_told() -> None:
     )
 
 
+def test_time_passes_between_two_forecasts() -> None:
+    forecaster = of(("a.test", 1001, 1.0, 0.0), ("b.test", 101, 1.0, 0.0))
+    later = forecaster.forecast(ForecastLimits(), age_s=40.0)
+    assert (later.seconds, later.rest_seconds, later.slow_hosts[0].seconds) == (960.0, 60.0, 960.0)
+    assert forecaster.forecast(ForecastLimits(seconds_left=100.0), age_s=40.0).seconds == 60.0
+    assert forecaster.forecast(ForecastLimits(), age_s=4000.0).seconds == 0.0
+
+
 def test_an_empty_queue_needs_no_time() -> None:
     assert of().forecast(ForecastLimits(pages_left=10)).text == "nothing is queued"
     assert of().forecast(ForecastLimits()).seconds == 0.0

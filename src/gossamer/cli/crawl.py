@@ -28,11 +28,12 @@ from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
 from gossamer.telemetry.summary import REASONS, Summary
-from gossamer.telemetry.text import printable, raw_stream
+from gossamer.telemetry.text import printable
 
 if TYPE_CHECKING:
     from gossamer.runtime.seat import Seat
     from gossamer.runtime.session import Session
+    from gossamer.telemetry.screen import Screen
 
 STATUS_STOPPED = 11
 _SEED_HELP = "a URL, a bare domain, or a file with one per line, which may have scope=, depth= and metadata after tabs"
@@ -166,12 +167,14 @@ def start(
     from gossamer.assembly import RunPlace, build_session
     from gossamer.runtime.run_parts import Observer
     from gossamer.telemetry.progress import Progress
+    from gossamer.telemetry.screen import Screen
 
     make_full_collections_rare()
     gc.enable()
-    printer = _EventPrinter(arguments.verbose)
+    screen = Screen(sys.stderr)
+    printer = _EventPrinter(arguments.verbose, screen)
     wants_progress = (arguments.progress is None or arguments.progress) and not arguments.debug
-    progress = Progress(every_beat=bool(arguments.progress)) if wants_progress else None
+    progress = Progress(screen, every_beat=bool(arguments.progress)) if wants_progress else None
     observer = Observer(
         partial(print_page, shown=masked if settings.mask_queries else str) if arguments.debug else None,
         printer,
@@ -268,10 +271,10 @@ class _EventPrinter:
         | {EventName.ROBOTS_UNREACHABLE, EventName.RECOVERED}
     )
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, level: int, screen: Screen) -> None:
         self._level = level
+        self._screen = screen
         self._last_warning = ""
-        self._clear = "\r\x1b[K" if sys.stderr.isatty() else ""
 
     def __call__(self, event: Event) -> bool:
         """Print an event if the level includes it; return whether more events are needed."""
@@ -283,8 +286,7 @@ class _EventPrinter:
             status = f" {event.status}" if event.status else ""
             what = printable(event.url or event.host)
             text = _heartbeat(event) if event.event is EventName.HEARTBEAT else printable(event.reason)
-            line = " ".join(f"{event.event}{status} {what} {text}".split())
-            self._print(line)
+            self._print(" ".join(f"{event.event}{status} {what} {text}".split()), at_once=False)
         return True
 
     def warn(self, text: str) -> None:
@@ -306,10 +308,9 @@ class _EventPrinter:
 
         return call
 
-    def _print(self, line: str) -> None:
+    def _print(self, line: str, *, at_once: bool = True) -> None:
         with suppress(OSError):  # the terminal is gone: no reason to stop a crawl
-            raw_stream(sys.stderr).write(self._clear)
-            print(line, file=sys.stderr, flush=True)
+            self._screen.print(line, at_once=at_once)
 
     def _print_first_failure(self, event: Event) -> bool:
         """Print why nothing happens if the very first host is parked; return whether more events are needed."""

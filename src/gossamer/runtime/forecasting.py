@@ -1,7 +1,8 @@
 """Forecasts how long a running crawl needs: one pass over the hosts in memory, every ten seconds.
 
-A pass goes in slices, between which the event loop does its other work: 100,000 hosts take about 0.2 s in all. What is
-swapped out is not read: the forecast says how many URLs that are.
+A pass goes in slices, between which the event loop does its other work: 100,000 hosts take about 0.2 s in all. With few
+hosts a pass costs next to nothing, and is made every second. What is swapped out is not read: the forecast says how
+many URLs that are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from gossamer.runtime.gauges import Gauges
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
 
 FIRST_S = 2.0
-EVERY_S = 10.0
+EVERY_S, EVERY_S_FEW = 10.0, 1.0
+FEW_HOSTS = 500  # 1 ms
 SLICE_S = 0.004
 _HOSTS_PER_LOOK = 64  # at the clock
 
@@ -36,19 +38,21 @@ class Forecasting:
         self._limits = limits
         self._max_wait_s = max_wait_s
         self._now = now
+        self._last: tuple[Forecaster, ForecastLimits, float] | None = None
 
     async def run(self) -> None:
         """Forecast until cancelled."""
         await asyncio.sleep(FIRST_S)
         while True:
-            await self.look()
-            await asyncio.sleep(EVERY_S)
+            hosts = await self.look()
+            await asyncio.sleep(EVERY_S if hosts > FEW_HOSTS else EVERY_S_FEW)
 
-    async def look(self) -> None:
-        """Make one pass."""
+    async def look(self) -> int:
+        """Make one pass; return over how many hosts."""
         view, forecaster, now = self._frontier.view, Forecaster(self._max_wait_s()), self._now()
         begun, parked, seen = monotonic(), 0, 0
-        for number, host in enumerate(view.hosts()):
+        hosts = view.hosts()
+        for number, host in enumerate(hosts):
             if number % _HOSTS_PER_LOOK == 0 and monotonic() - begun > SLICE_S:
                 await asyncio.sleep(0)
                 begun = monotonic()
@@ -58,6 +62,13 @@ class Forecasting:
                 parked += host.record.parked_until > now
                 forecaster.add(host.name, urls, interval_s, wait_s)
         forecaster.unknown_urls = max(0, self._frontier.counts.queued - seen)
-        gauges = self._gauges
-        gauges.parked_hosts, gauges.parked_urls = parked, forecaster.parked_urls
-        gauges.forecast = forecaster.forecast(self._limits())
+        self._gauges.parked_hosts, self._gauges.parked_urls = parked, forecaster.parked_urls
+        self._last = forecaster, self._limits(), now
+        self.age()
+        return len(hosts)
+
+    def age(self) -> None:
+        """Let the time pass in the last forecast. 0.1 ms, once per second."""
+        if self._last is not None:
+            forecaster, limits, made_at = self._last
+            self._gauges.forecast = forecaster.forecast(limits, self._now() - made_at)

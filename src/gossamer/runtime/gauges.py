@@ -6,9 +6,10 @@ Brought up to date once per second, from the figures and the machine of that mom
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.figures import BoundBy, Figures, Forecast, Rate
 from gossamer.runtime.machine import Machine
@@ -95,7 +96,10 @@ class Gauges:
         loads.append(load)
         while len(loads) > 2 and load.at_s - loads[0].at_s > SHORT_S + _SLACK_S:
             loads.popleft()
-        self.bound_by = bound_by(loads[0], load)
+        states = (each.hosts for each in loads)
+        sums = sum((Counter(hosts) for hosts in states), Counter[str]())
+        hosts = {state: round(number / len(loads)) for state, number in sums.items()}
+        self.bound_by = bound_by(loads[0], replace(load, hosts=hosts))
 
     def _count_jump(self, wall_ahead_s: float) -> None:
         before, self._wall_ahead_s = self._wall_ahead_s, wall_ahead_s

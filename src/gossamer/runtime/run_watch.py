@@ -47,4 +47,5 @@ class RunWatch:
         figures, machine = self._figures.read(), self._measure()
         self._gauges.update(figures, machine)
         self._gauges.judge(self._figures.load())
+        self._forecasting.age()
         self._conditions.look(figures, machine)

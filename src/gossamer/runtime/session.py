@@ -32,7 +32,6 @@ from gossamer.records import Outcome
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashReporter
-from gossamer.runtime.hub import GRACE_S
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.node_load import with_load
@@ -77,6 +76,7 @@ class Session:
         self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
         self._is_stopped = False
         self._alarm: TimeAlarm | None = None
+        self._progress: Progress | None = None
         parts = (crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter, now)
         self._seeding = RunSeeds(plan.seeds, crawl, services.policy, services.warnings, now)
         steered = Steered(*parts, self._seeding.add, services.rereader.run, self._set_alarm)
@@ -262,7 +262,7 @@ class Session:
         return self._finish(why)
 
     async def _run(self, progress: Progress | None, *, is_guest: bool) -> str:
-        services = self._services
+        services, self._progress = self._services, progress
         services.opt_outs.check()
         services.figures.begin()
         if caveat := self._plan.order.caveat(is_rereading=self._crawl.rereading.is_pending):
@@ -311,10 +311,14 @@ class Session:
     def _announce_stop(self, signal_name: str) -> None:
         self._is_stopped = True
         in_flight = self._services.figures.read().in_flight
-        self._notify(
-            f"{signal_name}: stopping; waiting for {in_flight} requests in flight ({GRACE_S:g} s at most), "
-            "then for the commit and the report. A second signal ends at once"
-        )
+        waiting = f"stopping: waiting for {in_flight} requests"
+        if self._progress is not None:
+            with suppress(OSError):  # the terminal is gone
+                self._progress.end()  # a second signal leaves no time for it
+        if signal_name == "SIGINT":
+            self._notify(f"{waiting}, again to stop at once")
+        else:
+            self._notify(f"{signal_name}: {waiting}, a second signal stops at once")
 
     def _notify(self, text: str) -> None:
         if self._services.observer.on_notice is not None:

@@ -34,7 +34,7 @@ class Load(Struct, frozen=True, kw_only=True):
     in_flight: int = 0  # requests and look-ups
     lookups: int = 0
     pages_left: int | None = None  # until the page limit, with those in flight counted as fetched
-    hosts: dict[str, int] = {}  # by state: see `core.workbench`
+    hosts: dict[str, int] = {}  # by state, see `core.workbench`: the mean of some seconds, as they change it often
     core_share: dict[str, float] = {}
     commit_s: float = 0.0  # of all commits so far; like the next
     flush_s: float = 0.0  # of those, until the archives and stores had their part
@@ -60,7 +60,7 @@ def bound_by(before: Load, now: Load) -> BoundBy | None:
             return found
     if (found := _cpu(now) or _commits(before, now) or _dns(now) or _all_connections(now)) is not None:
         return found
-    return _hosts(before, now)
+    return _hosts(now)
 
 
 def _paused(now: Load) -> BoundBy | None:
@@ -120,13 +120,11 @@ def _all_connections(now: Load) -> BoundBy | None:
     return BoundBy(Resource.CONNECTIONS, f"{used} (--connections)")
 
 
-def _hosts(before: Load, now: Load) -> BoundBy | None:
-    """Return what most hosts with work are waiting for. Hosts change their state often: two moments count."""
+def _hosts(now: Load) -> BoundBy | None:
+    """Return what most hosts with work are waiting for."""
     limits = now.limits
-    busy, blocked, waiting, ready, parked = (
-        (before.hosts.get(state, 0) + now.hosts.get(state, 0) + 1) // 2
-        for state in ("busy", "blocked", "waiting", "ready", "parked")
-    )
+    states = ("busy", "blocked", "waiting", "ready", "parked")
+    busy, blocked, waiting, ready, parked = (now.hosts.get(state, 0) for state in states)
     waiting += parked
     whole = busy + blocked + waiting + ready
     most = max(busy, blocked, waiting)

@@ -91,16 +91,17 @@ class Forecaster:
             before_s, made_before = at_s, made
         return None
 
-    def forecast(self, limits: ForecastLimits) -> Forecast:
-        """Return the forecast."""
+    def forecast(self, limits: ForecastLimits, age_s: float = 0.0) -> Forecast:
+        """Return the forecast, some time after the hosts and the limits were looked at."""
         hosts = sorted(self._longest, reverse=True)
         slow = hosts[: _slow_count([each[0] for each in hosts])]
         rest = hosts[len(slow) :]
         at_rate_s = self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0
-        rest_s = max(rest[0][0] if rest else 0.0, at_rate_s)
+        rest_s = max(0.0, max(rest[0][0] if rest else 0.0, at_rate_s) - age_s)
         whole_s = max(hosts[0][0] if hosts else 0.0, at_rate_s)
-        slow_hosts = [SlowHost(name, urls, interval_s, end_s) for end_s, name, urls, interval_s in slow]
+        slow_hosts = [SlowHost(name, urls, interval_s, end_s - age_s) for end_s, name, urls, interval_s in slow]
         end_s, limit = _first_end(whole_s, self._pages_end_s(limits), limits.seconds_left)
+        end_s = max(0.0, end_s - age_s)
         text = self._text(end_s, limit, rest_s, slow_hosts)
         return Forecast(end_s, min(rest_s, end_s), slow_hosts, text)
 

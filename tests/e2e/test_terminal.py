@@ -1,0 +1,122 @@
+"""A crawl on a terminal: a live view, warnings above it, and nothing left of it at the end."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.web import preset
+from tests.e2e.program import GOSSAMER, crawl_options
+from tests.telemetry.terminals import FakeTerminal
+
+WITHIN_S = 30.0
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small", seed=5, pages=400, slow=0.0)) as web:
+        yield web
+
+
+class OnTerminal:
+    """A crawl whose output goes to a terminal."""
+
+    def __init__(self, web: RunningWeb, out: Path, *options: str, columns: int = 80) -> None:
+        self.out = out
+        self.screen = FakeTerminal(columns)
+        self._main, other = pty.openpty()
+        self.resize(columns)
+        words = ["crawl", *web.seeds(), *crawl_options(web, out, 500), *options]
+        environment = {**os.environ, "TERM": "xterm"}
+        self.process = subprocess.Popen(
+            [*GOSSAMER, *words], stdin=other, stdout=other, stderr=other, env=environment, start_new_session=True
+        )
+        os.close(other)
+
+    def resize(self, columns: int) -> None:
+        fcntl.ioctl(self._main, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.screen.resize(columns)
+
+    def read(self) -> bool:
+        """Show what was written; return whether more may follow."""
+        if not select.select([self._main], [], [], 0.1)[0]:
+            return True
+        try:
+            self.screen.write(os.read(self._main, 65536).decode().replace("\r\n", "\n"))
+        except OSError:  # the other end is closed
+            return False
+        return True
+
+    def read_until(self, is_so: Callable[[list[str]], bool]) -> list[str]:
+        until = time.monotonic() + WITHIN_S
+        while not is_so(self.screen.shown()):
+            assert time.monotonic() < until, self.screen.shown()
+            self.read()
+        return self.screen.shown()
+
+    def end(self) -> list[str]:
+        """Return what is on the screen when the process has ended."""
+        while self.read():
+            pass
+        self.process.wait(WITHIN_S)
+        os.close(self._main)
+        return self.screen.shown()
+
+
+def has_view(lines: list[str]) -> bool:
+    return any("pages/s" in line for line in lines) and any(line.startswith("bound by ") for line in lines)
+
+
+def test_a_stop_leaves_one_line_and_the_summary(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = OnTerminal(web, tmp_path / "out")
+    shown = crawl.read_until(has_view)
+    assert 3 <= len(shown) <= 6
+    crawl.resize(50)
+    crawl.read_until(lambda lines: has_view(lines) and max(map(len, lines)) < 50)
+    assert len(crawl.screen.shown()) <= 6, "nothing is left of the wide view"
+    crawl.process.send_signal(signal.SIGINT)
+    shown = crawl.end()
+    assert crawl.process.returncode == 11
+    assert shown[0].startswith("gossamer: stopping: waiting for ")
+    assert shown[0].endswith(" requests, again to stop at once")
+    assert json.loads(shown[1])["finished"] == "signal"
+    assert len(shown) == 2
+
+
+def test_a_second_signal_leaves_no_view(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = OnTerminal(web, tmp_path / "out")
+    crawl.read_until(has_view)
+    crawl.process.send_signal(signal.SIGINT)
+    crawl.read_until(lambda lines: "again to stop at once" in lines[0])
+    crawl.process.send_signal(signal.SIGINT)
+    assert not has_view(crawl.end())
+
+
+def test_the_death_of_a_worker_is_told_above_the_view(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = OnTerminal(web, tmp_path / "out", "--workers", "2", "--max-time", "8", columns=120)
+    crawl.read_until(has_view)
+    pid = crawl.process.pid
+    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    os.kill(int(workers[0]), signal.SIGKILL)
+    shown = crawl.read_until(lambda lines: has_view(lines) and lines[0].startswith("warning: "))
+    assert "was killed by SIGKILL" in shown[0]
+    assert len(shown) <= 7
+    crawl.end()
+    lines = [line for path in (tmp_path / "out" / "events").glob("*.jsonl") for line in path.read_text().splitlines()]
+    died = [event for event in map(json.loads, lines) if event.get("rule") == "worker_died"]
+    assert ["was killed by SIGKILL" in event["reason"] for event in died] == [True]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert any("was killed by SIGKILL" in line for line in report["warnings"])
