@@ -26,6 +26,7 @@ class RedisClusterServers:
 
     def __init__(self, program: str, folder: Path) -> None:
         self._bus_ports = [free_port() for _ in range(3)]
+        self._left: list[RedisServer] = []  # servers that went back in time
         self.servers = [
             RedisServer(program, folder / str(number), *OPTIONS, "--cluster-port", str(port))
             for number, port in enumerate(self._bus_ports)
@@ -111,7 +112,9 @@ class RedisClusterServers:
         shutil.copytree(server.folder, copy)
         yield
         server.stop()
-        shutil.rmtree(server.folder)
+        # Moved, not removed: a child of the server that writes its append-only file anew may outlive it for a moment.
+        server.folder.rename(server.folder.with_name(f"{server.folder.name}-{len(self._left)}-left"))
+        self._left.append(server)
         copy.rename(server.folder)
         server.start()
         self.wait_until_whole()

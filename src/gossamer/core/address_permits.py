@@ -3,8 +3,10 @@
 Hosts of one address are in different shards, so a limit per address concerns several nodes:
 
 - **Requests at once.** Half of the limit is divided equally: each node may use its share unasked. The other half is a
-  pool in the shared ledger: a node that needs more than its share asks for permits, and returns them when it needs
-  them no longer. A node that has just joined has no share yet, since the others still count on theirs.
+  pool in the shared ledger: a node that needs more than its share asks for permits. It keeps them for some seconds
+  after their last use, if no other node waits for them: with more nodes than connections there are no shares, and a
+  host would otherwise wait for an answer before every request. A node that has just joined has no share yet, since the
+  others still count on theirs.
 - **Pace.** A node asks for the address itself, for some seconds: only this node may send requests there until then,
   with the usual distance between them, and the last one that long before the end.
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _SLICE_DELAYS, _MIN_SLICE_S = 4, 1.0
 _NO_LIMIT = 1 << 30
+LINGER_S = 5.0  # how long permits that are not used are kept
+SAY_AGAIN_S = 3.0  # what has not changed is said again after this
+VALID_S = 9.0  # how long a permit may be used after it was asked for: others count it for 10 s
 
 
 class AddressRules(Struct, frozen=True):
@@ -40,7 +45,8 @@ class AddressAsk(Struct, frozen=True):
     """What a node needs at an address."""
 
     in_use: int  # permits that it cannot return: requests are under way
-    wanted: int  # permits in all; 0: it needs the address no longer
+    wanted: int  # permits in all; 0: it needs none now
+    kept: int = 0  # permits that it may soon need again: they stay if no other node waits
 
 
 class AddressGrant(Struct, frozen=True):
@@ -61,6 +67,11 @@ def rules_of(limits: FrontierLimits) -> AddressRules:
 class _Held:
     permits: int = 0
     until: float = 0.0  # with a pace: no request may be sent after this
+    valid_until: float = 0.0  # permits may be used until then
+    kept: int = 0
+    kept_at: float = 0.0  # when as many were needed
+    said: AddressAsk | None = None
+    said_at: float = 0.0
 
 
 class AddressPermits:
@@ -83,12 +94,14 @@ class AddressPermits:
 
     def is_closed(self, slot: AddressSlot, now: float) -> bool:
         """Return whether a request must wait for an answer of the shared ledger; then it is asked."""
+        held = self._held.get(slot.name)
         is_closed = slot.in_flight >= self.connections(slot.name)
+        if held is not None and held.permits and held.valid_until <= now:
+            is_closed = slot.in_flight >= self._share()
         if self._limits.address_delay_s and not is_closed:
-            held = self._held.get(slot.name)
             is_closed = held is None or held.until <= now
-        if is_closed:
-            self._held.setdefault(slot.name, _Held())
+        if is_closed and held is None:
+            self._held[slot.name] = _Held()
         return is_closed
 
     def needs_slot(self) -> bool:
@@ -100,26 +113,40 @@ class AddressPermits:
         held = self._held.get(address)
         return held.until if held is not None and self._limits.address_delay_s else float("inf")
 
-    def asks(self, slots: Mapping[str, AddressSlot]) -> dict[str, AddressAsk]:
-        """Return what to ask the shared ledger for; what is needed no longer is returned, and then forgotten."""
+    def asks(self, slots: Mapping[str, AddressSlot], now: float) -> dict[str, AddressAsk]:
+        """Return what to ask the shared ledger for; what is needed no longer is returned, and then forgotten.
+
+        What was said a moment ago and has not changed is left out.
+        """
         asks: dict[str, AddressAsk] = {}
         share, pool = self._share(), rules_of(self._limits).pool
         for address, held in list(self._held.items()):
             slot = slots.get(address)
             in_flight, waiting = (slot.in_flight, len(slot.blocked)) if slot is not None else (0, 0)
-            in_use = max(0, min(in_flight - share, held.permits))
             wanted = min(pool, max(0, in_flight + waiting - share))
+            if wanted >= held.kept or now - held.kept_at >= LINGER_S:
+                held.kept, held.kept_at = wanted, now
             if self._limits.address_delay_s:
                 wanted = max(wanted, int(slot is not None))
-            asks[address] = AddressAsk(in_use, wanted)
-            if not wanted and not waiting:  # else the answer wakes those that the share is enough for now
+            ask = AddressAsk(max(0, in_flight - share), wanted, held.kept)
+            if self._must_say(held, ask, now) or (waiting and not wanted):
+                asks[address] = ask
+                held.said, held.said_at = ask, now
+            if not wanted and not held.kept and not waiting:  # else the answer wakes those that the share is enough for
                 del self._held[address]
         return asks
+
+    def _must_say(self, held: _Held, ask: AddressAsk, now: float) -> bool:
+        """Return whether the shared ledger must hear it now, and not only for it to last."""
+        if held.said is None or now - held.said_at >= SAY_AGAIN_S or self._limits.address_delay_s:
+            return True
+        is_short = max(ask.wanted, ask.in_use, held.said.in_use) > held.permits
+        return is_short or (ask.wanted, ask.kept) != (held.said.wanted, held.said.kept)
 
     def grant(self, address: str, grant: AddressGrant, asked_at: float) -> None:
         """Record an answer to what was asked at a time."""
         held = self._held.get(address)
         if held is not None:
-            held.permits = grant.permits
+            held.permits, held.valid_until = grant.permits, asked_at + VALID_S
             if grant.seconds:
                 held.until = asked_at + grant.seconds - self._limits.address_delay_s - MAX_TRANSIT_S

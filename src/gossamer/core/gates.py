@@ -94,6 +94,7 @@ class Gates:
         if not addresses:
             return None
         address = self._addresses.get(addresses[0])
+        is_new = address is None
         if address is None:
             # No slot for an address that is open: if the host sends nothing, it would never be removed.
             is_unasked = self.permits is None or not self.permits.needs_slot()
@@ -105,7 +106,11 @@ class Gates:
             connections = self._connections_of(address)
         if self.permits is not None and self.permits.is_closed(address, now):
             return address
-        return address if self._is_closed(address, connections, delay_s, now) else None
+        if self._is_closed(address, connections, delay_s, now):
+            return address
+        if is_new:
+            del self._addresses[address.name]
+        return None
 
     def _connections_of(self, address: AddressSlot) -> int:
         """Return how many requests may be at an address at once: few if its pages led to too many hosts."""
@@ -180,19 +185,18 @@ class Gates:
             del self._addresses[address]
         return freed
 
-    def take_asks(self) -> dict[str, AddressAsk]:
+    def take_asks(self, now: float) -> dict[str, AddressAsk]:
         """Return what a node needs at addresses of which it may not use more unasked."""
-        return {} if self.permits is None else self.permits.asks(self._addresses)
+        return {} if self.permits is None else self.permits.asks(self._addresses, now)
 
     def grant(self, grants: Mapping[str, AddressGrant], asked_at: float) -> list[HostSlot]:
         """Record what a node may use at addresses; return hosts that waited for it."""
         freed: list[HostSlot] = []
         for address, grant in grants.items():
             slot = self._addresses.get(address)
-            if self.permits is None or slot is None:
-                continue
-            self.permits.grant(address, grant, asked_at)
-            if not slot.blocked or slot.unsent or slot.is_timed:
+            if self.permits is not None:
+                self.permits.grant(address, grant, asked_at)
+            if self.permits is None or slot is None or not slot.blocked or slot.unsent or slot.is_timed:
                 continue
             if self._limits.address_delay_s:
                 self._time(slot, slot.next_at)

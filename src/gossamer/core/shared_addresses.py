@@ -33,9 +33,9 @@ class SharedAddresses:
         """What the shared ledger must know of the limits."""
         return rules_of(self._limits)
 
-    def asks(self) -> dict[str, AddressAsk]:
+    def asks(self, now: float) -> dict[str, AddressAsk]:
         """Return what to ask the shared ledger for."""
-        return self._table.bench.gates.take_asks()
+        return self._table.bench.gates.take_asks(now)
 
     def grant(self, grants: Mapping[str, AddressGrant], asked_at: float, now: float) -> None:
         """Record what was granted."""

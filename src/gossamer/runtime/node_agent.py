@@ -234,8 +234,8 @@ class NodeAgent:
     async def _reserve(self) -> bool:
         """Ask for what this node needs at addresses that other nodes contact too."""
         addresses, seat = self._crawl.frontier.addresses, self._seat
-        asks, asked_at = addresses.asks(), self.now()
-        if asks:
+        asked_at = self.now()
+        if asks := addresses.asks(asked_at):
             grants = await asyncio.to_thread(seat.shared.reserve, seat.node, addresses.rules, asks)
             addresses.grant(grants, asked_at, self.now())
             self._wake()

@@ -180,7 +180,7 @@ class VirtualNode:
 
     def _reserve(self) -> None:
         addresses, asked_at = self._crawl.frontier.addresses, self._sim.now
-        asks = addresses.asks()
+        asks = addresses.asks(asked_at)
         if not asks:
             self._later(RESERVE_EVERY_S, self._reserve)
             return
@@ -293,7 +293,8 @@ class VirtualNode:
     def _pump(self) -> None:
         """Make the orders that are due."""
         sim = self._sim
-        self._is_pumping_at = float("inf")
+        if sim.now >= self._is_pumping_at:  # else one more is under way
+            self._is_pumping_at = float("inf")
         if sim.now >= self._node.lease_until:
             return
         for order in self._crawl.orders(sim.now):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from gossamer.backends.memory.shared_address import SharedAddress
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.address_permits import AddressAsk
+from gossamer.core.address_pool import SharedAddress
 from gossamer.core.identity import divide
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
@@ -22,7 +22,6 @@ from gossamer.engine.node import ClusterNode
 from gossamer.engine.record_additions import Additions
 from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.rules import CrawlRules
-from gossamer.ports.shared_ledger import NodeId
 from gossamer.records import HostId, HostRecord
 from gossamer.sim.cluster import ClusterSim
 from gossamer.sim.cluster_judge import judge
@@ -179,12 +178,12 @@ def _never_release_early(self: ClusterNode) -> list[int]:
     return sorted(self._leaving)
 
 
-def _grant_slice(_self: SharedAddress, _node: NodeId, slice_s: float, _now: float, **_: bool) -> float:
+def _grant_slice(_self: SharedAddress, _node: str, slice_s: float, _now: float, **_: bool) -> float:
     """Grant an address to whoever asks."""
     return slice_s
 
 
-def _grant_permits(_self: SharedAddress, _node: NodeId, ask: AddressAsk, *_: float, **__: bool) -> int:
+def _grant_permits(_self: SharedAddress, _node: str, ask: AddressAsk, *_: float, **__: bool) -> int:
     """Grant as many permits as are wanted."""
     return ask.wanted
 

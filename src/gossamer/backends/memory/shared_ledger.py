@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gossamer.backends.memory.shared_address import TURN_S, SharedAddress
 from gossamer.backends.memory.shared_pages import SharedPages
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.address_pool import SharedAddress, is_new
 from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
@@ -273,13 +273,11 @@ class MemorySharedLedger:
         """Ask for permits and time at addresses."""
         self._live(node)
         now = self._clock()
-        is_new = now - self._started_at <= max(rules.slice_s, TURN_S)
+        may_be_old = is_new(rules, now - self._started_at)
         grants: dict[str, AddressGrant] = {}
         for name, ask in asks.items():
             address = self._state.addresses.setdefault(name, SharedAddress())
-            permits = address.permits(node, ask, rules.pool, now, is_new=is_new)
-            seconds = address.slice(node, rules.slice_s, now, is_new=is_new) if rules.slice_s and ask.wanted else 0.0
-            grants[name] = AddressGrant(permits, seconds)
+            grants[name] = address.grant(f"{node.name}/{node.incarnation}", rules, ask, now, is_new=may_be_old)
         return grants
 
     def try_end(self, node: NodeId) -> str:

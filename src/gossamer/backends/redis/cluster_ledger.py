@@ -26,7 +26,7 @@ from gossamer.backends.redis.arguments import id_of
 from gossamer.backends.redis.calls import BehindError
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_plan import Basis, Pages, Plan, decode_similar, encode, plan_commit
-from gossamer.backends.redis.near_pages import NearPages
+from gossamer.backends.redis.near_pages import StoredNearPages
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.settling import Settling, apply_call
@@ -160,7 +160,7 @@ class RedisClusterLedger(ScriptedLedger):
     def _plan(self, node: NodeId, writer: _Writer, commit: Commit) -> Plan:
         pages = Pages([], {})
         if commit.signatures:
-            near = NearPages(self._cluster, self._keys, commit.signatures)
+            near = StoredNearPages(self._cluster, self._keys, commit.signatures)
             pages = Pages(near.similar, near.added)
         return plan_commit(commit, pages, Basis(id_of(node), writer.heads, self._seen_us), self._packing.pack)
 

@@ -7,7 +7,7 @@ parts as they were sent: sending them again is all that is needed to make a comm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,8 @@ from msgspec import Struct
 from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.arguments import HashChanges
 from gossamer.backends.redis.calls import Argument
-from gossamer.backends.redis.near_pages import Nearest, signatures_key
+from gossamer.backends.redis.near_pages import signatures_key
+from gossamer.core.dedup.shared_pages import Nearest
 from gossamer.ports.shared_ledger import Commit
 from gossamer.records import UrlId
 
@@ -49,7 +50,7 @@ class Pages(Struct, frozen=True):
     """What is known of a commit's pages before it is made."""
 
     similar: list[Nearest]
-    added: Mapping[UrlId, list[bytes]]  # pages whose signatures are stored, with their bands
+    added: Mapping[UrlId, Sequence[bytes]]  # pages whose signatures are stored, with their bands
 
 
 class Basis(Struct, frozen=True):

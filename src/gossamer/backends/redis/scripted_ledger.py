@@ -176,7 +176,7 @@ class ScriptedLedger(WholeCrawl):
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
         """Ask for permits and time at addresses."""
-        asked = [each for address, ask in asks.items() for each in (address, ask.in_use, ask.wanted)]
+        asked = [each for address, ask in asks.items() for each in (address, ask.in_use, ask.wanted, ask.kept)]
         got: list[int] = self._call("reserve", node, rules.pool, round(rules.slice_s * 1e6), *asked)
         answers = zip(got[::2], got[1::2], strict=True)
         return {address: AddressGrant(permits, us / 1e6) for address, (permits, us) in zip(asks, answers, strict=True)}

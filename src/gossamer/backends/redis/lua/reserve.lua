@@ -1,10 +1,11 @@
--- ARGV: prefix, node, pool (0: no limit), slice in µs (0: no pace), then per address: address, permits in use, wanted
+-- ARGV: prefix, node, pool (0: no limit), slice in µs (0: no pace),
+--   then per address: address, permits in use, wanted, kept
 -- Returns per address: permits, µs for which the address is this node's.
 --
--- What a node holds counts for as long as a lease lasts since it said so; a node says it several times per second. Who
--- waits comes before who holds: permits are taken back one per waiting node once they were held for a while, and an
--- address goes to the node that waits for it. A server that was restarted, or took over from another, may have lost what
--- was granted: for one slice it grants nothing.
+-- What a node holds counts for 10 s since it said so; a node says it every few seconds. It keeps permits that it does
+-- not need now if nobody waits. Who waits comes before who holds: permits are taken back one per waiting node once they
+-- were held for a while, and an address goes to the node that waits for it. A server that was restarted, or took over
+-- from another, may have lost what was granted: for one slice it grants nothing.
 if not is_live(ME) then
   return lease_lost('its lease has ended')
 end
@@ -23,7 +24,7 @@ end
 
 local is_new = is_new_server()
 
-local function permits(key, in_use, wanted)
+local function permits(key, in_use, wanted, kept)
   local others, mine, since, waits_since, waiting = 0, 0, NOW, NOW, {}
   local fields = redis.call('HGETALL', key)
   for index = 1, #fields, 2 do
@@ -59,6 +60,9 @@ local function permits(key, in_use, wanted)
       free = math.min(free, NOW - since >= TURN and mine - #waiting or mine)
     end
     granted = math.max(0, math.min(wanted, free))
+  end
+  if kept > granted and #waiting == 0 and not is_new then
+    granted = POOL > 0 and math.max(granted, math.min(kept, POOL - others)) or kept
   end
   local held = math.max(granted, in_use)
   if held > 0 then
@@ -99,9 +103,9 @@ local function slice(key)
 end
 
 local answers = {}
-for index = 5, #ARGV, 3 do
+for index = 5, #ARGV, 4 do
   local key, in_use, wanted = P .. 'address:' .. ARGV[index], tonumber(ARGV[index + 1]), tonumber(ARGV[index + 2])
-  answers[#answers + 1] = permits(key, in_use, wanted)
+  answers[#answers + 1] = permits(key, in_use, wanted, tonumber(ARGV[index + 3]))
   answers[#answers + 1] = SLICE > 0 and wanted > 0 and slice(key) or 0
   redis.call('PEXPIRE', key, number(math.max(HELD, 2 * SLICE) / 1000))
 end

@@ -1,16 +1,15 @@
-"""Who gets an address that several nodes wait for, by time. `reserve` on Redis follows the same rules."""
+"""Who gets an address that several nodes wait for, by time. `reserve` of every shared ledger follows these rules."""
 
 from __future__ import annotations
 
-from gossamer.backends.memory.shared_address import HELD_S, TURN_S, WAITING_S, SharedAddress
 from gossamer.core.address_permits import AddressAsk
-from gossamer.ports.shared_ledger import NodeId
+from gossamer.core.address_pool import HELD_S, TURN_S, WAITING_S, SharedAddress
 
-A, B, C = (NodeId(name, "1") for name in "abc")
+A, B, C = "a/1", "b/1", "c/1"
 NOW = 1000.0
 
 
-def permits(address: SharedAddress, node: NodeId, wanted: int, now: float, in_use: int = 0) -> int:
+def permits(address: SharedAddress, node: str, wanted: int, now: float, in_use: int = 0) -> int:
     return address.permits(node, AddressAsk(in_use, wanted), 1, now, is_new=False)
 
 
@@ -55,3 +54,14 @@ def test_an_engine_that_may_have_lost_grants_gives_nothing_new() -> None:
     address = SharedAddress()
     assert address.slice(A, 4.0, NOW, is_new=True) == 0.0
     assert address.permits(A, AddressAsk(2, 5), 10, NOW, is_new=True) == 2
+
+
+def test_permits_that_are_not_needed_now_are_kept_unless_others_wait() -> None:
+    address = SharedAddress()
+    assert permits(address, A, 1, NOW) == 1
+    assert address.permits(A, AddressAsk(0, 0, kept=1), 1, NOW + 1.0, is_new=False) == 1
+    assert permits(address, B, 1, NOW + 1.1) == 0
+    assert address.permits(A, AddressAsk(0, 0, kept=1), 1, NOW + 1.2, is_new=False) == 0, "at once: none is in use"
+    assert permits(address, B, 1, NOW + 1.3) == 1
+    assert address.permits(A, AddressAsk(0, 0, kept=1), 1, NOW + 1.4, is_new=False) == 0, "the limit holds"
+    assert address.permits(A, AddressAsk(0, 0, kept=3), 0, NOW + 1.5, is_new=False) == 3, "there is no limit"

@@ -1,43 +1,45 @@
-"""Who may use an address, of several nodes: the rules of `reserve` in the shared ledger in memory."""
+"""Who may use an address, of several nodes: what a shared ledger knows of it, and the rules of its `reserve`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
-from gossamer.core.address_permits import AddressAsk
-from gossamer.ports.shared_ledger import NodeId
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 
 HELD_S = 10.0  # what a node holds counts this long after it said so
 WAITING_S = 1.0
 TURN_S = 2.0  # how long permits are held at least, if others wait
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct, array_like=True):
     permits: int  # including those that are still in use
     granted: int
     said_at: float
     since: float
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct, array_like=True):
     said_at: float
     since: float
 
 
-@dataclass(slots=True)
-class SharedAddress:
-    """An address that several nodes contact."""
+class SharedAddress(Struct, array_like=True):
+    """An address that several nodes contact; nodes are texts that name an incarnation."""
 
-    held: dict[NodeId, _Held] = field(default_factory=dict)
-    waiting: dict[NodeId, _Waiting] = field(default_factory=dict)
-    holder: NodeId | None = None
+    held: dict[str, _Held] = {}
+    waiting: dict[str, _Waiting] = {}
+    holder: str = ""
     until: float = 0.0
-    following: NodeId | None = None
+    following: str = ""
     followed_at: float = 0.0
 
-    def permits(self, node: NodeId, ask: AddressAsk, pool: int, now: float, *, is_new: bool) -> int:
+    def grant(self, node: str, rules: AddressRules, ask: AddressAsk, now: float, *, is_new: bool) -> AddressGrant:
+        """Return what a node gets. `is_new`: the ledger has started just now, and may have lost what it granted."""
+        permits = self.permits(node, ask, rules.pool, now, is_new=is_new)
+        seconds = self.slice(node, rules.slice_s, now, is_new=is_new) if rules.slice_s and ask.wanted else 0.0
+        return AddressGrant(permits, seconds)
+
+    def permits(self, node: str, ask: AddressAsk, pool: int, now: float, *, is_new: bool) -> int:
         """Return how many permits a node has from now on."""
         others = sum(each.permits for name, each in self.held.items() if name != node and now - each.said_at < HELD_S)
         waiting = [each for name, each in self.waiting.items() if name != node and now - each.said_at < WAITING_S]
@@ -53,6 +55,8 @@ class SharedAddress:
             elif waiting:
                 free = min(free, mine.granted - len(waiting) if now - mine.since >= TURN_S else mine.granted)
             granted = max(0, min(ask.wanted, free))
+        if ask.kept > granted and not waiting and not is_new:
+            granted = max(granted, min(ask.kept, pool - others)) if pool else ask.kept
         held = max(granted, ask.in_use)
         self.held.pop(node, None)
         self.waiting.pop(node, None)
@@ -63,9 +67,9 @@ class SharedAddress:
             self.waiting[node] = _Waiting(now, wait.since)
         return granted
 
-    def slice(self, node: NodeId, slice_s: float, now: float, *, is_new: bool) -> float:
+    def slice(self, node: str, slice_s: float, now: float, *, is_new: bool) -> float:
         """Return for how long the address is this node's."""
-        is_waited_for = self.following not in (None, node) and now - self.followed_at < WAITING_S
+        is_waited_for = self.following not in ("", node) and now - self.followed_at < WAITING_S
         if self.until > now and self.holder != node:
             if not is_waited_for:
                 self.following, self.followed_at = node, now
@@ -74,5 +78,10 @@ class SharedAddress:
             return max(0.0, self.until - now)
         if is_new:
             return 0.0
-        self.holder, self.until, self.following = node, now + slice_s, None
+        self.holder, self.until, self.following = node, now + slice_s, ""
         return slice_s
+
+
+def is_new(rules: AddressRules, since_start_s: float) -> bool:
+    """Return whether what a ledger granted before its last start may still be in use."""
+    return since_start_s <= max(rules.slice_s, TURN_S)

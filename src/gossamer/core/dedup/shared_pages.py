@@ -1,0 +1,57 @@
+"""Which pages of a commit nearly repeat pages of other nodes? The rules that every shared ledger follows.
+
+A band of signatures has its latest pages only. A page is compared with those that share the most bands with it, and is
+added if it repeats none of them. The two tables are the whole ones, or what one commit needs of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gossamer.core.dedup.bands import band_keys
+from gossamer.core.dedup.index import MIN_SIMILARITY
+from gossamer.core.dedup.minhash import LANES, SIGNATURE_BYTES, equal_lanes
+from gossamer.records import UrlId
+
+MAX_EQUAL = 4  # pages per band: the latest
+MAX_COMPARED = 4
+Nearest = tuple[UrlId, UrlId, int]  # page, the one that it nearly repeats, equal lanes
+
+
+def bands_of(signature: bytes) -> Sequence[bytes]:
+    """Return the bands of a signature; other kinds of signatures have none."""
+    return band_keys(signature) if len(signature) == SIGNATURE_BYTES else ()
+
+
+@dataclass(slots=True)
+class NearPages:
+    """Pages by the bands of their signatures."""
+
+    bands: dict[bytes, list[UrlId]] = field(default_factory=dict)
+    signatures: dict[UrlId, bytes] = field(default_factory=dict)
+
+    def ranked(self, page: UrlId, bands: Iterable[bytes]) -> list[UrlId]:
+        """Return the pages that share the most bands with one."""
+        shared = Counter(other for band in bands for other in self.bands.get(band, ()) if other != page)
+        return sorted(shared, key=lambda other: (-shared[other], other))[:MAX_COMPARED]
+
+    def nearest(self, page: UrlId, signature: bytes) -> Nearest | None:
+        """Return the page that one nearly repeats; None if there is none."""
+        best, lanes = b"", 0
+        for other in self.ranked(page, bands_of(signature)):
+            known = self.signatures.get(other)
+            equal = equal_lanes(signature, known) if known else 0
+            if equal > lanes:
+                best, lanes = other, equal
+        return (page, best, lanes) if lanes >= MIN_SIMILARITY * LANES else None
+
+    def add(self, page: UrlId, signature: bytes) -> bool:
+        """Add a page; return False if it is known."""
+        if page in self.signatures:
+            return False
+        self.signatures[page] = signature
+        for band in bands_of(signature):
+            self.bands[band] = [*self.bands.get(band, ()), page][-MAX_EQUAL:]
+        return True
