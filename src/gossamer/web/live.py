@@ -32,6 +32,7 @@ MAX_LOOKERS = 20
 MAX_LINES = 100
 MAX_TURN_BYTES = 4 << 20
 FIRST_BYTES = 1 << 16  # of the events of before
+BYTES_PER_EVENT = 400  # about: to say how many were skipped
 EVENT_STREAM = "text/event-stream"
 _SKIPPED = (b'"event":"excluded_by_rule"', b'"event":"heartbeat"')
 _SHOWN = REQUEST_EVENTS | {
@@ -89,24 +90,38 @@ class EventTail:
         self._decode = msgspec.json.Decoder(Event).decode
 
     def read(self) -> tuple[list[Event], int]:
-        """Return the events since the last call, and how many bytes were skipped because they were too many."""
+        """Return the events since the last call, and how many bytes were skipped because they were too many.
+
+        The first call returns none: see `before`.
+        """
         newest = max(self._folder.glob("*.jsonl"), default=None)
         if newest is None:
             return [], 0
-        if newest != self._path:
-            is_first = self._path is None
-            self._path, self._offset = newest, 0
-            if is_first:
-                self._offset = max(0, newest.stat().st_size - FIRST_BYTES)
         size = newest.stat().st_size
+        if newest != self._path:
+            self._offset = 0 if self._path is not None else size
+            self._path = newest
         skipped = max(0, size - self._offset - MAX_TURN_BYTES)
         self._offset += skipped
-        with newest.open("rb") as file:
-            file.seek(self._offset)
-            data = file.read(MAX_TURN_BYTES)
+        data = self._bytes(self._offset, MAX_TURN_BYTES)
         whole = data.rfind(b"\n") + 1  # the rest of a line that is being written comes with the next turn
         self._offset += whole
-        return [event for line in data[:whole].splitlines() if (event := self._event(line)) is not None], skipped
+        return self._events(data[:whole]), skipped
+
+    def before(self) -> list[Event]:
+        """Return the last events that `read` had returned, or would have."""
+        start = max(0, self._offset - FIRST_BYTES)
+        return self._events(self._bytes(start, self._offset - start))
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        if self._path is None:
+            return b""
+        with self._path.open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def _events(self, data: bytes) -> list[Event]:
+        return [event for line in data.splitlines() if (event := self._event(line)) is not None]
 
     def _event(self, line: bytes) -> Event | None:
         if any(mark in line for mark in _SKIPPED):
@@ -124,6 +139,7 @@ class _Looker:
         self.query = query
         self.messages: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
         self.is_dropped = False
+        self.is_new = True  # it has not seen what happened before
 
     def send(self, message: bytes) -> None:
         try:
@@ -148,7 +164,6 @@ class Live:
             raise ApiError(503, f"{MAX_LOOKERS} others look already; close some of their pages")
         looker = _Looker(query)
         self._lookers.append(looker)
-        self._tails.clear()  # a new looker sees a little of before
         self._somebody.set()
         return Response(200, self._messages(looker), EVENT_STREAM, [("X-Accel-Buffering", "no")], NOTHING)
 
@@ -195,16 +210,22 @@ class Live:
             looker.send(message)
 
     async def _send_events(self) -> None:
+        has_new = any(looker.is_new for looker in self._lookers)
         try:
             events, skipped = await self._source.run(self._read)
+            before = await self._source.run(self._before) if has_new else []
         except (GossamerError, OSError):
             return  # the folder is being made or removed; figures say more
-        lines = [_line(event) for event in events]
         for looker in self._lookers:
+            lines = [_line(event) for event in (before if looker.is_new else events)]
             wanted = [line for line in lines if _matches(line, looker.query)]
-            left_out = max(0, len(wanted) - MAX_LINES) + skipped // 400
+            left_out = 0 if looker.is_new else max(0, len(wanted) - MAX_LINES) + skipped // BYTES_PER_EVENT
+            looker.is_new = False
             if wanted or left_out:
                 looker.send(_message("events", EventBatch(wanted[-MAX_LINES:], left_out)))
+
+    def _before(self) -> list[Event]:
+        return sorted((event for tail in self._tails.values() for event in tail.before()), key=lambda event: event.ts)
 
     def _read(self) -> tuple[list[Event], int]:
         folders = (

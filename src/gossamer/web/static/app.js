@@ -66,8 +66,11 @@ function route(event) {
   leave = view(main, app, detail) ?? (() => {});
   for (const link of document.querySelectorAll("#views a")) {
     const isCurrent = link.dataset.view === name;
-    if (isCurrent) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (isCurrent) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "center" });
+    }
+    if (!isCurrent) link.removeAttribute("aria-current");
   }
   document.title = `${entry ? entry[1] : "Not found"} – Gossamer`;
   if (event) {

@@ -33,8 +33,10 @@ export class LineChart {
   }
 
   // rows: [{ t, values: [number, …] }] in order of time
-  draw(rows) {
+  // resting: what is written while nothing is pointed at, instead of the last value
+  draw(rows, resting = "") {
     this.rows = rows;
+    this.resting = resting;
     const top = ceiling(Math.max(0, ...rows.flatMap((row) => row.values)));
     const first = rows.length ? rows[0].t : 0;
     const seconds = rows.length > 1 ? rows[rows.length - 1].t - first : 1;
@@ -62,9 +64,10 @@ export class LineChart {
       this.value.textContent = "–";
       return;
     }
+    const isLast = place === this.rows.length - 1;
     const several = this.series.length > 1;
-    this.value.textContent = row.values.map((value, number) => (several ? `${this.series[number].name} ${this.format(value)}` : this.format(value))).join(" · ");
-    this.cursor.setAttribute("visibility", place === this.rows.length - 1 ? "hidden" : "visible");
+    this.value.textContent = isLast && this.resting ? this.resting : row.values.map((value, number) => (several ? `${this.series[number].name} ${this.format(value)}` : this.format(value))).join(" · ");
+    this.cursor.setAttribute("visibility", isLast ? "hidden" : "visible");
     this.cursor.setAttribute("x1", this.x(row.t));
     this.cursor.setAttribute("x2", this.x(row.t));
   }

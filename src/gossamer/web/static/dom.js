@@ -37,7 +37,7 @@ export function facts(rows) {
 // Columns: { name, number, wide, cell(row) }. Rows may have a class by `rowClass`.
 export function table(caption, columns, rows, options = {}) {
   const head = columns.map((column) => {
-    const cls = [column.number ? "n" : "", column.wide ? "wide" : ""].join(" ").trim();
+    const cls = [column.number ? "n" : "", column.fit ? "fit" : "", column.wide ? "wide" : ""].join(" ").trim();
     const sorted = column.sort && column.sort === options.sort;
     const inside = column.sort
       ? el("button", { type: "button", onclick: () => options.onsort(column.sort) }, column.name)
@@ -47,7 +47,7 @@ export function table(caption, columns, rows, options = {}) {
   });
   const body = rows.map((row) =>
     el("tr", { class: options.rowClass?.(row) || undefined }, columns.map((column) =>
-      el("td", { class: [column.cls ?? "", column.number ? "n" : "", column.wide ? "wide" : ""].join(" ").trim() || undefined },
+      el("td", { class: [column.cls ?? "", column.number ? "n" : "", column.fit ? "fit" : "", column.wide ? "wide" : ""].join(" ").trim() || undefined },
         column.cell(row)))));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", { class: options.cls }, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));

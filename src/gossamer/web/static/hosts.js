@@ -31,11 +31,11 @@ export function hosts(main) {
 
   function drawn(rows) {
     return table("Hosts", [
-      { name: "host", sort: "name", cls: "break", cell: (host) => hostLink(host.name) },
+      { name: "host", sort: "name", cls: "name", cell: (host) => hostLink(host.name) },
       { name: "state", cell: (host) => stateTag(host) },
       { name: "pages", sort: "pages", number: true, cell: (host) => count(host.pages) },
       { name: "queued", sort: "queued", number: true, cell: (host) => count(host.queued) },
-      { name: "errors", sort: "errors", number: true, cell: (host) => count(host.errors) },
+      { name: "errors", sort: "errors", number: true, wide: true, cell: (host) => count(host.errors) },
       { name: "first byte", sort: "latency", number: true, wide: true, cell: (host) => (host.latency_ms ? duration(host.latency_ms / 1000) : "–") },
       { name: "delay", sort: "delay", number: true, wide: true, cell: (host) => (host.delay_s ? duration(host.delay_s) : "–") },
       { name: "next", wide: true, cell: (host) => next(host) },
@@ -131,8 +131,8 @@ function steering(app, host, again) {
 function robots(one) {
   const rules = one.rules.length
     ? table(`Rules of ${one.origin}`, [
-        { name: "line", number: true, cell: (rule) => count(rule.line) },
-        { name: "", cell: (rule) => el("span", { class: `tag ${rule.allows ? "good" : "bad"}` }, rule.allows ? "allow" : "disallow") },
+        { name: "line", number: true, fit: true, cell: (rule) => count(rule.line) },
+        { name: "decision", fit: true, cell: (rule) => el("span", { class: `tag ${rule.allows ? "good" : "bad"}` }, rule.allows ? "allow" : "disallow") },
         { name: "rule", cls: "mono break", cell: (rule) => rule.text },
       ], one.rules, { cls: "rules" })
     : el("p", { class: "soft" }, `No rule addresses ${one.token}: everything is allowed.`);
@@ -151,8 +151,8 @@ function drawRequests(into, answer) {
   put(into, el("div", { class: "card-head" }, el("h2", {}, "Requests"), el("span", { class: "soft small" }, answer.made > answer.requests.length ? `the last ${count(answer.requests.length)} of ${count(answer.made)}` : count(answer.made))),
     answer.note ? el("p", { class: "notice break" }, `Without the events ${answer.note}`) : null,
     answer.requests.length ? table("Requests", [
-      { name: "time", cell: (one) => moment(one.at) },
-      { name: "answer", cell: (one) => el("span", { class: `tag ${one.status && one.status < 400 ? "good" : "bad"}` }, one.status || words(one.outcome)) },
+      { name: "time", fit: true, cell: (one) => moment(one.at) },
+      { name: "answer", fit: true, cell: (one) => el("span", { class: `tag ${one.status && one.status < 400 ? "good" : "bad"}` }, one.status || words(one.outcome)) },
       { name: "URL", cls: "url", cell: (one) => [whyLink(one.url), el("span", { class: "second" }, one.purpose, one.reason ? ` – ${one.reason}` : "")] },
       { name: "took", number: true, cell: (one) => duration(one.total_ms / 1000) },
       { name: "size", number: true, wide: true, cell: (one) => size(one.bytes) },

@@ -11,9 +11,9 @@ export function duplicates(main) {
     const answer = await get("/api/duplicates", { kind, cursor });
     return { rows: answer.pages, cursor: answer.cursor };
   }, (rows) => table("Duplicates", [
-    { name: "page", cls: "url", cell: (one) => [pageTitle(one), el("span", { class: "second" }, one.url)] },
+    { name: "page", cls: "url half", cell: (one) => [pageTitle(one), el("span", { class: "second" }, one.url)] },
     { name: "similarity", number: true, cell: (one) => (one.similarity >= 1 ? "same" : one.similarity.toFixed(2)) },
-    { name: "as", cls: "break wide", cell: (one) => (one.same_as ? whyLink(one.same_as) : "a page that is gone") },
+    { name: "as", cls: "url half", wide: true, cell: (one) => (one.same_as ? whyLink(one.same_as) : "a page that is gone") },
   ], rows), "No page has the content of another one.");
   put(main, el("div", { class: "view-head" }, el("h1", {}, "Duplicates"), el("p", {}, "pages with the content of another, or nearly")),
     el("div", { class: "row" }, el("select", { "aria-label": "Kind", onchange: (event) => {

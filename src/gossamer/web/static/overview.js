@@ -147,16 +147,16 @@ function drawWarnings(into, status) {
   put(into, el("h2", {}, "Warnings"));
   if (!shown.length) return into.append(el("p", { class: "soft" }, "None."));
   into.append(el("ul", { class: "plain" }, shown.slice(0, 5).map((warning) =>
-    el("li", { class: "break" }, el("span", { class: warning.is_lasting ? "tag warn" : "tag" }, warning.is_lasting ? "now" : moment(warning.since)), " ", warning.text))));
+    el("li", { class: "break" }, el("span", { class: warning.is_lasting && status.is_running ? "tag warn" : "tag" }, warning.is_lasting && status.is_running ? "now" : moment(warning.since)), " ", warning.text))));
   if (shown.length > 5) into.append(el("p", { class: "soft small" }, `and ${shown.length - 5} more`));
 }
 
 function drawCharts(charts, status) {
   const isOver = !status.is_running && history?.length > 1;
   if (isOver) {
-    charts.pages.draw(history.map((point, place) => ({ t: point.t_s, values: [place ? point.pages_per_second : 0] })));
-    charts.errors.draw(history.map((point, place) => ({ t: point.t_s, values: [slope(history, place, "errors")] })));
-    charts.queued.draw(history.map((point) => ({ t: point.t_s, values: [point.queued] })));
+    charts.pages.draw(history.map((point, place) => ({ t: point.t_s, values: [place ? point.pages_per_second : 0] })), `${rate(status.pages_per_second)} on average`);
+    charts.errors.draw(history.map((point, place) => ({ t: point.t_s, values: [slope(history, place, "errors")] })), `${count(status.errors)} in all`);
+    charts.queued.draw(history.map((point) => ({ t: point.t_s, values: [point.queued] })), `${count(Math.max(...history.map((point) => point.queued)))} at most`);
     charts.bytes.element.hidden = true;
     return;
   }
@@ -209,7 +209,7 @@ function drawLatency(into, latency) {
     { name: "median", number: true, cell: (row) => duration(row.p50) },
     { name: "90 %", number: true, cell: (row) => duration(row.p90) },
     { name: "99 %", number: true, cell: (row) => duration(row.p99) },
-    { name: "", wide: true, cell: (row) => meter(row.p90 / top, "k3") },
+    { name: "90 % of requests", wide: true, cell: (row) => meter(row.p90 / top, "k3") },
   ], rows));
 }
 

@@ -28,9 +28,9 @@ export function settings(main, app) {
       list.querySelector("input").setSelectionRange(event.target.value.length, event.target.value.length);
     } });
     put(list, el("div", { class: "card-head" }, el("h2", {}, "All settings"), search), rows.length ? table("Settings", [
-      { name: "setting", cls: "mono", cell: (one) => one.key },
+      { name: "setting", cls: "mono", fit: true, cell: (one) => one.key },
       { name: "value", cls: "mono break", cell: (one) => shown(one.value) },
-      { name: "", wide: true, cell: (one) => (shown(one.value) === shown(one.default) ? "" : el("span", { class: "tag" }, "changed")) },
+      { name: "differs", wide: true, cell: (one) => (shown(one.value) === shown(one.default) ? "" : el("span", { class: "tag" }, "changed")) },
       { name: "meaning", cls: "soft", wide: true, cell: (one) => one.help },
     ], rows) : el("p", { class: "empty" }, "No setting has this in its name or meaning."));
   }

@@ -70,9 +70,9 @@ function draw(into, answer) {
       { name: "when", cell: (one) => (one.at ? moment(one.at) : "decided now") },
     ], life.refusals)) : null,
     life.attempts.length ? card("Requests", table("Requests for it", [
-      { name: "time", cell: (one) => moment(one.at) },
-      { name: "answer", cell: (one) => el("span", { class: `tag ${one.status && one.status < 400 ? "good" : "bad"}` }, one.status || words(one.outcome)) },
-      { name: "", cls: "break", cell: (one) => [one.reason && one.reason !== one.outcome ? one.reason : words(one.outcome), one.target ? ` to ${one.target}` : "", one.event === "retry" ? `, again after ${duration(one.wait_s)}` : ""] },
+      { name: "time", fit: true, cell: (one) => moment(one.at) },
+      { name: "answer", fit: true, cell: (one) => el("span", { class: `tag ${one.status && one.status < 400 ? "good" : "bad"}` }, one.status || words(one.outcome)) },
+      { name: "what", cls: "break", cell: (one) => [one.reason && one.reason !== one.outcome ? one.reason : words(one.outcome), one.target ? ` to ${one.target}` : "", one.event === "retry" ? `, again after ${duration(one.wait_s)}` : ""] },
       { name: "took", number: true, cell: (one) => duration(one.total_ms / 1000) },
     ], life.attempts)) : null,
     life.notes.length ? card("Notes", el("ul", { class: "plain" }, life.notes.map((note) => el("li", { class: "break" }, note)))) : null);
