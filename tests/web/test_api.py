@@ -52,7 +52,7 @@ def test_hosts_are_sorted_searched_and_paged_without_a_gap(server: Served, finis
     assert [host["pages"] for host in whole["hosts"]] == sorted((h["pages"] for h in whole["hosts"]), reverse=True)
     paged, cursor = [], ""
     while True:
-        part = server.ask(f"/api/hosts?sort=pages&limit=3&cursor={cursor}").json
+        part = server.ask(f"/api/hosts?sort=pages&limit=3&cursor={quote(cursor)}").json
         paged += [host["name"] for host in part["hosts"]]
         cursor = part["cursor"]
         if not cursor:

@@ -3,8 +3,7 @@
 Decided before anything else, in this order: the `Host` must be an address that is listened on (a name that an attacker
 makes point here is another one), an `Origin` must be the page's own (a page elsewhere may not use what its reader is
 allowed to), the token must be right. It comes once in the page's address; a redirect moves it into a cookie
-that scripts cannot read and other sites cannot send. Programs send it as `Authorization: Bearer`. A request that
-changes something must be JSON: a form of another site cannot send that. Pure.
+that scripts cannot read and other sites cannot send. Programs send it as `Authorization: Bearer`. Pure.
 """
 
 from __future__ import annotations
@@ -57,8 +56,6 @@ class Access:
                 "no token, or a wrong one: open the address that was printed, or send Authorization: Bearer TOKEN",
                 [("WWW-Authenticate", 'Bearer realm="gossamer"')],
             )
-        if request.method == "POST" and not _is_json(request):
-            return failure(415, "expected Content-Type: application/json")
         return None
 
     def entry(self, request: Request) -> Response | None:
@@ -99,7 +96,3 @@ class Access:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
-
-
-def _is_json(request: Request) -> bool:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"

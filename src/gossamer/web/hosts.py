@@ -8,7 +8,6 @@ the order, so that going on is right even if the copy was renewed in between.
 from __future__ import annotations
 
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from gossamer.inspect.host_view import HostView, host_view
 from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.settings.identity import robots_token_of
-from gossamer.web.routes import ApiError
+from gossamer.web.routes import MISSING, ApiError, Route
 from gossamer.web.source import Source
 
 MIN_FRESH_S = 2.0
@@ -50,6 +49,7 @@ _SCORES: dict[str, Callable[[HostRecord], float]] = {
     "name": lambda _: 0.0,
 }
 _Place: TypeAlias = tuple[float, str]
+_CURSOR = r"^(-?[0-9]{1,15}(\.[0-9]{1,17})? [^ ]{1,300})?$"
 
 
 class HostsQuery(Struct, frozen=True):
@@ -58,7 +58,7 @@ class HostsQuery(Struct, frozen=True):
     q: Name = ""  # a part of the name
     sort: Sort = "pages"  # highest first; names from a to z
     state: HostState = ""
-    cursor: Annotated[str, Meta(max_length=1000)] = ""
+    cursor: Annotated[str, Meta(pattern=_CURSOR)] = ""
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
@@ -154,7 +154,9 @@ class _Copy:
         """Return the hosts in an order, each with its place."""
         if sort not in self._orders:
             score = _SCORES[sort]
-            self._orders[sort] = sorted((((-score(host), host.name), host) for host in self.hosts), key=_place)
+            self._orders[sort] = sorted(
+                (((-round(score(host), 6), host.name), host) for host in self.hosts), key=_place
+            )
         return self._orders[sort]
 
 
@@ -170,6 +172,28 @@ class Hosts:
         self._copy: _Copy | None = None
         self._fresh_until = 0.0
         self._reading = Lock()
+
+    def routes(self) -> list[Route]:
+        """Return the routes to hosts."""
+        return [
+            Route(path="/api/hosts", summary="Hosts", handle=self.find, answer=HostsAnswer, parameters=HostsQuery),
+            Route(
+                path="/api/hosts/{name}",
+                summary="One host: pace and robots.txt",
+                handle=self.one,
+                answer=HostAnswer,
+                parameters=HostName,
+                statuses=MISSING,
+            ),
+            Route(
+                path="/api/hosts/{name}/requests",
+                summary="The last requests to a host",
+                handle=self.requests,
+                answer=RequestsAnswer,
+                parameters=RequestsQuery,
+                statuses=MISSING,
+            ),
+        ]
 
     async def find(self, query: HostsQuery) -> HostsAnswer:
         """Return a page of the hosts."""
@@ -222,15 +246,12 @@ def _matches(host: HostRecord, query: HostsQuery, now: float) -> bool:
 
 
 def _cursor(place: _Place) -> str:
-    return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+    return f"{place[0]:.6f} {place[1]}"
 
 
 def _position(cursor: str) -> _Place:
-    try:
-        data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
-        return msgspec.json.decode(data, type=tuple[float, str])
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise ApiError(400, "the cursor is not valid; expected one that an answer had") from error
+    score, _, name = cursor.partition(" ")
+    return float(score), name
 
 
 def _line(host: HostRecord, now: float) -> HostLine:

@@ -21,7 +21,7 @@ from gossamer.errors import GossamerError
 from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.figures import is_error
 from gossamer.web.http import NOTHING, Response
-from gossamer.web.routes import ApiError, Nothing
+from gossamer.web.routes import ApiError, Nothing, Route
 from gossamer.web.source import Source
 from gossamer.web.status import Status
 
@@ -157,6 +157,19 @@ class Live:
         self._lookers: list[_Looker] = []
         self._somebody = asyncio.Event()
         self._tails: dict[Path, EventTail] = {}
+
+    def routes(self) -> list[Route]:
+        """Return the route to what happens."""
+        return [
+            Route(
+                path="/api/events",
+                summary="What happens now, as server-sent events",
+                handle=self.look,
+                answer=str,
+                parameters=EventsQuery,
+                media=EVENT_STREAM,
+            )
+        ]
 
     async def look(self, query: EventsQuery) -> Response:
         """Return what happens, as it happens."""

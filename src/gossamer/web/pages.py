@@ -2,13 +2,14 @@
 
 An archived copy is the work of strangers. It is served in UTF-8 with a policy of its own, which puts it into a sandbox
 of no origin without scripts, forms, or anything from elsewhere; the page shows it in a frame with the same sandbox.
-Elements that connect ahead of use (`<link rel=preconnect>`) are beyond what policies forbid, so they are made inert.
+A browser connects ahead of use to where a `<link>`, a frame or a link that is clicked would lead, before it asks any
+policy; so these elements are renamed, which makes them inert.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
@@ -26,8 +27,8 @@ from gossamer.parse.charset import html_as_utf8
 from gossamer.records import UrlId, UrlRecord, UrlState
 from gossamer.telemetry.advice import advice_on
 from gossamer.web.http import Response
-from gossamer.web.routes import ApiError, Nothing
-from gossamer.web.scanning import id_of, scan
+from gossamer.web.routes import MISSING, ApiError, Nothing, Route
+from gossamer.web.scanning import scan
 from gossamer.web.source import Source
 
 COPY_POLICY = (
@@ -36,10 +37,11 @@ COPY_POLICY = (
 )
 MAX_TEXT_CHARS = 500_000
 _HTML = ("text/html", "application/xhtml+xml")
-_LINK = re.compile(rb"<(?=link[\s/>])", re.IGNORECASE)
+_LEADING_OUT = re.compile(rb"<(/?)(?=(?:a|area|frame|iframe|link)[\s/>])", re.IGNORECASE)
+_STYLE = b"<style>x-a{color:#0b57d0;text-decoration:underline}</style>"
 
 Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
-Cursor: TypeAlias = Annotated[str, Meta(max_length=64)]
+Cursor: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")]
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500)]
 
 
@@ -99,7 +101,7 @@ class PagesAnswer(Struct, frozen=True):
 class PageId(Struct, frozen=True):
     """One URL, by its id."""
 
-    id: Annotated[str, Meta(max_length=64)]
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class Header(Struct, frozen=True):
@@ -161,6 +163,47 @@ class Pages:
     def __init__(self, source: Source) -> None:
         self._source = source
 
+    def routes(self) -> list[Route]:
+        """Return the routes to URLs and pages."""
+        lists: list[tuple[str, str, Callable[..., Awaitable[PagesAnswer]], type[Struct]]] = [
+            ("/api/pages", "Pages", self.find, PagesQuery),
+            ("/api/dead", "Dead letters", self.dead, DeadQuery),
+            ("/api/duplicates", "Pages with the content of another", self.duplicates, DuplicatesQuery),
+        ]
+        found = [
+            Route(path=path, summary=text, handle=handle, answer=PagesAnswer, parameters=query, statuses=MISSING)
+            for path, text, handle, query in lists
+        ]
+        return [
+            *found,
+            Route(path="/api/traps", summary="Patterns in quarantine", handle=self.traps, answer=TrapsAnswer),
+            Route(
+                path="/api/why",
+                summary="The history of a URL",
+                handle=self.why,
+                answer=WhyAnswer,
+                parameters=WhyQuery,
+                statuses=MISSING,
+            ),
+            Route(
+                path="/api/pages/{id}",
+                summary="An archived page",
+                handle=self.one,
+                answer=PageAnswer,
+                parameters=PageId,
+                statuses=MISSING,
+            ),
+            Route(
+                path="/api/pages/{id}/copy",
+                summary="The archived copy, in a sandbox",
+                handle=self.copy,
+                answer=str,
+                parameters=PageId,
+                statuses=MISSING,
+                media="*/*",
+            ),
+        ]
+
     async def find(self, query: PagesQuery) -> PagesAnswer:
         """Return pages whose URL or title contains a text."""
         words = query.q.lower().split()
@@ -203,7 +246,10 @@ class Pages:
         """Return the history of a URL."""
 
         def read(view: CrawlView) -> WhyAnswer:
-            life = life_in(view, query.url)
+            try:
+                life = life_in(view, query.url)
+            except UsageError as error:
+                raise ApiError(404, str(error)) from error
             is_dead = life.row is not None and life.row.state is UrlState.DEAD
             advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
             return WhyAnswer(life_as_json(life), advice, view.folders.hint)
@@ -212,18 +258,18 @@ class Pages:
 
     async def one(self, query: PageId) -> PageAnswer:
         """Return an archived page."""
-        return await self._source.read(lambda view: _page(view, id_of(query.id, "the id")))
+        return await self._source.read(lambda view: _page(view, bytes.fromhex(query.id)))
 
     async def copy(self, query: PageId) -> Response:
         """Return the archived copy of a page, for a frame."""
-        return await self._source.read(lambda view: _copy(view, id_of(query.id, "the id")))
+        return await self._source.read(lambda view: _copy(view, bytes.fromhex(query.id)))
 
 
 def _listed(
     crawl: CrawlView, is_wanted: Callable[[UrlRecord], bool], cursor: str, limit: int, host: str = ""
 ) -> PagesAnswer:
     if host and canonical(f"http://{host}/") is None:
-        raise ApiError(400, f"host: {host[:80]!r} is not a host name; expected example.org")
+        raise ApiError(404, f"{host[:80]!r}: not a host name; expected example.org")
     found = scan(crawl, is_wanted, cursor, limit, host_of(canonical(f"http://{host}/") or "") if host else "")
     return PagesAnswer([_line(key, row, crawl) for key, row in found.rows], found.scanned, found.cursor)
 
@@ -302,7 +348,8 @@ def _copy(crawl: CrawlView, key: UrlId) -> Response:
     kind = page.row.content_type
     if kind in _HTML and exchange.is_decoded:
         content = html_as_utf8(exchange.content, page.row.charset)
-        return Response(200, _LINK.sub(b"<x-", content), "text/html; charset=utf-8", policy=COPY_POLICY)
+        inert = _LEADING_OUT.sub(rb"<\1x-", content) + _STYLE
+        return Response(200, inert, "text/html; charset=utf-8", policy=COPY_POLICY)
     if kind.startswith("text/") and exchange.is_decoded:
         content = html_as_utf8(exchange.content, page.row.charset)
         return Response(200, content, "text/plain; charset=utf-8", policy=COPY_POLICY)

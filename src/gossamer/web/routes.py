@@ -17,6 +17,7 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.web.http import Request, Response, failure
 
 JSON = "application/json"
+MISSING = {404: "there is none"}
 
 
 class ApiError(Exception):
@@ -75,6 +76,8 @@ def _pattern(path: str) -> str:
 
 
 async def _answered(route: Route, named: Mapping[str, str], request: Request) -> Response:
+    if route.body is not None and not _is_json(request):  # a form of another site cannot send that
+        return failure(415, f"expected Content-Type: {JSON}")
     try:
         parameters = _parameters(route, named, request.query)
         body = [] if route.body is None else [_body(route.body, request.body)]
@@ -114,6 +117,10 @@ def _plain(error: msgspec.ValidationError) -> str:
     """Return what is wrong with a value in the words of somebody who gave it."""
     text, _, where = str(error).partition(" - at `$.")
     return f"{where.rstrip('`')}: {text[0].lower()}{text[1:]}" if where else text
+
+
+def _is_json(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 
 def _body(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - the type of a route's body

@@ -14,11 +14,9 @@ from msgspec import Struct
 from gossamer.core.identity import host_id
 from gossamer.inspect.view import CrawlView
 from gossamer.records import UrlId, UrlRecord
-from gossamer.web.routes import ApiError
 
 MAX_S = 0.7
 _LOOK_AT_CLOCK = 256  # rows
-ID_BYTES = 16
 
 
 class Scan(Struct, frozen=True):
@@ -30,8 +28,8 @@ class Scan(Struct, frozen=True):
 
 
 def scan(crawl: CrawlView, is_wanted: Callable[[UrlRecord], bool], cursor: str, limit: int, host: str = "") -> Scan:
-    """Return up to `limit` rows after a cursor, of one host or of all."""
-    after = _position(cursor)
+    """Return up to `limit` rows after a cursor (the id of a URL in hex, or empty), of one host or of all."""
+    after = bytes.fromhex(cursor)
     end = time.monotonic() + MAX_S
     rows: list[tuple[UrlId, UrlRecord]] = []
     scanned = 0
@@ -42,20 +40,3 @@ def scan(crawl: CrawlView, is_wanted: Callable[[UrlRecord], bool], cursor: str, 
         if len(rows) >= limit or (scanned % _LOOK_AT_CLOCK == 0 and time.monotonic() > end):
             return Scan(rows, scanned, key.hex())
     return Scan(rows, scanned, "")
-
-
-def _position(cursor: str) -> UrlId:
-    if not cursor:
-        return b""
-    return id_of(cursor, "the cursor")
-
-
-def id_of(text: str, what: str) -> UrlId:
-    """Return the id of a URL in hex as bytes."""
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        found = b""
-    if len(found) != ID_BYTES or len(text) != 2 * ID_BYTES:
-        raise ApiError(400, f"{what} is not valid; expected {2 * ID_BYTES} hexadecimal digits")
-    return found

@@ -25,25 +25,14 @@ from gossamer.figures import RunState
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import render
 from gossamer.web.access import TOKEN_BYTES, Access
-from gossamer.web.hosts import HostAnswer, HostName, Hosts, HostsAnswer, HostsQuery, RequestsAnswer, RequestsQuery
+from gossamer.web.hosts import Hosts
 from gossamer.web.http import Request, Response, failure, listening, served
-from gossamer.web.live import EVENT_STREAM, EventsQuery, Live
+from gossamer.web.live import Live
 from gossamer.web.openapi import document
-from gossamer.web.pages import (
-    DeadQuery,
-    DuplicatesQuery,
-    PageAnswer,
-    PageId,
-    Pages,
-    PagesAnswer,
-    PagesQuery,
-    TrapsAnswer,
-    WhyAnswer,
-    WhyQuery,
-)
+from gossamer.web.pages import Pages
 from gossamer.web.routes import ApiError, Nothing, Route, Router
 from gossamer.web.source import Source
-from gossamer.web.status import HistoryAnswer, SettingsAnswer, Status, StatusAnswer
+from gossamer.web.status import Status
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
@@ -69,73 +58,12 @@ class Api:
         self.live = Live(source, self.status)
         self._hosts = Hosts(source)
         self._pages = Pages(source)
-        self.routes = self._table()
+        parts = (self.status, self._hosts, self._pages, self.live)
+        self.routes = [*(route for part in parts for route in part.routes()), *self._own_routes()]
         self._document = document(self.routes)
 
-    def _table(self) -> list[Route]:
-        hosts, pages, status = self._hosts, self._pages, self.status
-        missing = {404: "there is none"}
+    def _own_routes(self) -> list[Route]:
         return [
-            Route(path="/api/status", summary="State and figures", handle=status.read, answer=StatusAnswer),
-            Route(path="/api/history", summary="The course of the crawl", handle=status.history, answer=HistoryAnswer),
-            Route(path="/api/settings", summary="Settings", handle=status.settings, answer=SettingsAnswer),
-            Route(path="/api/hosts", summary="Hosts", handle=hosts.find, answer=HostsAnswer, parameters=HostsQuery),
-            Route(
-                path="/api/hosts/{name}",
-                summary="One host: pace and robots.txt",
-                handle=hosts.one,
-                answer=HostAnswer,
-                parameters=HostName,
-                statuses=missing,
-            ),
-            Route(
-                path="/api/hosts/{name}/requests",
-                summary="The last requests to a host",
-                handle=hosts.requests,
-                answer=RequestsAnswer,
-                parameters=RequestsQuery,
-                statuses=missing,
-            ),
-            Route(
-                path="/api/why", summary="The history of a URL", handle=pages.why, answer=WhyAnswer, parameters=WhyQuery
-            ),
-            Route(path="/api/pages", summary="Pages", handle=pages.find, answer=PagesAnswer, parameters=PagesQuery),
-            Route(
-                path="/api/pages/{id}",
-                summary="An archived page",
-                handle=pages.one,
-                answer=PageAnswer,
-                parameters=PageId,
-                statuses=missing,
-            ),
-            Route(
-                path="/api/pages/{id}/copy",
-                summary="The archived copy, in a sandbox",
-                handle=pages.copy,
-                answer=str,
-                parameters=PageId,
-                statuses=missing,
-                media="*/*",
-            ),
-            Route(
-                path="/api/duplicates",
-                summary="Pages with the content of another",
-                handle=pages.duplicates,
-                answer=PagesAnswer,
-                parameters=DuplicatesQuery,
-            ),
-            Route(path="/api/traps", summary="Patterns in quarantine", handle=pages.traps, answer=TrapsAnswer),
-            Route(
-                path="/api/dead", summary="Dead letters", handle=pages.dead, answer=PagesAnswer, parameters=DeadQuery
-            ),
-            Route(
-                path="/api/events",
-                summary="What happens now, as server-sent events",
-                handle=self.live.look,
-                answer=str,
-                parameters=EventsQuery,
-                media=EVENT_STREAM,
-            ),
             Route(
                 path="/api/control",
                 summary="Give the crawl a command",

@@ -18,7 +18,7 @@ from gossamer.settings.changes import CHANGEABLE
 from gossamer.settings.model import Settings, options
 from gossamer.settings.stores import masked_store
 from gossamer.telemetry.summary import Summary, summary_of
-from gossamer.web.routes import Nothing
+from gossamer.web.routes import Nothing, Route
 from gossamer.web.source import Source
 
 MAX_POINTS = 300
@@ -95,6 +95,14 @@ class Status:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+
+    def routes(self) -> list[Route]:
+        """Return the routes to the crawl as a whole."""
+        return [
+            Route(path="/api/status", summary="State and figures", handle=self.read, answer=StatusAnswer),
+            Route(path="/api/history", summary="The course of the crawl", handle=self.history, answer=HistoryAnswer),
+            Route(path="/api/settings", summary="Settings", handle=self.settings, answer=SettingsAnswer),
+        ]
 
     async def read(self, _: Nothing) -> StatusAnswer:
         """Return the status of the crawl."""

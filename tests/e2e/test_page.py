@@ -1,0 +1,229 @@
+"""The live page in a browser: an operator watches a crawl of the synthetic web, and steers it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.running import RunningWeb
+from gossamer.sim.trap_server import TrapServer
+from gossamer.sim.trap_sites import HONEST, TRAPS
+from gossamer.sim.web import preset
+from tests.e2e.page_crawl import PageCrawl, address_in, shown, wait_for
+from tests.e2e.program import crawl, run, start
+from tests.servers.browser import Browser, running_browser
+
+PAGES = 1500
+WITHIN_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def web() -> Iterator[RunningWeb]:
+    with RunningWeb(preset("small", seed=5, pages=PAGES, slow=0.0)) as web:
+        yield web
+
+
+def view(browser: Browser, path: str, heading: str = "") -> None:
+    browser.run("location.hash = '#/' + arguments[0]", path)
+    if heading:
+        browser.find("main h1", heading)
+
+
+def tile(browser: Browser, name: str) -> str:
+    """Return the figure in a tile."""
+    script = (
+        "return [...document.querySelectorAll('.tile')].find(one => one.querySelector('dt').textContent === "
+        "arguments[0])?.querySelector('dd').textContent ?? ''"
+    )
+    return str(browser.run(script, name))
+
+
+def test_a_crawl_is_watched_from_its_first_pages_to_its_end(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    browser.go(crawl.address)
+    browser.find("#state", "running")
+    assert "token" not in str(browser.run("return location.href")), "the address bar has lost it"
+    assert browser.run("return document.cookie") == "", "no script reads the token"
+    first = int(browser.wait(lambda: tile(browser, "Pages")).replace(",", ""))
+    browser.wait(lambda: int(tile(browser, "Pages").replace(",", "")) > first + 20, "more pages")
+    browser.wait(lambda: len(browser.all(".chart path.line")) >= 4, "charts")
+    view(browser, "live", "Live")
+    browser.wait(lambda: len(browser.all("table.live tbody tr")) > 10, "events")
+    status, _, err = crawl.end()
+    assert status == 0, err
+    assert browser.wait(lambda: "The connection is lost" in browser.text(), "the end of the page")
+
+
+def test_a_host_is_found_and_a_url_is_inspected(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    crawl.wait_for_requests(60)
+    name = web.log()[20].host
+    browser.go(crawl.address)
+    view(browser, "hosts", "Hosts")
+    browser.press("/")
+    browser.wait(lambda: browser.run("return document.activeElement.type") == "search", "focus on the search")
+    browser.find("main input[type=search]").type(name)
+    browser.find("main td a", name).click()
+    browser.find("main h1", name)
+    browser.wait_for_text("robots.txt of http://")
+    browser.find("main table td.url a", "/")
+    assert "[object" not in browser.text()
+    browser.all("main table td.url a")[-1].click()
+    browser.wait_for_text("The path from the seed")
+    browser.wait_for_text("robots.txt")
+    crawl.process.terminate()
+    assert crawl.end()[0] == 11
+
+
+def test_a_crawl_is_paused_and_resumed_by_its_buttons(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    crawl.wait_for_requests(20)
+    browser.go(crawl.address)
+    browser.find("#pause", "Pause").click()
+    browser.find("#state", "paused")
+    paused_at = time.monotonic()
+    wait_for(lambda: time.monotonic() > paused_at + WITHIN_S)
+    before = len(web.log())
+    wait_for(lambda: time.monotonic() > paused_at + 2 * WITHIN_S)
+    assert len(web.log()) == before
+    browser.find("#pause", "Resume").click()
+    browser.find("#state", "running")
+    crawl.wait_for_requests(20)
+    crawl.process.terminate()
+    assert crawl.end()[0] == 11
+
+
+def test_a_host_is_blocked_and_left_alone_within_two_seconds(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    crawl.wait_for_requests(60)
+    busy = max({request.host for request in web.log()}, key=crawl.requests_to)
+    browser.go(crawl.address)
+    view(browser, f"hosts/{busy}", busy)
+    browser.find("#block").click()
+    browser.find("#confirm").click()
+    browser.find(".toast", "no more requests")
+    told_at = time.monotonic()
+    wait_for(lambda: time.monotonic() > told_at + WITHIN_S)
+    before = crawl.requests_to(busy)
+    crawl.wait_for_requests(40)
+    assert crawl.requests_to(busy) == before
+    browser.find("#unblock").click()
+    browser.find(".toast", "queued again")
+    wait_for(lambda: crawl.requests_to(busy) > before)
+    crawl.process.terminate()
+    assert crawl.end()[0] == 11
+    assert run("audit", str(crawl.out)).returncode == 0
+
+
+def test_seeds_are_added_and_a_limit_is_changed(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    first, *_, last = web.seeds()
+    out = tmp_path / "out"
+    options = ("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "--politeness-ms", "100", "--max-wait", "3")
+    process = start("crawl", first, "--scope", "host", "-o", str(out), *options, "--json", "--no-progress", "--ui")
+    browser.go(address_in(process))
+    view(browser, "settings", "Settings")
+    browser.find("textarea").type(last)
+    browser.find("form button", "Add").click()
+    browser.find(".toast", "1 of 1 seeds are new")
+    wait_for(lambda: any(last.startswith(f"http://{request.host}:") for request in web.log()))
+    browser.find("input[name=value]").type("many")
+    browser.find("form button", "Change").click()
+    browser.find(".toast.bad", "expected a whole number")
+    browser.run("document.querySelector('input[name=value]').value = '45'")
+    browser.find("form button", "Change").click()
+    browser.find(".toast", "max-pages = 45")
+    out_text, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    summary = json.loads(out_text.splitlines()[-1])
+    assert (summary["pages"], summary["finished"]) == (45, "max_pages")
+
+
+def test_a_trap_is_released(browser: Browser, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with TrapServer(TRAPS["facets"], 100_000) as server, TrapServer(HONEST["numbered records"], 100_000) as honest:
+        pace = ("--politeness-ms", "10", "--max-depth", "99", "--ui", "--no-progress")
+        process = start("crawl", server.seed, honest.seed, "--out", str(out), *pace, "--json")
+        address = address_in(process)
+        wait_for(lambda: "URLs held" in run("traps", str(out)).stdout)
+        browser.go(address)
+        browser.find("#state", "running")
+        view(browser, "traps", "Traps")
+        browser.find("button.release").click()
+        browser.find("#confirm").click()
+        browser.find(".toast", "URLs released")
+        browser.find("main .tag", "released")
+        browser.find("#stop").click()
+        browser.find("#confirm").click()
+        process.communicate(timeout=60)
+    assert process.returncode == 11
+
+
+def test_a_finished_crawl_has_everything_but_control(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    summary = crawl(web, tmp_path / "out", 20)
+    with shown(tmp_path / "out") as address:
+        browser.go("about:blank")
+        browser.complaints()  # of the pages before
+        browser.go(address)
+        browser.find("#state", "finished")
+        assert tile(browser, "Pages") == f"{summary['pages']:,}"
+        assert browser.all("#pause, #stop") == []
+        for path, text in (
+            ("hosts", "site-0"),
+            ("pages", "text/html"),
+            ("duplicates", "same"),
+            ("traps", "No pattern is in quarantine"),
+            ("dead", "client error"),
+            ("settings", "The crawl does not run"),
+            ("live", "fetch"),
+        ):
+            view(browser, path)
+            browser.wait_for_text(text)
+        browser.press("5")
+        browser.find("main h1", "Pages").click()
+        browser.find("main td.url a").click()
+        browser.find("#tab-text").click()
+        browser.wait(lambda: len(browser.find("#panel pre").text) > 50, "the text")
+        browser.find("#tab-headers").click()
+        browser.find("#panel td", "content-type")
+        browser.press("?")
+        browser.find("dialog", "Keys")
+        assert browser.complaints() == []
+
+
+def test_the_end_of_the_page_disturbs_no_crawl(web: RunningWeb, tmp_path: Path) -> None:
+    taken = tmp_path / "first"
+    first = PageCrawl(web, taken, pace_ms=200)
+    listening = first.address.split("/")[2]
+    second = start(
+        "crawl", web.seeds()[0], *("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "-n", "3"),
+        *("-o", str(tmp_path / "second"), "--json", "--no-progress", "--ui-listen", listening),
+    )  # fmt: skip
+    out, err = second.communicate(timeout=60)
+    assert second.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["pages"] == 3
+    assert "cannot listen there" in err
+    assert err.count("warning: the process of the live page has ended") == 1
+    first.process.kill()
+    first.process.communicate(timeout=30)
+    host, _, port = listening.rpartition(":")
+    wait_for(lambda: not _is_open(host, int(port)), 10)
+
+
+def _is_open(host: str, port: int) -> bool:
+    import socket
+
+    try:
+        socket.create_connection((host, port), 1).close()
+    except OSError:
+        return False
+    return True
