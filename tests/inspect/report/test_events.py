@@ -133,3 +133,9 @@ def test_a_recovered_page_that_its_killed_run_did_not_commit_counts_once(tmp_pat
     figures = EventFigures()
     figures.read([tmp_path], {"a.jsonl": 0})
     assert (figures.requests, figures.not_committed) == (1, 1)
+
+
+def test_a_link_that_is_held_back_is_not_among_those_that_were_excluded(tmp_path: Path) -> None:
+    held, refused = (event(EventName.EXCLUDED_BY_RULE, reason=reason) for reason in ("quarantine", "out_of_scope"))
+    write_events(tmp_path, "a", [held, refused])
+    assert [one.name for one in _figures(tmp_path).excluded.top()] == ["out_of_scope"]

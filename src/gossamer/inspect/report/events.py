@@ -19,9 +19,11 @@ from gossamer.inspect.aggregates import Frequent, RateSeries, Spread
 from gossamer.inspect.report.record import FetchFigures, Point
 from gossamer.inspect.report.warnings import WarningTally
 from gossamer.inspect.runs import Committed, read_all_runs
+from gossamer.state import HoldRule
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _FETCH_OK = EventName.FETCH_OK
+_HELD = frozenset(rule.value for rule in HoldRule)
 
 
 class _Refusal(Struct, frozen=True, gc=False):
@@ -141,6 +143,8 @@ class EventFigures:
         try:
             refusal = _decode_refusal(line)
         except msgspec.DecodeError:  # torn by a kill
+            return
+        if refusal.reason in _HELD:  # stored, and counted by the totals as long as it is
             return
         self.excluded.add(f"{refusal.reason} {refusal.rule}" if refusal.rule else refusal.reason)
 
