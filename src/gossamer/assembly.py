@@ -168,7 +168,7 @@ def build_session(
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
     rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
     forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
-    watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers))
+    watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
     watching = (heartbeat, opt_outs, rereader, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(
         hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publishers
@@ -309,8 +309,8 @@ def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
     )
 
 
-def _measured(folder: Path, workers: LocalWorkers) -> Machine:
-    return Machine.measured(folder, workers.pids())
+def _measured(folder: Path, workers: LocalWorkers, probe: vitals.StallProbe) -> Machine:
+    return Machine.measured(folder, workers.pids(), max(probe.take_longest_s(), workers.take_stall_s()))
 
 
 def _build_probe(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import resource
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.machine import Machine
+from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import WarningLog
 
 WELL = Machine(open_files=50, max_files=1000, free_bytes=10**11)
@@ -68,6 +73,11 @@ def test_a_crawl_in_which_all_is_well_has_no_warnings(watch: Watch) -> None:
         ("stalled", {"totals": Totals(fetches=3), "in_flight": 4}, "no request has ended for 60 s; 4 are in flight"),
         ("open_files", {"machine": Machine(950, 1000, 10**11)}, "950 of 1,000 files are open"),
         ("disk", {"machine": Machine(50, 1000, 10**8)}, "100.0 MB are free"),
+        (
+            "memory",
+            {"private_bytes": 950, "memory_ceiling_bytes": 1000},
+            "950 B of memory are in use, near the ceiling",
+        ),
     ],
 )
 def test_a_condition_is_reported_once_until_it_has_ended(
@@ -131,6 +141,91 @@ def test_a_crawl_near_its_goal_does_not_starve(watch: Watch) -> None:
 
 def test_a_crawl_that_waits_politely_does_not_stall(watch: Watch) -> None:
     watch.passes(200, totals=Totals(fetches=3), in_flight=0, hosts={"waiting": 9})
+    assert watch.rules() == []
+
+
+def test_memory_that_is_short_for_a_moment_is_not_reported(watch: Watch) -> None:
+    for _ in range(10):
+        watch.passes(8, private_bytes=990, memory_ceiling_bytes=1000)
+        watch.passes(1, private_bytes=890, memory_ceiling_bytes=1000)
+    assert watch.rules() == []
+
+
+def test_what_lasts_is_shown_with_its_beginning_and_its_value_of_now(watch: Watch) -> None:
+    watch.passes(5)
+    watch.passes(3, machine=Machine(50, 1000, 4 * 10**8))
+    watch.passes(3, machine=Machine(50, 1000, 10**8))
+    (active,) = watch.warnings.active()
+    assert (active.rule, active.since, active.is_lasting) == ("disk", 6.0, True)
+    assert "100.0 MB are free" in active.text
+    assert "400.0 MB are free" in watch.lines[0]
+    watch.passes(3)
+    assert watch.warnings.active() == []
+
+
+def test_the_last_things_that_happened_once_are_shown(watch: Watch) -> None:
+    for number in range(30):
+        watch.warnings.warn("worker_died", f"worker {number}")
+    assert [each.text for each in watch.warnings.active()] == [f"worker {number}" for number in range(10, 30)]
+
+
+# -- the event loop, files and the clock -----------------------------------------------------------
+
+
+def test_a_loop_that_is_blocked_for_over_a_second_is_reported_for_a_minute(watch: Watch) -> None:
+    watch.passes(5, machine=replace(WELL, stall_s=0.99))
+    assert watch.rules() == []
+    watch.passes(1, machine=replace(WELL, stall_s=1.4))
+    assert watch.rules() == ["loop_stalled"]
+    assert "blocked for 1.4 s in the last minute" in watch.lines[0]
+    watch.passes(59)
+    assert [each.rule for each in watch.warnings.active()] == ["loop_stalled"]
+    watch.passes(5)
+    assert watch.warnings.active() == []
+    watch.passes(1, machine=replace(WELL, stall_s=2.0))
+    assert watch.rules() == ["loop_stalled"] * 2
+
+
+def test_a_real_stall_is_measured(watch: Watch, tmp_path: Path) -> None:
+    async def main() -> None:
+        probe = StallProbe()
+        probe.start()
+        await asyncio.sleep(0.1)
+        time.sleep(1.3)
+        await asyncio.sleep(0.1)
+        watch.passes(1, machine=Machine.measured(tmp_path, [], probe.take_longest_s()))
+        await asyncio.sleep(0.1)
+        assert probe.take_longest_s() < 1.0, "it is reported once"
+        probe.stop()
+
+    asyncio.run(main())
+    assert watch.rules() == ["loop_stalled"]
+
+
+def test_files_that_are_really_open_are_reported(watch: Watch, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/proc/self/fd")) + 1
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+        watch.passes(1, machine=Machine.measured(tmp_path, []))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert watch.rules() == ["open_files"]
+    watch.passes(1, machine=Machine.measured(tmp_path, []))
+    assert watch.warnings.active() == []
+
+
+@pytest.mark.parametrize(("ahead_s", "jumps"), [((1000.0, 1005.5), ["+6 s"]), ((1000.0, 400.0), ["-600 s"])])
+def test_a_clock_that_jumps_is_reported_each_time(watch: Watch, ahead_s: tuple[float, float], jumps: list[str]) -> None:
+    for each in ahead_s:
+        watch.passes(5, machine=replace(WELL, wall_ahead_s=each))
+    assert watch.rules() == ["clock_jumped"] * len(jumps)
+    assert all(f"jumped by {jump}" in line for jump, line in zip(jumps, watch.lines, strict=True))
+
+
+def test_a_clock_that_is_corrected_slowly_has_not_jumped(watch: Watch) -> None:
+    for second in range(60):
+        watch.passes(1, machine=replace(WELL, wall_ahead_s=1000.0 + 0.5 * second))
     assert watch.rules() == []
 
 

@@ -116,6 +116,10 @@ class LocalChannel:
         assert self._worker is not None
         await self._worker.sync()
 
+    def take_stall_s(self) -> float:
+        """Return nothing: its loop is the hub's."""
+        return 0.0
+
     def volume(self) -> Volume:
         """Return what the worker has compressed so far."""
         return self._worker.volume() if self._worker is not None else Volume()
@@ -156,11 +160,17 @@ class ProcessChannel(asyncio.Protocol):
         self._gone: asyncio.Future[None] | None = None
         self._marks: SharedMarks | None = None
         self._volume = Volume()
+        self._stall_s = 0.0
 
     @property
     def pid(self) -> int:
         """The worker's process id."""
         return self._process.pid if self._process else 0
+
+    def take_stall_s(self) -> float:
+        """Return the longest time that the worker's loop was blocked, of what it reported since the last call."""
+        stall_s, self._stall_s = self._stall_s, 0.0
+        return stall_s
 
     def volume(self) -> Volume:
         """Return what the worker had compressed at its last sync."""
@@ -252,8 +262,8 @@ class ProcessChannel(asyncio.Protocol):
                     self._listener.on_result(result)
             case messages.Sent(order_id, at):
                 self._listener.on_sent(order_id, at)
-            case messages.Synced(number, volume):
-                self._volume = volume
+            case messages.Synced(number, volume, stall_s):
+                self._volume, self._stall_s = volume, max(self._stall_s, stall_s)
                 waiting = self._syncs.pop(number, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)

@@ -7,9 +7,12 @@ again, a condition ends well on the other side of it. No clock is read here: tim
     error_rate         over 5 % of the last 100 fetches or more
     frontier_starving  for 30 s fewer URLs are queued than there are connections, most of which are idle
     stalled            for 60 s no request has ended, although hosts could be contacted or requests are in flight
+    loop_stalled       in the last minute an event loop, of the hub or of a worker, was blocked for over a second
     open_files         over 90 % of what this process, or a worker, may open
     disk               less than 500 MB free
+    memory             for 10 s over 90 % of the ceiling is in use
     pace_exceeded      two requests to a host came closer than its delay allows
+    clock_jumped       the machine's clock was set by more than 5 s, or it slept; reported each time
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ FILES_SHARE = 0.9
 LOW_DISK_BYTES = 500_000_000
 PACE_SLACK_S = 0.003  # between the clock's reading and the write
 PACE_QUIET_S = 60.0
+LONG_STALL_S = 1.0
+STALL_WINDOW_S = 60.0
+MEMORY_SHARE = 0.9
+MEMORY_S = 10.0
 MAX_HOSTS = 100_000
 
 
@@ -56,6 +63,9 @@ class Conditions:
         self._sent_at: dict[str, float] = {}  # the last request to each host
         self._breach = ""
         self._breach_at_s = 0.0
+        self._stalls: deque[tuple[float, float]] = deque()  # when, and how long: of the last minute, if long
+        self._spacious_at_s = 0.0  # when there was last enough memory
+        self._jumps = 0
 
     def look(self, figures: Figures, machine: Machine) -> None:
         """Report what has begun, and record what has ended."""
@@ -63,6 +73,9 @@ class Conditions:
         self._judge_frontier(figures)
         self._judge_movement(figures)
         self._judge_machine(machine)
+        self._judge_stalls(figures, machine.stall_s)
+        self._judge_memory(figures)
+        self._judge_clock()
         self._judge_pace(figures)
 
     def check_request(self, host: str, sent_at: float) -> None:
@@ -126,6 +139,30 @@ class Conditions:
         text = f"{size(machine.free_bytes)} are free on the disk; a full one ends the crawl, which can be resumed"
         is_over = machine.free_bytes > 1.2 * LOW_DISK_BYTES
         self._report("disk", machine.free_bytes < LOW_DISK_BYTES, is_over, text)
+
+    def _judge_stalls(self, figures: Figures, stall_s: float) -> None:
+        stalls, now_s = self._stalls, figures.run_seconds
+        if stall_s > LONG_STALL_S:
+            stalls.append((now_s, stall_s))
+        while stalls and now_s - stalls[0][0] > STALL_WINDOW_S:
+            stalls.popleft()
+        longest_s = max((each for _, each in stalls), default=0.0)
+        text = f"an event loop was blocked for {longest_s:.1f} s in the last minute; requests were late meanwhile"
+        self._report("loop_stalled", bool(stalls), not stalls, text)
+
+    def _judge_memory(self, figures: Figures) -> None:
+        used, ceiling = figures.private_bytes, figures.memory_ceiling_bytes
+        if used <= MEMORY_SHARE * ceiling or not ceiling:
+            self._spacious_at_s = figures.run_seconds
+        is_so = figures.run_seconds - self._spacious_at_s >= MEMORY_S
+        text = f"{size(used)} of memory are in use, near the ceiling of {size(ceiling)}; --memory sets another"
+        self._report("memory", is_so, used <= (MEMORY_SHARE - 0.1) * ceiling, text)
+
+    def _judge_clock(self) -> None:
+        if self._gauges.clock_jumps > self._jumps:
+            self._jumps = self._gauges.clock_jumps
+            jump = f"the machine's clock jumped by {self._gauges.jump_s:+.0f} s: it was set, or the machine slept"
+            self._warnings.warn("clock_jumped", f"{jump}; delays are kept, the times of this run are as if it had not")
 
     def _judge_pace(self, figures: Figures) -> None:
         if self._breach:

@@ -22,10 +22,11 @@ class Machine(Struct, frozen=True):
     wall_ahead_s: float = 0.0  # the machine's clock minus one that cannot be set
     hub_cpu_s: float = 0.0  # of the thread that runs the event loop, since it began; like the next
     worker_cpu_s: dict[int, float] = {}  # by process
+    stall_s: float = 0.0  # for which the program blocked an event loop, at most, since the last measurement
 
     @classmethod
-    def measured(cls, folder: Path, pids: Sequence[int]) -> Machine:
-        """Measure: the open files are those of the process that has most."""
+    def measured(cls, folder: Path, pids: Sequence[int], stall_s: float = 0.0) -> Machine:
+        """Measure: the open files are those of the process that has most. The stall is measured by others."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls(
             open_files=max(_open_files("self"), *(_open_files(str(pid)) for pid in pids), 0),
@@ -34,6 +35,7 @@ class Machine(Struct, frozen=True):
             wall_ahead_s=time.time() - time.monotonic(),
             hub_cpu_s=_cpu_s(os.getpid(), threading.get_native_id()),
             worker_cpu_s={pid: _cpu_s(pid, pid) for pid in pids},
+            stall_s=stall_s,
         )
 
 

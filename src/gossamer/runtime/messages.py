@@ -60,6 +60,7 @@ class Synced(Struct, tag=True):
 
     number: int
     volume: Volume
+    stall_s: float = 0.0  # the longest since the last one
 
 
 class Failed(Struct, tag=True):

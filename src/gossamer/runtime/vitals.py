@@ -125,6 +125,7 @@ class StallProbe:
         self._stalls_s: list[float] = []  # sorted, like the next
         self._waited_s: list[float] = []
         self._longest_stall_s = 0.0
+        self._recent_stall_s = 0.0  # the longest since it was last asked for
         self.last_run_at = 0.0  # of the loop, by time.monotonic
         self._handle: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -163,6 +164,7 @@ class StallProbe:
     def _record(self, late_s: float, waited_s: float) -> None:
         waited_s = min(late_s, waited_s)
         self._longest_stall_s = max(self._longest_stall_s, late_s - waited_s)
+        self._recent_stall_s = max(self._recent_stall_s, late_s - waited_s)
         if len(self._stalls_s) < _MAX_SAMPLES:
             insort(self._stalls_s, late_s - waited_s)
             insort(self._waited_s, waited_s)
@@ -194,6 +196,11 @@ class StallProbe:
     def stall_max_ms(self) -> float:
         """Return the longest time that the program blocked the loop."""
         return 1000 * self._longest_stall_s
+
+    def take_longest_s(self) -> float:
+        """Return the longest time that the program blocked the loop since the last call."""
+        longest_s, self._recent_stall_s = self._recent_stall_s, 0.0
+        return longest_s
 
     def core_wait_p99_ms(self) -> float:
         """Return the 99th percentile of the time that the loop waited for a core."""

@@ -62,8 +62,9 @@ class WarningLog:
 
     def begin(self, rule: str, text: str) -> None:
         """Report a condition, unless it is known to last already."""
-        if rule not in self._lasting:
-            self._lasting[rule] = ActiveWarning(rule, text, self._now(), is_lasting=True)
+        known = self._lasting.get(rule)
+        self._lasting[rule] = ActiveWarning(rule, text, known.since if known else self._now(), is_lasting=True)
+        if known is None:
             self._report(rule, text)
 
     def end(self, rule: str) -> None:

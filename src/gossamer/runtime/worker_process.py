@@ -78,6 +78,7 @@ class WorkerEnd:
         self._flush_timer: asyncio.TimerHandle | None = None
         self._under_way = 0
         self._finder: CopyFinder | None = None
+        self._probe = vitals.StallProbe()
 
     async def run(self) -> None:
         """Serve the hub until it closes the channel."""
@@ -108,7 +109,7 @@ class WorkerEnd:
         begin = await anext(inbox)
         assert isinstance(begin, messages.Begin)
         divide(Regions(begin.config.regions) if begin.config.regions else None)
-        probe = vitals.StallProbe()
+        probe = self._probe
         probe.start()
         ledger = LocalLedger(Path(begin.ledger), is_readonly=True)
         ledger.open()
@@ -150,7 +151,7 @@ class WorkerEnd:
             self.on_failure(as_our_error(error))
         else:
             self._flush()
-            self._send(messages.Synced(number, worker.volume()))
+            self._send(messages.Synced(number, worker.volume(), self._probe.take_longest_s()))
 
     async def _messages(self, reader: asyncio.StreamReader) -> AsyncIterator[messages.Message]:
         while data := await reader.read(1 << 20):

@@ -62,6 +62,10 @@ class LocalWorkers:
         """Return what all workers have compressed, those that have ended included."""
         return sum((channel.volume() for channel in self._channels), Volume())
 
+    def take_stall_s(self) -> float:
+        """Return the longest time that the loop of a worker process was blocked, since the last call."""
+        return max((channel.take_stall_s() for channel in self._channels), default=0.0)
+
     def running(self) -> int:
         """Return how many workers run."""
         return sum(channel.is_running for channel in self._channels)
