@@ -24,6 +24,7 @@ from gossamer.telemetry.text import safe, safe_output
 VERBS = {
     "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
     "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
+    "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),
     "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
     "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
     "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),

@@ -59,7 +59,7 @@ async def _ask(seed: Seed, agent: str, arguments: argparse.Namespace) -> int:
     url = origin + "/robots.txt"
     for _ in range(MAX_HOPS + 1):
         exchange = await one.fetch(url)
-        result = _result(url, exchange)
+        result = robots_result(url, exchange)
         print(f"{url}: {_answer(exchange)}")
         if result.outcome is not Outcome.REDIRECT:
             break
@@ -71,7 +71,8 @@ async def _ask(seed: Seed, agent: str, arguments: argparse.Namespace) -> int:
     return _print_decision(seed.link.url, rules, "")
 
 
-def _result(url: str, exchange: Exchange) -> Result:
+def robots_result(url: str, exchange: Exchange) -> Result:
+    """Return what an answer to a request for robots.txt means."""
     order = Order(0, OrderKind.ROBOTS, url, b"", "", (), 0, 0, 0, 0.0)
     return read_answer(order, exchange, WorkerRules())
 

@@ -1,0 +1,149 @@
+"""What would a crawl take? Estimated before it begins, from its settings and what its seed hosts say. Pure.
+
+What is known: the pace of each host, with its Crawl-delay, and the URLs that its sitemap lists. The rest is guessed:
+a host without a sitemap has as many pages as may be fetched, an answer takes 0.2 s, a page takes 20 kB on the disk. The
+hosts that links will lead to are not known; they make a crawl faster, not slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gossamer.figures import Forecast
+from gossamer.settings.budget import CONNECTION, HOST, PAGE, PROGRAM, WORKER
+from gossamer.telemetry.forecast import Forecaster, ForecastLimits
+from gossamer.telemetry.text import count, printable, roughly, size
+
+LATENCY_S = 0.2
+PAGE_DISK_BYTES = 20_000  # archive 15 kB (5 times compressed), ledger, index and events 5 kB
+PAGES_PER_CORE_S = 1000.0
+
+
+class HostPlan(Struct, kw_only=True):
+    """What is known about the host of a seed before a crawl."""
+
+    name: str
+    robots: str = "not asked"  # what its robots.txt said, in a few words
+    is_crawled: bool = True  # false if it forbids the seed, or cannot be reached
+    crawl_delay_s: float | None = None
+    delay_s: float = 0.0  # in force
+    connections: int = 1
+    sitemaps: int = 0  # that robots.txt lists
+    sitemap_urls: int | None = None  # in the first of them; None: none was read
+    sitemap_files: int = 0  # further ones that the first one lists
+    problem: str = ""
+
+
+class PlanLimits(Struct, frozen=True):
+    """The settings that an estimate depends on."""
+
+    max_pages: int | None
+    max_time_s: float | None
+    max_pages_per_host: int | None
+    workers: int
+    connections: int
+    memory_ceiling_bytes: int
+    has_near_duplicates: bool
+    is_host_scope: bool  # no other hosts than those of the seeds are crawled
+
+
+class CrawlPlan(Struct, kw_only=True):
+    """An estimate of a crawl."""
+
+    hosts: list[HostPlan]
+    hosts_not_asked: int  # since there are very many
+    requests: int  # made for this plan
+    max_pages: int | None
+    forecast: Forecast
+    disk_bytes: int | None  # None: pages are not limited, like the next
+    memory_bytes: int | None
+    memory_ceiling_bytes: int
+    guesses: list[str]
+
+    def render(self) -> str:
+        """Return the plan for people."""
+        width = min(40, max((len(host.name) for host in self.hosts), default=0))
+        lines = [f"  {printable(host.name, 40):<{width}}  {_described(host)}" for host in self.hosts]
+        if self.hosts_not_asked:
+            lines.append(f"  and {count(self.hosts_not_asked)} more hosts, which were not asked")
+        pages = f"for {count(self.max_pages)} pages (--max-pages)" if self.max_pages else "without a limit of pages"
+        seconds = self.forecast.seconds
+        time = "not known: no seed host can be crawled" if seconds is None else f"about {roughly(seconds)} {pages}"
+        disk = "not known" if self.disk_bytes is None else f"about {size(self.disk_bytes)}"
+        memory = "not known" if self.memory_bytes is None else f"about {size(self.memory_bytes)}"
+        rows = [
+            ("time", f"{time}; {printable(self.forecast.text, 500)}" if self.forecast.slow_hosts else time),
+            ("disk", disk),
+            ("memory", f"{memory}, under a ceiling of {size(self.memory_ceiling_bytes)}"),
+            ("requests", f"{count(self.requests)} were made for this plan"),
+            *(("guess", guess) for guess in self.guesses),
+        ]
+        return "\n".join(["Seed hosts", *lines, "Estimate", *(f"  {name:<9} {text}" for name, text in rows)])
+
+
+def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, requests: int) -> CrawlPlan:
+    """Return the estimate of a crawl."""
+    forecast = _forecast(hosts, limits)
+    pages, crawled = limits.max_pages, sum(host.is_crawled for host in hosts) + not_asked
+    memory = None
+    if pages is not None:
+        busy = min(limits.connections, sum(host.connections for host in hosts) + not_asked)
+        workers = WORKER * limits.workers if limits.workers > 1 else 0
+        parts = PROGRAM + workers + CONNECTION * busy + HOST * crawled + PAGE * pages * limits.has_near_duplicates
+        memory = min(parts, limits.memory_ceiling_bytes)
+    return CrawlPlan(
+        hosts=list(hosts),
+        hosts_not_asked=not_asked,
+        requests=requests,
+        max_pages=pages,
+        forecast=forecast,
+        disk_bytes=None if pages is None else PAGE_DISK_BYTES * pages,
+        memory_bytes=memory,
+        memory_ceiling_bytes=limits.memory_ceiling_bytes,
+        guesses=_guesses(hosts, limits, not_asked),
+    )
+
+
+def _forecast(hosts: Sequence[HostPlan], limits: PlanLimits) -> Forecast:
+    forecaster = Forecaster(float("inf"))
+    for host in hosts:
+        urls = host.sitemap_urls if host.sitemap_urls and not host.sitemap_files else limits.max_pages or 0
+        if limits.max_pages_per_host is not None:
+            urls = min(urls, limits.max_pages_per_host)
+        if host.is_crawled and urls:
+            forecaster.add(host.name, urls + 1, max(host.delay_s, LATENCY_S / host.connections), 0.0)  # robots.txt
+    if not forecaster.urls:
+        return Forecast()
+    rate = PAGES_PER_CORE_S * max(1, limits.workers)
+    ends = ForecastLimits(limits.max_pages, limits.max_time_s, max_fetches_per_s=rate)
+    return forecaster.forecast(ends)
+
+
+def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits, not_asked: int) -> list[str]:
+    unlisted = sum(host.is_crawled and not host.sitemap_urls for host in hosts)
+    guesses = []
+    if unlisted:
+        guesses.append(f"{count(unlisted)} hosts list no URLs: each counts as if it had enough pages")
+    if any(host.sitemap_files for host in hosts):
+        guesses.append("sitemaps beyond the first file of a host were not read: such hosts count likewise")
+    if not_asked:
+        guesses.append("hosts that were not asked are not in the time")
+    if not limits.is_host_scope:
+        guesses.append("links may lead to more hosts, which are fetched at the same time and shorten it")
+    disk = f"a page takes {size(PAGE_DISK_BYTES)} on the disk, an answer {LATENCY_S:g} s"
+    return [*guesses, disk]
+
+
+def _described(host: HostPlan) -> str:
+    if host.problem:
+        return printable(host.problem)
+    own = f"Crawl-delay {host.crawl_delay_s:g} s, " if host.crawl_delay_s is not None else ""
+    pace = f"{own}a request every {host.delay_s:g} s, {host.connections} at a time"
+    listed = ""
+    if host.sitemap_urls is not None:
+        more = f" and {count(host.sitemap_files)} more files" if host.sitemap_files else ""
+        more += f" (the first of {count(host.sitemaps)} sitemaps)" if host.sitemaps > 1 else ""
+        listed = f"; its sitemap lists {count(host.sitemap_urls)} URLs{more}"
+    return f"robots.txt {printable(host.robots, 120)}; {pace}{listed}"

@@ -1,0 +1,73 @@
+"""Estimates before a crawl: what hosts say counts, and what is guessed is told."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer.telemetry.planning import HostPlan, PlanLimits, plan_of
+
+LIMITS = PlanLimits(
+    max_pages=1000,
+    max_time_s=None,
+    max_pages_per_host=None,
+    workers=1,
+    connections=256,
+    memory_ceiling_bytes=2_000_000_000,
+    has_near_duplicates=True,
+    is_host_scope=True,
+)
+
+
+def seconds(*hosts: HostPlan, limits: PlanLimits = LIMITS) -> float | None:
+    return plan_of(hosts, limits, not_asked=0, requests=0).forecast.seconds
+
+
+def test_the_pace_of_the_hosts_decides_the_time() -> None:
+    assert seconds(HostPlan(name="a.test", delay_s=2.0)) == pytest.approx(2000.0, rel=0.1)
+    many = [HostPlan(name=f"h{n}.test", delay_s=2.0) for n in range(10)]
+    assert seconds(*many) == pytest.approx(200.0, rel=0.1)
+    assert seconds(HostPlan(name="a.test")) == pytest.approx(200.0, rel=0.1), "an answer takes time, too"
+
+
+def test_a_sitemap_says_how_much_there_is() -> None:
+    small = HostPlan(name="a.test", delay_s=2.0, sitemap_urls=50)
+    assert seconds(small) == pytest.approx(100.0, rel=0.1)
+    index = HostPlan(name="a.test", delay_s=2.0, sitemap_urls=0, sitemap_files=3)
+    assert seconds(index) == pytest.approx(2000.0, rel=0.1)
+
+
+def test_limits_of_time_and_of_pages_per_host_count() -> None:
+    host = HostPlan(name="a.test", delay_s=2.0)
+    assert seconds(host, limits=replace(LIMITS, max_time_s=60.0)) == 60.0
+    assert seconds(host, limits=replace(LIMITS, max_pages_per_host=100)) == pytest.approx(200.0, rel=0.1)
+
+
+def test_a_host_that_cannot_be_crawled_takes_no_time() -> None:
+    plan = plan_of([HostPlan(name="a.test", is_crawled=False)], LIMITS, not_asked=0, requests=1)
+    assert plan.forecast.seconds is None
+    assert "not known: no seed host can be crawled" in plan.render()
+
+
+def test_disk_and_memory_grow_with_the_pages_and_stay_below_the_ceiling() -> None:
+    host = HostPlan(name="a.test", delay_s=1.0)
+    small, large = (
+        plan_of([host], replace(LIMITS, max_pages=pages), not_asked=0, requests=0) for pages in (1000, 10_000_000)
+    )
+    assert small.disk_bytes == 20_000_000
+    assert small.memory_bytes is not None
+    assert 30_000_000 < small.memory_bytes < 100_000_000
+    assert large.memory_bytes == LIMITS.memory_ceiling_bytes
+    unlimited = plan_of([host], replace(LIMITS, max_pages=None), not_asked=0, requests=0)
+    assert (unlimited.disk_bytes, unlimited.memory_bytes) == (None, None)
+
+
+def test_what_is_guessed_is_told() -> None:
+    hosts = [HostPlan(name="a.test", delay_s=5.0, crawl_delay_s=5.0, robots="200", sitemap_urls=12), HostPlan(name="b")]
+    plan = plan_of(hosts, replace(LIMITS, is_host_scope=False), not_asked=900, requests=3)
+    shown = plan.render()
+    assert "robots.txt 200; Crawl-delay 5 s, a request every 5 s, 1 at a time; its sitemap lists 12 URLs" in shown
+    assert "and 900 more hosts, which were not asked" in shown
+    assert "1 hosts list no URLs" in shown
+    assert "links may lead to more hosts" in shown
+    assert "3 were made for this plan" in shown
