@@ -12,7 +12,8 @@ again, a condition ends well on the other side of it. No clock is read here: tim
     disk               less than 500 MB free
     memory             for 10 s over 90 % of the ceiling is in use
     pace_exceeded      two requests to a host came closer than its delay allows
-    clock_jumped       the machine's clock was set by more than 5 s, or it slept; reported each time
+
+A clock that jumps by more than 5 s (it was set, or the machine slept) is no condition: it is reported each time.
 """
 
 from __future__ import annotations

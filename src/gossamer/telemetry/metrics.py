@@ -18,7 +18,16 @@ from gossamer.figures import BOUNDS_S, Figures, Histogram, Resource, RunState
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # The conditions that last (`runtime/conditions`): each has a series, also while it does not hold.
-LASTING_RULES = ("error_rate", "frontier_starving", "stalled", "open_files", "disk", "pace_exceeded")
+LASTING_RULES = (
+    "error_rate",
+    "frontier_starving",
+    "stalled",
+    "loop_stalled",
+    "open_files",
+    "disk",
+    "memory",
+    "pace_exceeded",
+)
 
 Value: TypeAlias = Callable[[Figures], float]
 Values: TypeAlias = Callable[[Figures], Mapping[str, float]]
