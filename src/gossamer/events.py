@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -176,6 +176,15 @@ def _masked_part(part: str) -> str:
 def masked_text(text: str) -> str:
     """Return a text for people in which all URLs are masked."""
     return _QUERY.sub(lambda match: masked(match.group()), text)
+
+
+def masked_values(value: Any) -> Any:  # noqa: ANN401 - anything that becomes JSON
+    """Return texts, lists and objects in which all URLs are masked."""
+    if isinstance(value, str):
+        return masked_text(value)
+    if isinstance(value, dict):
+        return {masked_values(key): masked_values(part) for key, part in value.items()}
+    return [masked_values(part) for part in value] if isinstance(value, list) else value
 
 
 def masked_event(event: Event) -> Event:

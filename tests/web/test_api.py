@@ -14,6 +14,7 @@ from gossamer.commands import OperatorCommand, PauseCrawl
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
+from gossamer.core.url import url_id
 from gossamer.figures import Figures
 from gossamer.records import HostRecord, UrlRecord, UrlState
 from gossamer.telemetry.summary import Summary
@@ -153,6 +154,23 @@ def test_settings_are_shown_without_passwords(finished: Crawled, tmp_path: Path)
     assert (lines["politeness-ms"]["value"], lines["politeness-ms"]["default"]) == (20, 1000)
     assert lines["max-pages"]["is_changeable"]
     assert not lines["scope"]["is_changeable"]
+
+
+def test_no_value_of_a_query_is_shown_if_queries_are_masked(
+    finished: Crawled, rows: dict[str, UrlRecord], tmp_path: Path
+) -> None:
+    path = finished.copied(tmp_path / "copy")
+    settings = (path / "crawl.toml").read_text("utf-8")
+    (path / "crawl.toml").write_text(settings.replace("mask-queries = false", "mask-queries = true"), "utf-8")
+    key, row = next((url_id(url), row) for url, row in rows.items() if "?" in url and row.archived and row.title)
+    value = row.url.partition("?")[2].rpartition("=")[2]
+    with served(path) as server:
+        (page,) = [one for one in server.ask("/api/pages?limit=500").json["pages"] if one["id"] == key.hex()]
+        assert page["url"].endswith("=*")
+        why = server.ask(f"/api/pages/{key.hex()}/why").json["life"]
+    assert why["is_known"]
+    assert why["url"].endswith("=*")
+    assert f"={value}" not in json.dumps(why["url"])
 
 
 def test_the_history_of_a_finished_crawl_is_that_of_its_report(server: Served, finished: Crawled) -> None:

@@ -216,7 +216,7 @@ class Live:
 
     async def _send_figures(self) -> None:
         try:
-            message = _message("status", await self._status.read(Nothing()))
+            message = _message("status", await self._source.shown(await self._status.read(Nothing())))
         except GossamerError as error:
             message = _message("trouble", {"error": str(error)})
         for looker in self._lookers:

@@ -194,6 +194,14 @@ class Pages:
                 statuses=MISSING,
             ),
             Route(
+                path="/api/pages/{id}/why",
+                summary="The history of the URL with this id",
+                handle=self.why_of,
+                answer=WhyAnswer,
+                parameters=PageId,
+                statuses=MISSING,
+            ),
+            Route(
                 path="/api/pages/{id}/copy",
                 summary="The archived copy, in a sandbox",
                 handle=self.copy,
@@ -245,14 +253,16 @@ class Pages:
     async def why(self, query: WhyQuery) -> WhyAnswer:
         """Return the history of a URL."""
 
+        return await self._source.read(lambda view: _why(view, query.url))
+
+    async def why_of(self, query: PageId) -> WhyAnswer:
+        """Return the history of a URL that is known by its id: where queries are masked, a list has no other name."""
+
         def read(view: CrawlView) -> WhyAnswer:
-            try:
-                life = life_in(view, query.url)
-            except UsageError as error:
-                raise ApiError(404, str(error)) from error
-            is_dead = life.row is not None and life.row.state is UrlState.DEAD
-            advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
-            return WhyAnswer(life_as_json(life), advice, view.folders.hint)
+            row = view.ledger.look_up(bytes.fromhex(query.id))
+            if row is None:
+                raise ApiError(404, "no URL of this crawl has this id")
+            return _why(view, row.url)
 
         return await self._source.read(read)
 
@@ -307,6 +317,16 @@ def _trap(each: Quarantine) -> Trap:
         each.samples,
         each.is_released,
     )
+
+
+def _why(crawl: CrawlView, url: str) -> WhyAnswer:
+    try:
+        life = life_in(crawl, url)
+    except UsageError as error:
+        raise ApiError(404, str(error)) from error
+    is_dead = life.row is not None and life.row.state is UrlState.DEAD
+    advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
+    return WhyAnswer(life_as_json(life), advice, crawl.folders.hint)
 
 
 # -- one page -------------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ class Route(Struct, frozen=True, kw_only=True):
 class Router:
     """Finds the route of a request, and answers it."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route], shown: Callable[[Any], Awaitable[Any]]) -> None:
+        self._shown = shown  # what may be shown of an answer
         self._routes = [(re.compile(_pattern(route.path)), route) for route in routes]
 
     async def answer(self, request: Request) -> Response | None:
@@ -65,7 +66,10 @@ class Router:
         method = "GET" if request.method == "HEAD" else request.method
         for match, route in found:
             if route.method == method:
-                return await _answered(route, match.groupdict(), request)
+                answer = await _answered(route, match.groupdict(), request)
+                if isinstance(answer, Response):
+                    return answer
+                return Response(200, msgspec.json.encode(await self._shown(answer)))
         allowed = sorted({route.method for _, route in found})
         text = f"{request.method} is not possible here; expected {' or '.join(allowed)}"
         return failure(405, text, [("Allow", ", ".join(allowed))])
@@ -75,20 +79,19 @@ def _pattern(path: str) -> str:
     return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))
 
 
-async def _answered(route: Route, named: Mapping[str, str], request: Request) -> Response:
+async def _answered(route: Route, named: Mapping[str, str], request: Request) -> Any:  # noqa: ANN401 - its answer
     if route.body is not None and not _is_json(request):  # a form of another site cannot send that
         return failure(415, f"expected Content-Type: {JSON}")
     try:
         parameters = _parameters(route, named, request.query)
         body = [] if route.body is None else [_body(route.body, request.body)]
-        answer = await route.handle(parameters, *body)
+        return await route.handle(parameters, *body)
     except ApiError as error:
         return failure(error.status, str(error))
     except UsageError as error:
         return failure(400, str(error))
     except GossamerError as error:
         return failure(503, str(error))
-    return answer if isinstance(answer, Response) else Response(200, msgspec.json.encode(answer))
 
 
 def _parameters(route: Route, named: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Struct:

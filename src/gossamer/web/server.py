@@ -76,6 +76,10 @@ class Api:
             Route(path="/api/openapi.json", summary="This document", handle=self._openapi, answer=dict[str, Any]),
         ]
 
+    async def shown(self, answer: Any) -> Any:  # noqa: ANN401 - the answer of any route
+        """Return what may be shown of an answer."""
+        return answer if answer is self._document else await self._source.shown(answer)
+
     async def _openapi(self, _: Nothing) -> dict[str, Any]:
         return self._document
 
@@ -116,7 +120,7 @@ class PageServer:
     def __init__(self, api: Api, access: Access) -> None:
         self._api = api
         self._access = access
-        self._router = Router(api.routes)
+        self._router = Router(api.routes, api.shown)
         folder = files("gossamer.web") / "static"
         self._files = {f"/static/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
 

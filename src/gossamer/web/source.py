@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.commands import OperatorCommand
 from gossamer.errors import GossamerError, UsageError
+from gossamer.events import masked_values
 from gossamer.figures import Figures
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.shared_reader import SharedReader
@@ -54,6 +55,7 @@ class Source:
         self._opening = Lock()
         self._turn = asyncio.Lock()
         self._figures: Figures | None = None
+        self._masks: bool | None = None  # not read yet
         self._figures_until = 0.0
         self._client: QueryClient | None = None
 
@@ -84,6 +86,12 @@ class Source:
                 return self._opened
         opened = self._opened
         return opened.again(time.time()) if isinstance(opened, SharedReader) else opened.again()
+
+    async def shown(self, answer: Any) -> Any:  # noqa: ANN401 - anything that becomes JSON
+        """Return what may be shown of an answer: everything, or with `--mask-queries` no values of queries."""
+        if self._masks is None:
+            self._masks = await self.read(lambda view: view.settings.mask_queries)
+        return masked_values(msgspec.to_builtins(answer)) if self._masks else answer
 
     # -- figures ----------------------------------------------------------------------------------
 

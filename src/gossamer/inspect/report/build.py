@@ -12,14 +12,13 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.errors import UsageError
-from gossamer.events import masked_text
+from gossamer.events import masked_values
 from gossamer.figures import Figures, Totals
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
@@ -73,16 +72,8 @@ def build_whole_report(sources: ReportSources, settings: Settings, figures: Figu
     """Return the report of a crawl."""
     report = _build(sources, settings, figures, now)
     if settings.mask_queries:
-        report = msgspec.convert(_masked(msgspec.to_builtins(report)), Report)
+        report = msgspec.convert(masked_values(msgspec.to_builtins(report)), Report)
     return report
-
-
-def _masked(value: Any) -> Any:  # noqa: ANN401 - any part of a report
-    if isinstance(value, str):
-        return masked_text(value)
-    if isinstance(value, dict):
-        return {_masked(key): _masked(part) for key, part in value.items()}
-    return [_masked(part) for part in value] if isinstance(value, list) else value
 
 
 def _build(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:

@@ -100,6 +100,11 @@ export function whyLink(url, text) {
   return el("a", { href: `#/why/${encodeURIComponent(url)}` }, text ?? url);
 }
 
+// By its id: also if what is shown of the URL is masked.
+export function whyIdLink(one) {
+  return el("a", { href: `#/why/id:${one.id}` }, one.url);
+}
+
 export function hostLink(name) {
   return el("a", { href: `#/hosts/${encodeURIComponent(name)}` }, name);
 }

@@ -1,7 +1,7 @@
 // The pages that were fetched, and one of them as it was archived: in a frame that can do nothing.
 
 import { get } from "./api.js";
-import { card, count, el, facts, moment, plural, put, size, table, whyLink, words } from "./dom.js";
+import { card, count, el, facts, moment, plural, put, size, table, whyIdLink, whyLink } from "./dom.js";
 import { calm, Growing } from "./more.js";
 
 const chosen = { q: "" };
@@ -75,7 +75,7 @@ function draw(into, answer) {
 
   put(into,
     el("section", { class: "card" }, facts([
-      ["URL", whyLink(one.url)],
+      ["URL", whyIdLink(one)],
       ["answer", `${answer.http_status}, ${one.content_type}, ${size(one.bytes)}`],
       ["fetched", `${moment(one.fetched_at)}${answer.address ? ` from ${answer.address}` : ""}`],
       ["same as", one.same_as ? [whyLink(one.same_as), one.similarity < 1 ? ` (similarity ${one.similarity})` : ""] : null],

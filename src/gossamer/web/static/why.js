@@ -7,7 +7,7 @@ const FOUND = { seed: "a seed", link: "by a link", redirect: "by a redirect", si
 
 export function why(main, app, asked) {
   const result = el("div", { class: "stack", "aria-live": "polite" });
-  const search = el("input", { type: "search", "aria-label": "URL", placeholder: "https://example.org/page", value: asked ?? "", name: "url" });
+  const search = el("input", { type: "search", "aria-label": "URL", placeholder: "https://example.org/page", value: asked?.startsWith("id:") ? "" : (asked ?? ""), name: "url" });
   put(main, el("div", { class: "view-head" }, el("h1", {}, "URL inspector"), el("p", {}, "why a URL was fetched, or was not")),
     el("form", { class: "row", onsubmit: (event) => {
       event.preventDefault();
@@ -19,7 +19,8 @@ export function why(main, app, asked) {
     return;
   }
   put(result, el("p", { class: "empty" }, "Reading the events of the crawl…"));
-  get("/api/why", { url: asked }).then((answer) => draw(result, answer), (error) => put(result, el("p", { class: "empty" }, error.message)));
+  const reading = asked.startsWith("id:") ? get(`/api/pages/${encodeURIComponent(asked.slice(3))}/why`) : get("/api/why", { url: asked });
+  reading.then((answer) => draw(result, answer), (error) => put(result, el("p", { class: "empty" }, error.message)));
 }
 
 function headline(life) {
