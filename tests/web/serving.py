@@ -39,7 +39,7 @@ class Served:
     """Where a page is served."""
 
     def __init__(self, lines: list[str]) -> None:
-        page, *rest = lines
+        page, *rest = [line.split()[-1] for line in lines]
         base, _, self.token = page.partition("/?token=")
         self.host = base.removeprefix("http://")
         self.metrics_host = rest[0].removeprefix("http://").removesuffix("/metrics") if rest else ""

@@ -64,7 +64,8 @@ class PageProcess:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for the crawl, which then ends this
         )
-        Thread(target=self._pass_on, name="page", daemon=True).start()
+        self.thread = Thread(target=self._pass_on, name="page", daemon=True)
+        self.thread.start()
 
     def _pass_on(self) -> None:
         assert self._process.stdout is not None

@@ -1,8 +1,8 @@
 """A small HTTP/1.1 server for one page and its API: requests in, answers out, everything bounded.
 
 `h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
-`MAX_BODY_BYTES`; each has to arrive within `READ_WITHIN_S`, and what is sent has to be accepted within
-`WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long. There are at most
+`MAX_BODY_BYTES`; once it has begun, it has to be complete within `READ_WITHIN_S`, and what is sent has to be accepted
+within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long. There are at most
 `MAX_CONNECTIONS`.
 Why not a framework: docs/decisions/029.
 """
@@ -160,30 +160,29 @@ class _Connection:
             self._http.start_next_cycle()
 
     async def _read(self) -> Request | None:
-        async with asyncio.timeout(IDLE_S):
-            event = await self._next(IDLE_S)
-        if not isinstance(event, h11.Request):
-            return None
-        head, parts, size = event, bytearray(), 0
+        """Return the next request; None if the client goes. It may come late, but not slowly."""
+        if not self._http.trailing_data[0]:
+            async with asyncio.timeout(IDLE_S):
+                self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
         async with asyncio.timeout(READ_WITHIN_S):
+            head = await self._next()
+            if not isinstance(head, h11.Request):
+                return None
             if self._http.they_are_waiting_for_100_continue:
                 go_on = self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
                 self._writer.write(go_on or b"")
-            while not isinstance(event := await self._next(READ_WITHIN_S), h11.EndOfMessage):
+            body = bytearray()
+            while not isinstance(event := await self._next(), h11.EndOfMessage):
                 if not isinstance(event, h11.Data):
                     return None
-                size += len(event.data)
-                if size > MAX_BODY_BYTES:
+                body += event.data
+                if len(body) > MAX_BODY_BYTES:
                     raise BadRequestError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
-                parts += event.data
-        return _request(head, bytes(parts))
+        return _request(head, bytes(body))
 
-    async def _next(self, within_s: float) -> h11.Event | object:
-        """Return the next event; once the first byte of a head has come, the rest has to follow soon."""
+    async def _next(self) -> h11.Event | object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            has_begun = bool(self._http.trailing_data[0])
-            async with asyncio.timeout(READ_WITHIN_S if has_begun else within_s):
-                self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
+            self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
         return event
 
     async def _send(self, response: Response, *, is_head: bool = False, closes: bool = False) -> None:

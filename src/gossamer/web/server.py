@@ -191,12 +191,12 @@ async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:
         names = [socket.gethostname()]
         server = PageServer(api, Access(token, where, names))
         await stack.enter_async_context(served(listener, server.answer))
-        lines.append(f"http://{where.text}/?token={token}")
+        lines.append(f"live page  http://{where.text}/?token={token}")
     if plan.metrics is not None:
         listener = await stack.enter_async_context(listening(plan.metrics, "--metrics-listen"))
         where = Address(plan.metrics.host, listener.getsockname()[1])
         await stack.enter_async_context(served(listener, lambda request: _nothing_else(api, request)))
-        lines.append(f"http://{where.text}/metrics")
+        lines.append(f"metrics    http://{where.text}/metrics")
     return lines
 
 

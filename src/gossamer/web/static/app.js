@@ -1,6 +1,6 @@
 // The frame of the page: views by address, the stream of figures, commands, keys, light and dark.
 
-import { command } from "./api.js";
+import { command, get } from "./api.js";
 import { count, el, put } from "./dom.js";
 import { duplicates, dead, traps } from "./lists.js";
 import { host, hosts } from "./hosts.js";
@@ -233,4 +233,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", route);
 drawViews();
 route();
+get("/api/status").then((status) => app.status ?? receive(status), () => {});  // the stream brings the next ones
 connect({ show: "none" });

@@ -1,0 +1,59 @@
+"""`gossamer ui` and the options that start it: what is wrong is one line, and what is not stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gossamer
+from gossamer.cli.page_process import PageProcess
+from gossamer.errors import UsageError
+from gossamer.settings.load import merged, to_toml
+from tests.inspect.folders import is_one_line, said
+
+
+@pytest.mark.parametrize("option", ["--ui-listen", "--metrics-listen"])
+@pytest.mark.parametrize("address", ["8080", "localhost", ":80", "127.0.0.1:http", "127.0.0.1:99999", "a b:1", "h/x:1"])
+def test_what_is_no_address_is_one_line(
+    option: str, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("ui", tmp_path), ("crawl", "http://127.0.0.1:1/", "-o", tmp_path / "new")):
+        status, _, err = said(capsys, *words, option, address)
+        assert status == 2
+        assert is_one_line(err)
+        assert "expected HOST:PORT" in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_without_a_crawl_has_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, part in ((tmp_path / "none", "no such folder"), (tmp_path, "not a crawl folder")):
+        status, _, err = said(capsys, "ui", path)
+        assert (status, is_one_line(err)) == (2, True)
+        assert part in err
+
+
+def test_the_page_is_a_setting_from_every_source_and_is_not_stored_with_the_crawl(tmp_path: Path) -> None:
+    settings = merged(("file", {"ui": True, "ui_listen": "127.0.0.1:8080", "metrics_listen": "[::1]:9100"}))
+    assert settings.ui
+    text = to_toml(settings)
+    assert "listen" not in text
+    assert "ui" not in [line.partition(" ")[0] for line in text.splitlines()]
+
+
+def test_where_nothing_serves_a_page_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = said(capsys, "bench", "http://127.0.0.1:1/", "--ui")
+    assert (status, is_one_line(err)) == (2, True)
+    assert "serves no page" in err
+    with pytest.raises(UsageError, match="serves no page"):
+        gossamer.crawl("http://127.0.0.1:1/", out=tmp_path / "out", ui=True)
+
+
+def test_a_page_that_ends_too_early_is_one_warning(tmp_path: Path) -> None:
+    told: list[str] = []
+    warned: list[str] = []
+    process = PageProcess(["ui", str(tmp_path / "none")], told.append, warned.append)
+    process.thread.join(30)
+    process.end()
+    assert any("no such folder" in line for line in told)
+    assert warned == ["the process of the live page has ended with status 2; the crawl goes on without it"]

@@ -1,0 +1,146 @@
+"""The server: slow clients, many clients, and what a connection may do."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from gossamer.settings.listening import Address
+from gossamer.web import http
+from gossamer.web.http import Request, Response, listening, served
+from tests.web.serving import parsed
+
+Client = Callable[[str, int], None]
+
+
+def exchange(answer: Callable[[Request], Awaitable[Response]], client: Client) -> None:
+    """Serve while a client runs in a thread."""
+
+    async def main() -> None:
+        async with listening(Address("127.0.0.1", 0), "--ui-listen") as listener, served(listener, answer):
+            await asyncio.to_thread(client, *listener.getsockname()[:2])
+
+    asyncio.run(main())
+
+
+async def hello(request: Request) -> Response:
+    return Response(200, request.path.encode(), "text/plain")
+
+
+def all_of(connection: socket.socket) -> bytes:
+    parts = []
+    while part := connection.recv(1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.fixture
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("READ_WITHIN_S", "IDLE_S", "WRITE_WITHIN_S"):
+        monkeypatch.setattr(http, name, 0.3)
+
+
+@pytest.mark.usefixtures("short_times")
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"],
+)
+def test_a_client_that_sends_nothing_more_is_left(sent: bytes) -> None:
+    def client(host: str, port: int) -> None:
+        with socket.create_connection((host, port), 10) as connection:
+            connection.sendall(sent)
+            started = time.monotonic()
+            assert all_of(connection) == b""
+            assert time.monotonic() - started < 5
+
+    exchange(hello, client)
+
+
+def test_a_head_that_comes_line_by_line_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "READ_WITHIN_S", 0.3)
+
+    def client(host: str, port: int) -> None:
+        with socket.create_connection((host, port), 10) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n")
+            started = time.monotonic()
+            with suppress(ConnectionError):
+                while time.monotonic() < started + 5:
+                    connection.sendall(b"X-A: b\r\n")
+                    time.sleep(0.05)
+            assert time.monotonic() < started + 5
+
+    exchange(hello, client)
+
+
+@pytest.mark.usefixtures("short_times")
+def test_a_client_that_does_not_read_is_left() -> None:
+    ended = asyncio.Event()
+
+    async def endless(_: Request) -> Response:
+        async def parts() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    yield b"x" * (1 << 16)
+            finally:
+                ended.set()
+
+        return Response(200, parts(), "text/plain")
+
+    def client(host: str, port: int) -> None:
+        with socket.create_connection((host, port), 10) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            until = time.monotonic() + 10
+            while not ended.is_set() and time.monotonic() < until:
+                time.sleep(0.02)
+            assert ended.is_set()
+
+    exchange(endless, client)
+
+
+def test_several_requests_share_a_connection_and_head_has_no_body() -> None:
+    def client(host: str, port: int) -> None:
+        with socket.create_connection((host, port), 10) as connection:
+            connection.sendall(
+                b"GET /a HTTP/1.1\r\nHost: x\r\n\r\nHEAD /b HTTP/1.1\r\nHost: x\r\n\r\n"
+                b"GET /c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            )
+            data = all_of(connection)
+        assert data.count(b"HTTP/1.1 200 OK\r\n") == 3
+        assert data.endswith(b"/c")
+        assert b"\r\n\r\n/a" in data
+        assert b"\r\n\r\n/b" not in data
+
+    exchange(hello, client)
+
+
+def test_more_clients_than_there_may_be_are_turned_away_and_the_others_served() -> None:
+    def client(host: str, port: int) -> None:
+        waiting = [socket.create_connection((host, port), 10) for _ in range(http.MAX_CONNECTIONS)]
+        for each in waiting:  # each is accepted before the next connects
+            each.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert each.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        with socket.create_connection((host, port), 10) as late:
+            late.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            with suppress(ConnectionError):
+                answer = late.recv(1 << 16)
+            assert answer == b""
+        for each in waiting:
+            each.close()
+        until = time.monotonic() + 10
+        status = 0
+        while status != 200 and time.monotonic() < until:
+            with socket.create_connection((host, port), 10) as again:
+                again.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                try:
+                    status = parsed(all_of(again)).status
+                except (ConnectionError, IndexError):
+                    continue
+        assert status == 200
+
+    exchange(hello, client)
