@@ -47,7 +47,8 @@ class LedgerStatus(Struct):
     urls_queued: int
     nodes: list[NodeLine]
     waiting: dict[str, Waiting] = {}  # by label, for a node with it: regions are strict
-    pages_per_second: float = 0.0  # of all nodes, over the last ten seconds
+    pages_per_second: float = 0.0  # on average, as in the summary
+    recent_pages_per_second: float = 0.0  # of all nodes, over the last ten seconds
     bound_by: dict[str, int] = {}  # resource -> nodes that are bound by it
     private_bytes: int = 0  # of all nodes
     warnings: list[str] = []  # that last, each with its node
@@ -123,7 +124,8 @@ def ledger_status(url: str) -> LedgerStatus:
         urls_queued=sum(line.queued for line in live) if is_alive else queued,
         nodes=sorted(lines.values(), key=lambda line: line.name),
         waiting=_added(reports),
-        pages_per_second=round(sum(line.load.pages_per_second for line in live), 2),
+        pages_per_second=round(totals.pages / totals.seconds, 2) if totals.seconds else 0.0,
+        recent_pages_per_second=round(sum(line.load.pages_per_second for line in live), 2),
         bound_by=dict(Counter(line.load.bound_by for line in live if line.load.bound_by)),
         private_bytes=sum(line.load.private_bytes for line in live),
         warnings=[f"{line.name}: {text}" for line in live for text in line.load.warnings],
@@ -156,7 +158,7 @@ def render(status: LedgerStatus) -> str:
     is_live = any(line.is_live for line in status.nodes)
     rows = [
         ("state", REASONS.get(status.state, status.state)),
-        ("pages", f"{count(status.pages)}{limit}" + (f", {status.pages_per_second:.1f}/s" if is_live else "")),
+        ("pages", f"{count(status.pages)}{limit}" + (f", {status.recent_pages_per_second:.1f}/s" if is_live else "")),
         ("queued", f"{count(status.urls_queued)} URLs of {count(status.urls_seen)} known"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),
         ("volume", f"{size(status.bytes)} received"),

@@ -82,7 +82,9 @@ def _detected(row: UrlRecord, read: ReadRecord) -> str | None:
     if record is None or record.type != "response":
         return None
     exchange = exchange_of(record)
-    content = decode(exchange.body, exchange.header("content-encoding"), _MAX_PAGE_BYTES).content
+    content, coding = exchange.body, exchange.header("content-encoding")
+    if coding:
+        content = decode(content, coding, _MAX_PAGE_BYTES).content
     charset = declared_type(exchange).charset
     source = PageSource(url=row.url, content_type=row.content_type, content=content, header_charset=charset)
     return read_article(source).language
