@@ -34,6 +34,10 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"gossamer_warning rule=frontier_starving": "0x16 1x2 0x10"},
     ),
     "GossamerStalled": ({"gossamer_warning rule=stalled": "1x30"}, {"gossamer_warning rule=stalled": "0x30"}),
+    "GossamerLoopStalled": (
+        {"gossamer_warning rule=loop_stalled": "1x30"},
+        {"gossamer_warning rule=loop_stalled": "0x16 1x2 0x10"},
+    ),
     "GossamerOpenFiles": ({"gossamer_warning rule=open_files": "1x30"}, {"gossamer_warning rule=open_files": "0x30"}),
     "GossamerMemory": (
         {"gossamer_private_bytes": f"{2 * GB}x30", "gossamer_memory_ceiling_bytes": f"{2 * GB}x30"},
