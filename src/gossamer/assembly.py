@@ -62,7 +62,7 @@ from gossamer.runtime.sink_config import sink_config
 from gossamer.runtime.sinks import check_url_stores
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.upload_factory import UploadPlan, build_uploads
-from gossamer.runtime.warning_log import OnWarning, WarningLog
+from gossamer.runtime.warning_log import WarningLog
 from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
@@ -143,7 +143,8 @@ def build_session(
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
-    warnings = WarningLog(storage.emitter, storage.crashes, now, _shown(basis.observer.on_warning, settings))
+    masked = masked_text if settings.mask_queries else str
+    warnings = WarningLog(storage.emitter, storage.crashes, now, basis.observer.on_warning, masked=masked)
     outage = OutageControl(lambda: hub, warnings.warn)
     stores = _open_stores(basis, storage.ledger, rules, outage, lambda: (agent or storage.ledger).archive_ends())  # noqa: PLW0108
     parts, told = (folder, storage.ledger, crawl, storage.emitter), stores.on_finished
@@ -231,13 +232,6 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     node = "" if seat is None else seat.node.name
     plan = UploadPlan.of(settings, folder, run=file_stem(time_line.wall_at_start), node=node)
     return _Basis(settings, budget_of(possible), folder, observer, time_line, few_files, seat, plan)
-
-
-def _shown(on_warning: OnWarning | None, settings: Settings) -> OnWarning | None:
-    """Return the function, with URLs masked if the settings say so."""
-    if on_warning is None or not settings.mask_queries:
-        return on_warning
-    return lambda text: on_warning(masked_text(text))
 
 
 def _within_files(settings: Settings, files: int) -> Settings:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from gossamer.figures import Figures, Totals
+from gossamer.figures import ActiveWarning, Figures, Totals
 from gossamer.records import Link, OrderKind, Source, TextHash, UrlId
 
 
@@ -248,7 +248,7 @@ class NodeLoad(Struct, frozen=True):
     evidence: str = ""
     forecast: str = ""
     private_bytes: int = 0
-    warnings: list[str] = []  # the conditions that last
+    warnings: list[ActiveWarning] = []  # the conditions that last
 
 
 class NodeStatus(Struct, frozen=True):

@@ -18,7 +18,9 @@ import pytest
 
 from gossamer.archive.reader import ArchiveReader
 from gossamer.assembly import open_shared
+from gossamer.cli.ledger import open_crawl
 from gossamer.cli.main import main
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
@@ -252,6 +254,12 @@ def test_an_operator_sees_the_nodes_sends_one_away_and_stops_the_rest(
     shown = verb("status", nodes.url)
     assert "node a" in shown
     assert "private, all nodes" in shown
+    shared, record = open_crawl(nodes.url)
+    with SharedReader(shared, record, nodes.url, {}, time.time()) as reader:
+        figures = reader.figures()
+    assert figures.private_bytes > 0
+    assert figures.rates.keys() == {"10s"}
+    assert figures.bound_by is None or figures.bound_by.evidence.startswith("1 of 1 nodes; ")
     verb("stop", nodes.url)
     assert nodes.end("a", status=11)["finished"] == "stopped"
     nodes.start("a", "b")

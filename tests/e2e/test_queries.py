@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +72,18 @@ def test_status_asks_a_crawl_that_runs(web: RunningWeb, tmp_path: Path) -> None:
     assert status["bound_by"]["resource"] == "politeness"
     assert status["forecast"]["seconds"] >= 0
     assert status["rates"].keys() == {"10s", "1m", "run"}
+    crawl.tell("stop")
+    crawl.process.communicate(timeout=60)
+
+
+def test_status_does_not_wait_for_a_process_that_stands_still(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    crawl.process.send_signal(signal.SIGSTOP)
+    asked_at = time.monotonic()
+    status = json.loads(crawl.tell("status", "--json"))
+    assert time.monotonic() - asked_at < 10
+    assert (status["is_running"], status["bound_by"]) == (True, None)
+    crawl.process.send_signal(signal.SIGCONT)
     crawl.tell("stop")
     crawl.process.communicate(timeout=60)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import Event, EventName
+from gossamer.events import Event, EventName, masked_text
 from gossamer.figures import Figures, RunState, Totals
 from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
@@ -161,6 +161,17 @@ def test_what_lasts_is_shown_with_its_beginning_and_its_value_of_now(watch: Watc
     assert "400.0 MB are free" in watch.lines[0]
     watch.passes(3)
     assert watch.warnings.active() == []
+
+
+def test_what_is_masked_in_events_is_masked_wherever_a_warning_is_shown(tmp_path: Path) -> None:
+    lines: list[str] = []
+    emitter = EventEmitter(lambda _: None, 0.0)
+    warnings = WarningLog(emitter, CrashFile(tmp_path), lambda: 0.0, lines.append, masked=masked_text)
+    warnings.warn("deadly_page", "http://a.test/?token=hush died")
+    warnings.begin("stalled", "http://a.test/?token=hush waits")
+    shown = [*lines, *(each.text for each in warnings.active())]
+    assert len(shown) == 4
+    assert not any("hush" in text for text in shown)
 
 
 def test_the_last_things_that_happened_once_are_shown(watch: Watch) -> None:

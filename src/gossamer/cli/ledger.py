@@ -128,7 +128,7 @@ def ledger_status(url: str) -> LedgerStatus:
         recent_pages_per_second=round(sum(line.load.pages_per_second for line in live), 2),
         bound_by=dict(Counter(line.load.bound_by for line in live if line.load.bound_by)),
         private_bytes=sum(line.load.private_bytes for line in live),
-        warnings=[f"{line.name}: {text}" for line in live for text in line.load.warnings],
+        warnings=[f"{line.name}: {each.text}" for line in live for each in line.load.warnings],
     )
 
 

@@ -18,6 +18,8 @@ from gossamer.inspect.status import CrawlStatus, crawl_status
 from gossamer.telemetry.summary import REASONS, held_text
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
+ANSWER_WITHIN_S = 3.0  # else what is committed is shown
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
@@ -42,7 +44,7 @@ def _live(crawl: CrawlReader) -> Figures | None:
     from gossamer.runtime.control_socket import query
 
     with suppress(GossamerError):  # it has just ended, or is about to begin
-        return msgspec.convert(query(crawl.folder.state, "figures"), Figures)
+        return msgspec.convert(query(crawl.folder.state, "figures", within_s=ANSWER_WITHIN_S), Figures)
     return None
 
 

@@ -5,7 +5,8 @@ See `inspect/reader` for one machine: both offer a `CrawlView`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -16,7 +17,7 @@ from gossamer.core.identity import shard_of
 from gossamer.core.regions import Regions, labels_in
 from gossamer.core.rows import decode_crawl
 from gossamer.core.tables import HOMES
-from gossamer.figures import RUNNING, Figures, RunState
+from gossamer.figures import RUNNING, BoundBy, Figures, Rate, Resource, RunState
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.life import NodePlace
 from gossamer.inspect.node_folders import NodeFolders, find_folders
@@ -27,7 +28,7 @@ from gossamer.records import UrlId, UrlRecord
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
-from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
+from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeLoad
 from gossamer.telemetry.forecast import ForecastLimits
 
 
@@ -106,6 +107,7 @@ class SharedReader:
     def figures(self) -> Figures:
         """Return the figures of the whole crawl, each node counted once."""
         hosts = self.hosts()
+        loads = {node.name: view.status.load for node, view in self.nodes.items() if view.is_live}
         return Figures(
             totals=self.state.totals,
             out=self.name,
@@ -116,6 +118,13 @@ class SharedReader:
             urls_parked=hosts.urls_parked,
             hosts=hosts.states,
             forecast=hosts.ahead.forecast(ForecastLimits()),
+            rates={"10s": Rate(pages=sum(load.pages_per_second for load in loads.values()))} if loads else {},
+            bound_by=_bound_by(loads.values()),
+            private_bytes=sum(load.private_bytes for load in loads.values()),
+            in_flight=sum(view.status.in_flight for view in self.nodes.values() if view.is_live),
+            warnings=[
+                replace(each, text=f"{name}: {each.text}") for name, load in loads.items() for each in load.warnings
+            ],
         )
 
     def _finished_before(self) -> str:
@@ -133,3 +142,13 @@ class SharedReader:
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts
+
+
+def _bound_by(loads: Collection[NodeLoad]) -> BoundBy | None:
+    """Return what most nodes are bound by."""
+    known = Counter(load.bound_by for load in loads if load.bound_by in set(Resource))
+    if not known:
+        return None
+    (resource, nodes), *_ = known.most_common(1)
+    evidence = next(load.evidence for load in loads if load.bound_by == resource)
+    return BoundBy(Resource(resource), f"{nodes} of {len(loads)} nodes; {evidence}")

@@ -108,19 +108,19 @@ def send(state: Path, command: OperatorCommand, by: str) -> str:
     return _exchange(state, {**msgspec.to_builtins(command), "by": by}).text
 
 
-def query(state: Path, name: str, /, **fields: object) -> object:
+def query(state: Path, name: str, /, *, within_s: float = ANSWER_WITHIN_S, **fields: object) -> object:
     """Ask the process that owns a crawl folder; return its answer. Blocks."""
-    return _value(_exchange(state, {"query": name, **fields}))
+    return _value(_exchange(state, {"query": name, **fields}, within_s))
 
 
 def _value(reply: Reply) -> object:
     return msgspec.json.decode(reply.value) if isinstance(reply.value, Raw) else None
 
 
-def _exchange(state: Path, message: dict[str, Any]) -> Reply:
+def _exchange(state: Path, message: dict[str, Any], within_s: float = ANSWER_WITHIN_S) -> Reply:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, _short(state / FILE_NAME) as short:
-            client.settimeout(ANSWER_WITHIN_S)
+            client.settimeout(within_s)
             client.connect(short)
             client.sendall(_encode(message) + b"\n")
             with client.makefile("rb") as answers:

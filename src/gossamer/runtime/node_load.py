@@ -15,12 +15,13 @@ def with_load(source: FiguresSource, status: NodeStatus) -> NodeStatus:
     """Return a status with the load of the node."""
     figures = source.read()
     bound, rate = figures.bound_by, figures.rates.get("10s")
+    lasting = [replace(each, text=each.text[:MAX_WARNING_CHARS]) for each in figures.warnings if each.is_lasting]
     load = NodeLoad(
         pages_per_second=round(rate.pages, 2) if rate is not None else 0.0,
         bound_by=bound.resource.value if bound is not None else "",
         evidence=bound.evidence if bound is not None else "",
         forecast=figures.forecast.text if figures.forecast is not None else "",
         private_bytes=figures.private_bytes,
-        warnings=[each.text[:MAX_WARNING_CHARS] for each in figures.warnings if each.is_lasting][:MAX_WARNINGS],
+        warnings=lasting[:MAX_WARNINGS],
     )
     return replace(status, load=load)

@@ -29,11 +29,14 @@ class WarningLog:
         crashes: CrashFile,
         now: Callable[[], float],
         on_warning: OnWarning | None = None,
+        *,
+        masked: Callable[[str], str] = str,
     ) -> None:
         self._emitter = emitter
         self._crashes = crashes
         self._now = now
         self._on_warning = on_warning
+        self._masked = masked  # for texts that are shown; the emitter masks events itself
         self._lasting: dict[str, ActiveWarning] = {}  # by rule
         self._recent: deque[ActiveWarning] = deque(maxlen=MAX_RECENT)  # that happened once
         self._crash_places: set[str] = set()
@@ -44,17 +47,20 @@ class WarningLog:
 
     def warn(self, rule: str, text: str, *, url: str = "") -> None:
         """Report something that happened once."""
-        self._recent.append(ActiveWarning(rule, text, self._now()))
+        self._remember(rule, text)
         self._report(rule, text, url)
 
     def record(self, rule: str, text: str, *, url: str = "") -> None:
         """Emit the event only: the operator was told already."""
-        self._recent.append(ActiveWarning(rule, text, self._now()))
+        self._remember(rule, text)
         self._emit(rule, text, url)
+
+    def _remember(self, rule: str, text: str) -> None:
+        self._recent.append(ActiveWarning(rule, self._masked(text), self._now()))
 
     def _report(self, rule: str, text: str, url: str = "") -> None:
         if self._on_warning is not None:
-            self._on_warning(text)
+            self._on_warning(self._masked(text))
         self._emit(rule, text, url)
 
     def _emit(self, rule: str, text: str, url: str) -> None:
@@ -63,7 +69,9 @@ class WarningLog:
     def begin(self, rule: str, text: str) -> None:
         """Report a condition, unless it is known to last already."""
         known = self._lasting.get(rule)
-        self._lasting[rule] = ActiveWarning(rule, text, known.since if known else self._now(), is_lasting=True)
+        self._lasting[rule] = ActiveWarning(
+            rule, self._masked(text), known.since if known else self._now(), is_lasting=True
+        )
         if known is None:
             self._report(rule, text)
 
