@@ -54,9 +54,9 @@ class PageCrawl:
 
 
 @contextmanager
-def shown(folder: Path, *more: str) -> Iterator[str]:
-    """Yield the address of the page of a folder, by `gossamer ui`."""
-    process = start("ui", str(folder), *more)
+def shown(crawl: Path | str, *more: str) -> Iterator[str]:
+    """Yield the address of the page of a folder or ledger, by `gossamer ui`."""
+    process = start("ui", str(crawl), *more)
     try:
         yield address_in(process)
     finally:

@@ -111,7 +111,7 @@ class SharedReader:
         return Figures(
             totals=self.state.totals,
             out=self.name,
-            state=RunState.RUNNING if self.is_running else RunState.FINISHED,
+            state=self._run_state(),
             finished=RUNNING if self.is_running else self.record.ended or self._finished_before(),
             max_pages=self.record.budgets.get("pages"),
             urls_queued=hosts.urls_queued,
@@ -126,6 +126,11 @@ class SharedReader:
                 replace(each, text=f"{name}: {each.text}") for name, load in loads.items() for each in load.warnings
             ],
         )
+
+    def _run_state(self) -> RunState:
+        if not self.is_running:
+            return RunState.FINISHED
+        return RunState.PAUSED if self.record.is_paused else RunState.RUNNING
 
     def _finished_before(self) -> str:
         """Return why the last run ended, if that was before the crawl was migrated."""
