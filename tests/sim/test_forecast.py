@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,20 @@ def test_a_budget_of_pages_per_host_is_respected() -> None:
     found = forecast(crawl, driver, ForecastLimits())
     assert found.seconds is not None
     assert 12 < found.seconds < 20
+
+
+@pytest.mark.parametrize("limits", [FrontierLimits(address_delay_s=1.0), FrontierLimits(domain_delay_s=1.0)])
+def test_hosts_that_share_an_address_or_a_domain_with_a_delay_wait_for_each_other(limits: FrontierLimits) -> None:
+    web = ImaginedSites()
+    names = [f"h{number}.shared.test" for number in range(6)]
+    web.hosts = {name: ImaginedHost(pages=0, address="127.0.0.9") for name in names}
+    seeds = [f"http://{name}/{page}" for name in names for page in range(20)]
+    scenario = Scenario(web, seeds, limits, delay_s=1.0)
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 10.0)
+    found, at = forecast(crawl, driver, ForecastLimits()), driver.now
+    assert driver.run() == "exhausted"
+    assert found.seconds == pytest.approx(driver.now - at, rel=0.25)
 
 
 def test_a_pass_over_many_hosts_never_holds_the_loop_for_long() -> None:

@@ -182,7 +182,8 @@ def _node(line: NodeLine) -> str:
     work = f"{count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
     label = f"; label {line.label.replace(',', ', ')}" if line.label else ""
     bound = f"; bound by {line.load.bound_by}: {printable(line.load.evidence)}" if line.load.bound_by else ""
-    return f"{count(line.pages)} pages, {line.load.pages_per_second:.1f}/s, {work}{label}{bound}"
+    memory = f", {size(line.load.private_bytes)} of memory" if line.load.private_bytes else ""
+    return f"{count(line.pages)} pages, {line.load.pages_per_second:.1f}/s, {work}{memory}{label}{bound}"
 
 
 def to_json(status: LedgerStatus) -> str:

@@ -8,10 +8,13 @@ many URLs that are.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 
 from gossamer.core.frontier import Frontier
+from gossamer.core.limits import FrontierLimits
+from gossamer.records import HostRecord
 from gossamer.runtime.gauges import Gauges
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
 
@@ -20,6 +23,27 @@ EVERY_S, EVERY_S_FEW = 10.0, 1.0
 FEW_HOSTS = 500  # 1 ms
 SLICE_S = 0.004
 _HOSTS_PER_LOOK = 64  # at the clock
+
+
+class GateLoads:
+    """How many requests go to each address and domain, if these have a delay of their own."""
+
+    def __init__(self, limits: FrontierLimits) -> None:
+        self._limits = limits
+        self.have_delay = limits.has_gate_delay
+        self._at_address: Counter[str] = Counter()
+        self._in_domain: Counter[str] = Counter()
+
+    def add(self, record: HostRecord, urls: int) -> None:
+        """Add the requests to a host."""
+        self._in_domain[record.domain] += urls
+        if record.addresses:
+            self._at_address[record.addresses[0]] += urls
+
+    def min_s(self) -> float:
+        """Return how long the one takes that takes longest."""
+        address_s = self._limits.address_delay_s * max(self._at_address.values(), default=0)
+        return max(address_s, self._limits.domain_delay_s * max(self._in_domain.values(), default=0))
 
 
 class Forecasting:
@@ -51,7 +75,7 @@ class Forecasting:
         """Make one pass; return over how many hosts."""
         view, forecaster, now = self._frontier.view, Forecaster(self._max_wait_s()), self._now()
         begun, parked, seen = monotonic(), 0, 0
-        hosts = view.hosts()
+        hosts, gates = view.hosts(), GateLoads(self._frontier.limits)
         for number, host in enumerate(hosts):
             if number % _HOSTS_PER_LOOK == 0 and monotonic() - begun > SLICE_S:
                 await asyncio.sleep(0)
@@ -61,6 +85,9 @@ class Forecasting:
             if urls:
                 parked += host.record.parked_until > now
                 forecaster.add(host.name, urls, interval_s, wait_s)
+                if gates.have_delay:
+                    gates.add(host.record, urls)
+        forecaster.min_s = gates.min_s()
         forecaster.unknown_urls = max(0, self._frontier.counts.queued - seen)
         self._gauges.parked_hosts, self._gauges.parked_urls = parked, forecaster.parked_urls
         self._last = forecaster, self._limits(), now

@@ -53,6 +53,7 @@ class Forecaster:
         self.parked_urls = 0  # of hosts that wait for longer than the crawl does
         self.parked_hosts = 0
         self.unknown_urls = 0  # of hosts that are not in memory
+        self.min_s = 0.0  # that everything takes, since hosts share an address or a domain with a delay of its own
 
     def add(self, name: str, urls: int, interval_s: float, wait_s: float) -> None:
         """Add a host."""
@@ -96,7 +97,7 @@ class Forecaster:
         hosts = sorted(self._longest, reverse=True)
         slow = hosts[: _slow_count([each[0] for each in hosts])]
         rest = hosts[len(slow) :]
-        at_rate_s = self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0
+        at_rate_s = max(self.min_s, self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0)
         rest_s = max(0.0, max(rest[0][0] if rest else 0.0, at_rate_s) - age_s)
         whole_s = max(hosts[0][0] if hosts else 0.0, at_rate_s)
         slow_hosts = [SlowHost(name, urls, interval_s, end_s - age_s) for end_s, name, urls, interval_s in slow]
