@@ -41,7 +41,7 @@ h4 { font-size: 13.5px; margin: 12px 0 2px; font-weight: 600; }
 .tile b { display: block; font-size: 22px; line-height: 1.3; font-weight: 650; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; display: block; }
 .tile .name { color: var(--ink); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 14px; }
+.cards { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 14px; }
 .card { padding: 14px 16px; min-width: 0; }
 details.wide { grid-column: 1 / -1; }
 .flow { columns: 3 440px; column-gap: 14px; }
@@ -92,7 +92,10 @@ svg.share { display: block; width: 100%; height: 18px; border-radius: 4px; margi
 .key { font-size: 12.5px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 2px 16px; margin: 0 0 8px; }
 .dot { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 6px; }
 footer { color: var(--soft); font-size: 12.5px; margin-top: 36px; }
-@media (max-width: 760px) { .tiles { grid-template-columns: repeat(2, 1fr); } main { padding: 20px 12px 48px; }
+@media (min-width: 1500px) { .cards { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
+@media (min-width: 1500px), (max-width: 1100px) { .cards svg.chart text { font-size: 14.5px; } }
+@media (max-width: 760px) { .cards { grid-template-columns: minmax(0, 1fr); }
+  .tiles { grid-template-columns: repeat(2, 1fr); } main { padding: 20px 12px 48px; }
   nav { position: static; flex-wrap: wrap; } html { scroll-padding-top: 8px; }
   .card { padding: 12px; } td.name { max-width: 210px; } svg.chart text { font-size: 16px; }
   table { font-size: 13px; } td, th { padding-right: 8px; } }
