@@ -32,14 +32,8 @@ class Access:
         # Cookies do not tell ports apart: two crawls on one machine need two names.
         self._cookie = f"gossamer_{listening.port}"
         self._hosts = {listening.text, *(f"{name.lower()}:{listening.port}" for name in names)}
-        self._is_anywhere = False
-        try:
-            address = ip_address(listening.host)
-            self._is_anywhere = address.is_unspecified
-            is_loopback = address.is_loopback or address.is_unspecified
-        except ValueError:
-            is_loopback = listening.host == "localhost"
-        if is_loopback:
+        self._is_anywhere = _is_address(listening.host) and ip_address(listening.host).is_unspecified
+        if self._is_anywhere or is_loopback(listening.host):
             self._hosts |= {f"{name}:{listening.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     def refusal(self, request: Request) -> Response | None:
@@ -78,11 +72,7 @@ class Access:
         name, _, port = host.rpartition(":")
         if not self._is_anywhere or port != str(self._port):
             return False
-        try:
-            ip_address(name.removeprefix("[").removesuffix("]"))
-        except ValueError:
-            return False
-        return True  # an address: no name that could be made to point elsewhere
+        return _is_address(name.removeprefix("[").removesuffix("]"))  # no name that could be made to point here
 
     def _has_token(self, request: Request) -> bool:
         given = request.headers.get("authorization")
@@ -96,3 +86,16 @@ class Access:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -189,9 +189,14 @@ class Live:
                     return
                 yield message
         finally:
-            self._lookers.remove(looker)
-            if not self._lookers:
-                self._somebody.clear()
+            looker.is_dropped = True
+            self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        """Forget who has gone, and who never came: a connection can end before its stream begins."""
+        self._lookers = [looker for looker in self._lookers if not looker.is_dropped]
+        if not self._lookers:
+            self._somebody.clear()
 
     def close(self) -> None:
         """End all streams."""
@@ -212,6 +217,7 @@ class Live:
                 await self._send_figures()
             if any(looker.query.show != "none" for looker in self._lookers):
                 await self._send_events()
+            self._forget_dropped()
             await asyncio.sleep(TURN_S)
 
     async def _send_figures(self) -> None:

@@ -24,7 +24,7 @@ from gossamer.errors import GossamerError
 from gossamer.figures import RunState
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import render
-from gossamer.web.access import TOKEN_BYTES, Access
+from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
 from gossamer.web.hosts import Hosts
 from gossamer.web.http import Request, Response, failure, listening, served
 from gossamer.web.live import Live
@@ -192,6 +192,8 @@ async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:
         server = PageServer(api, Access(token, where, names))
         await stack.enter_async_context(served(listener, server.answer))
         lines.append(f"live page  http://{where.text}/?token={token}")
+        if not is_loopback(plan.page.host):
+            lines.append("the live page is open to the network, and not encrypted: who reads the traffic has the token")
     if plan.metrics is not None:
         listener = await stack.enter_async_context(listening(plan.metrics, "--metrics-listen"))
         where = Address(plan.metrics.host, listener.getsockname()[1])

@@ -5,7 +5,7 @@ import { count, el, put } from "./dom.js";
 import { duplicates, dead, traps } from "./lists.js";
 import { host, hosts } from "./hosts.js";
 import { live } from "./live.js";
-import { overview } from "./overview.js";
+import { overview, sample } from "./overview.js";
 import { page, pages } from "./pages.js";
 import { settings } from "./settings.js";
 import { why } from "./why.js";
@@ -132,6 +132,7 @@ function receive(status) {
     const number = beside(status);
     document.querySelector(`#views a[data-view="${path}"] .count`).textContent = number ? count(number) : "";
   });
+  sample(status);
   for (const listener of app.listeners) listener(status);
 }
 

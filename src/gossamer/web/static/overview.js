@@ -16,7 +16,8 @@ const BOUND_BY = {
 const samples = [];
 let history = null;
 
-export function sampled(status) {
+// Of every status that comes, whichever view is shown.
+export function sample(status) {
   const now = Date.now() / 1000;
   const last = samples[samples.length - 1];
   if (last && now - last.t < 0.4) return;
@@ -63,7 +64,6 @@ export function overview(main, app) {
     el("div", { class: "grid" }, charts.pages.element, charts.queued.element, charts.errors.element, charts.bytes.element, hosts, answers, latency, machine));
 
   function draw(status) {
-    sampled(status);
     put(note, status.is_running ? `running for ${duration(status.figures.run_seconds)}` : ended(status));
     drawTiles(tiles, status);
     drawBound(bound, status);
