@@ -106,7 +106,7 @@ def test_no_path_leads_out_of_the_files_of_the_page(server: Served, path: str) -
 
 def test_requests_are_bounded(server: Served) -> None:
     assert server.ask("/api/status", headers={"X-Long": "x" * MAX_HEAD_BYTES}).status == 431
-    many = {f"X-{number}": "x" * 100 for number in range(1000)}
+    many = {f"X-{number}": "x" * 100 for number in range(2000)}
     assert server.ask("/api/status", headers=many).status == 431
     assert server.ask("/" + "a" * 2 * MAX_HEAD_BYTES).status == 431
     large = server.ask(

@@ -188,7 +188,9 @@ def test_a_crawl_that_does_not_run_gets_no_commands(server: Served) -> None:
 
 def test_a_read_only_page_gives_no_commands(stopped: Crawled) -> None:
     with served(stopped.path, is_read_only=True) as server, owned(stopped.path):
-        assert server.command("pause").status == 405
+        refused = server.command("pause")
+        assert (refused.status, refused.headers["allow"]) == (405, "")
+        assert "/api/control" not in server.ask("/api/openapi.json").json["paths"]
         status = server.ask("/api/status").json
         assert (status["is_running"], status["can_control"], status["is_read_only"]) == (True, False, True)
 

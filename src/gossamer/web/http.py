@@ -24,7 +24,7 @@ from msgspec import Struct
 from gossamer.errors import UsageError
 from gossamer.settings.listening import Address
 
-MAX_HEAD_BYTES = 32 << 10
+MAX_HEAD_BYTES = 128 << 10  # the longest URL that can be asked about, with every byte escaped
 MAX_BODY_BYTES = 1 << 20
 MAX_CONNECTIONS = 100
 READ_WITHIN_S = 10.0

@@ -15,6 +15,7 @@ _ERRORS = {
     400: "the request is not valid",
     401: "no token, or a wrong one",
     403: "another Host or Origin than this server's",
+    431: "the head of the request is too large",
     503: "the crawl cannot be read now",
 }
 _REFERENCE = "#/components/schemas/{name}"

@@ -103,9 +103,6 @@ def _parameters(route: Route, named: Mapping[str, str], query: Sequence[tuple[st
         if name not in known:
             raise ApiError(400, f"no parameter {name[:80]!r}; {_listed(known)}")
         given[name] = value
-    for name, value in [*given.items(), *named.items()]:
-        if "\0" in value:
-            raise ApiError(400, f"the parameter {name} contains a NUL character")
     try:
         return msgspec.convert({**given, **named}, route.parameters, strict=False)
     except msgspec.ValidationError as error:

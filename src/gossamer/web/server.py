@@ -40,6 +40,7 @@ PAGE_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTROL = "/api/control"
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -54,6 +55,7 @@ class Api:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.is_read_only = source.is_read_only
         self.status = Status(source)
         self.live = Live(source, self.status)
         self._hosts = Hosts(source)
@@ -63,17 +65,22 @@ class Api:
         self._document = document(self.routes)
 
     def _own_routes(self) -> list[Route]:
+        described = Route(
+            path="/api/openapi.json", summary="This document", handle=self._openapi, answer=dict[str, Any]
+        )
+        if self.is_read_only:
+            return [described]
         return [
             Route(
-                path="/api/control",
+                path=CONTROL,
                 summary="Give the crawl a command",
                 handle=self._control,
                 answer=Done,
                 method="POST",
                 body=OperatorCommand,
-                statuses={405: "the page is read-only", 409: "the crawl does not run, or is not in this state"},
+                statuses={409: "the crawl does not run, or is not in this state"},
             ),
-            Route(path="/api/openapi.json", summary="This document", handle=self._openapi, answer=dict[str, Any]),
+            described,
         ]
 
     async def shown(self, answer: Any) -> Any:  # noqa: ANN401 - the answer of any route
@@ -84,8 +91,6 @@ class Api:
         return self._document
 
     async def _control(self, _: Nothing, command: OperatorCommand) -> Done:
-        if self._source.is_read_only:
-            raise ApiError(405, "the page is read-only: it was started with --read-only")
         status = await self.status.read(Nothing())
         if not status.is_running:
             raise ApiError(409, f"the crawl does not run; 'gossamer resume {status.name}' continues it")
@@ -139,6 +144,8 @@ class PageServer:
         refused = self._access.refusal(request)
         if refused is not None:
             return refused
+        if request.path == CONTROL and self._api.is_read_only:
+            return failure(405, "the page is read-only: it was started with --read-only", [("Allow", "")])
         for found in (await self._api.probe(request), await self._router.answer(request)):
             if found is not None:
                 return found
