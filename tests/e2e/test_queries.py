@@ -18,6 +18,7 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.runtime.control_socket import QueryClient, query
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import start
 from tests.e2e.test_steering import Running, wait_for
 
 PAGES = 300
@@ -98,6 +99,22 @@ def test_a_crawl_that_has_ended_still_has_its_histograms(web: RunningWeb, tmp_pa
     assert figures.flush_time.count == figures.commits
     assert figures.compression_ratio > 1
     assert figures.batch_fill > 1
+
+
+def test_the_figures_of_the_last_run_are_not_stored_with_every_commit_of_the_next(
+    web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = Running(web, tmp_path / "out", "-n", "50")
+    crawl.end()
+    resumed = start("resume", str(crawl.out), "-n", "10000", "--json", "--no-progress")
+    wait_for((crawl.out / "state" / "control").exists)
+    crawl.wait_for_requests(40)
+    with CrawlReader(crawl.out) as reader:
+        assert (reader.is_running, reader.state.figures) == (True, None)
+    resumed.communicate(timeout=120)
+    with CrawlReader(crawl.out) as reader:
+        assert reader.state.figures is not None
+        assert reader.figures().totals.pages == PAGES
 
 
 def test_a_host_is_answered_with_what_the_crawl_knows_now(web: RunningWeb, tmp_path: Path) -> None:
