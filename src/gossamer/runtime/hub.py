@@ -1,18 +1,17 @@
 """The one place that schedules and that writes the ledger.
 
-The hub connects the engine to the world: it sends orders to the workers, receives results,
-looks up names, and commits everything that happened about once per second (or every 2,000
-pages): archives are synced first, then one ledger transaction is written, in threads, so
-that the event loop never waits for a disk. Only one commit runs at a time.
+The hub connects the engine to the world: it sends orders to the workers, receives results, looks up names, and
+commits everything that happened about once per second (or every 2,000 pages): archives are synced first, then one
+ledger transaction is written, in threads, so that the event loop never waits for a disk. Only one commit runs at a
+time.
 
-A running crawl is controlled by commands (`runtime/control`). A turn of the hub (`_pump`)
-applies the commands in order, then makes orders. A stop (a signal, a limit) makes no new
-orders, waits at most 5 s for requests in flight, returns the rest to the queue, and commits.
+A running crawl is controlled by commands (`runtime/control`). A turn of the hub (`_pump`) applies the commands in
+order, then makes orders. A stop (a signal, a limit) makes no new orders, waits at most 5 s for requests in flight,
+returns the rest to the queue, and commits.
 
-Every order has an end. If a worker dies, its orders return to the queue, except one whose answer killed
-workers before (`deadly_pages`). If it lives and one of its
-orders has no result within `order_limit_s`, that order ends with the outcome `internal_error`, and the
-worker is replaced: whatever it lost, it may lose again.
+Every order has an end. If a worker dies, its orders return to the queue, except one whose answer killed workers
+before (`deadly_pages`). If it lives and one of its orders has no result within `order_limit_s`, that order ends with
+the outcome `internal_error`, and the worker is replaced: whatever it lost, it may lose again.
 """
 
 from __future__ import annotations
