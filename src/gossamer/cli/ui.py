@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb: until a signal comes."""
+    from gossamer.collector import make_full_collections_rare
     from gossamer.web.server import Plan, run
     from gossamer.web.source import Source
 
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder,
         is_read_only=arguments.read_only,
     )
+    make_full_collections_rare()
     run(source, Plan(page, metrics), lambda line: print(line, flush=True), follows_stdin=arguments.follow_stdin)
     return 0
 

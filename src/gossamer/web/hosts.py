@@ -1,8 +1,8 @@
 """The hosts of a crawl for its page: searched, sorted and cut into pages, and one of them in detail.
 
-All hosts are read once, in one pass (4 µs per host), and answers are drawn from that copy while it is fresh; with
-100,000 hosts an answer takes a few milliseconds. A page of answers ends with a cursor, the position of its last row in
-the order, so that going on is right even if the copy was renewed in between.
+All hosts are read once, in one pass, and answers are drawn from that copy while it is fresh: with 100,000 hosts the
+first answer takes 0.4 s, a new order 0.2 s, a search 0.1 s, the next part of a list 5 ms. A part ends with a cursor,
+the place of its last row in the order, so that going on is right even if the copy was renewed in between.
 """
 
 from __future__ import annotations
@@ -154,9 +154,8 @@ class _Copy:
         """Return the hosts in an order, each with its place."""
         if sort not in self._orders:
             score = _SCORES[sort]
-            self._orders[sort] = sorted(
-                (((-round(score(host), 6), host.name), host) for host in self.hosts), key=_place
-            )
+            # Names differ, so that no two records are compared.
+            self._orders[sort] = sorted([((-round(score(host), 6), host.name), host) for host in self.hosts])
         return self._orders[sort]
 
 
