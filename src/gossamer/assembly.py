@@ -95,8 +95,15 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
 
 def open_shared(url: str, warn: Callable[[str], None] = lambda _: None) -> SharedLedger:
     """Open the ledger that nodes share, by its URL; the caller closes it. A node warns of what may go wrong."""
+    scheme = url.partition(":")[0]
+    if scheme == "postgresql":
+        if find_spec("psycopg") is None:
+            raise UsageError("postgresql:// needs the client of PostgreSQL: pip install 'gossamer[postgresql]'")
+        from gossamer.backends.postgresql.connect import connect as connect_postgresql
+
+        return connect_postgresql(url, warn)
     if find_spec("redis") is None:
-        raise UsageError(f"{url.partition(':')[0]}:// needs the Redis client: pip install 'gossamer[redis]'")
+        raise UsageError(f"{scheme}:// needs the Redis client: pip install 'gossamer[redis]'")
     from gossamer.backends.redis.connect import connect
 
     return connect(url, warn)

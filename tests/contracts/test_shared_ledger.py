@@ -1,4 +1,4 @@
-"""One contract for every ledger that nodes share: in memory, on Redis, on Valkey and on Redis Cluster."""
+"""One contract for every ledger that nodes share: in memory, on Redis, Valkey, Redis Cluster and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.backends.postgresql.database import Database
+from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
@@ -27,6 +29,7 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Terms
+from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
@@ -71,11 +74,27 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], R
         yield start
 
 
-@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster"])
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], PostgresServer]]:
+    started: list[PostgresServer] = []
+    with ExitStack() as stack:
+
+        def start() -> PostgresServer:
+            if postgres_programs() is None:
+                pytest.skip("no PostgreSQL: make engines")
+            if not started:
+                started.append(stack.enter_context(running_postgres(tmp_path_factory.mktemp("postgres") / "data")))
+            return started[0]
+
+        yield start
+
+
+@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster", "postgresql"])
 def ledger(
     request: pytest.FixtureRequest,
     servers: Callable[[str], RedisServer],
     cluster: Callable[[], RedisClusterServers],
+    postgres: Callable[[], PostgresServer],
 ) -> Iterator[SharedLedger]:
     made: SharedLedger
     name = f"crawl{next(_names)}"
@@ -84,6 +103,8 @@ def ledger(
             made = MemorySharedLedger(lambda: 1_700_000_000.0)
         case "redis-cluster":
             made = RedisClusterLedger(ClusterCalls(cluster().client(), name))
+        case "postgresql":
+            made = PostgresSharedLedger(Database(postgres().parameters, name))
         case engine:
             made = RedisSharedLedger(servers(engine).client(), name)
     yield made

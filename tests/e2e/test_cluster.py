@@ -24,6 +24,7 @@ from gossamer.inspect.shared_reader import SharedReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
+from tests.servers.postgresql import PostgresServer
 from tests.servers.redis import RedisServer
 from tests.servers.redis_cluster import RedisClusterServers
 
@@ -49,7 +50,7 @@ class Nodes:
     def __init__(
         self,
         web: RunningWeb,
-        server: RedisServer | RedisClusterServers,
+        server: RedisServer | RedisClusterServers | PostgresServer,
         folder: Path,
         name: str = "crawl",
         more: Sequence[str] = (),

@@ -32,12 +32,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
         yield server
 
 
-def said(*words: str, status: int = 2) -> str:
-    """Run a verb that fails; return its only line."""
+def said(*words: str, status: int = 2, lines: int = 1) -> str:
+    """Run a verb that fails; return its first line, by default the only one."""
     done = subprocess.run([sys.executable, "-m", "gossamer", *words], capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
-    (line,) = done.stderr.splitlines()
-    return line
+    assert len(done.stderr.splitlines()) == lines, done.stderr
+    return done.stderr.splitlines()[0]
 
 
 def crawled(url: str, tmp_path: Path) -> str:

@@ -49,6 +49,7 @@ def test_all_nodes_pause_within_two_seconds_and_go_on(nodes: Nodes, web: Running
     time_then = time.monotonic()
     wait_for(lambda: time.monotonic() > time_then + WITHIN_S)
     assert len(web.log()) == before
+    assert "paused" in run("status", nodes.url).stdout
     tell(nodes, "resume")
     assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
     nodes.check()

@@ -58,7 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/<first host>-<time>)"
     )
     group_of(parser, Group.CLUSTER).add_argument(
-        "--ledger", metavar="URL", help="start or join a crawl on many machines: redis://host:port/db/NAME"
+        "--ledger",
+        metavar="URL",
+        help="start or join a crawl on many machines: redis://host:port/db/NAME or "
+        "postgresql://host:port/database/NAME",
     )
     add_node_options(parser)
     add_options(parser, is_node=True)

@@ -114,7 +114,7 @@ def ledger_status(url: str) -> LedgerStatus:
     reports = [view.status.waiting for view in views.values() if view.is_live]
     return LedgerStatus(
         ledger=shown_url(url),
-        state=record.ended or ("running" if live else "no node is alive"),
+        state=record.ended or ("no node is alive" if not live else "paused" if record.is_paused else "running"),
         pages=totals.pages,
         max_pages=record.budgets.get("pages"),
         fetches=totals.fetches,

@@ -45,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "gossamer migrate redis://10.0.0.5:6379/0/books crawls/books2 --node-folder b=/mnt/b/books",
         ],
     )
-    parser.add_argument("source", metavar="FROM", help="a crawl folder, or a ledger that nodes share (redis://…)")
+    parser.add_argument(
+        "source", metavar="FROM", help="a crawl folder, or a ledger that nodes share (redis://…, postgresql://…)"
+    )
     parser.add_argument("target", metavar="TO", help="a new folder, or a new name in a ledger")
     add_node_folders(parser)
     parser.add_argument(

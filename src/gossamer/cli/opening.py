@@ -17,7 +17,9 @@ from gossamer.telemetry.text import count, printable
 
 def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, reads_folders: bool = True) -> None:
     """Add the crawl to the arguments; a verb that reads archives or events can be told where those of nodes are."""
-    parser.add_argument("dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share (redis://…)")
+    parser.add_argument(
+        "dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share (redis://…, postgresql://…)"
+    )
     if reads_folders:
         add_node_folders(parser)
 

@@ -1,0 +1,1 @@
+"""The ledger that nodes share, on PostgreSQL."""

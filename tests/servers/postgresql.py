@@ -1,0 +1,101 @@
+"""PostgreSQL for tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.servers.redis import free_port
+from tests.servers.redis_cluster import wait_for
+
+START_S = 30
+_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+def postgres_programs() -> Path | None:
+    """Return the folder with the programs of the newest server."""
+    return next((folder for folder in _FOLDERS if (folder / "postgres").exists()), None)
+
+
+class PostgresServer:
+    """A server with a database `postgres`, in which its user may do anything. It refuses to run as root."""
+
+    def __init__(self, programs: Path, folder: Path, *options: str) -> None:
+        self._programs = programs
+        self.folder = folder
+        self._options = options
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def parameters(self) -> dict[str, str | int]:
+        return {"host": "127.0.0.1", "port": self.port, "dbname": "postgres", "user": "postgres"}
+
+    def connection(self) -> AbstractContextManager[psycopg.Connection[tuple[Any, ...]]]:
+        """Return a connection; what is done with it is committed at its end."""
+        return psycopg.connect(**self.parameters)  # type: ignore[arg-type]
+
+    def create(self, *options: str) -> None:
+        """Create the files of the server."""
+        self.folder.mkdir(parents=True)
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres", "postgres")
+            for parent in self.folder.parents[:4]:
+                parent.chmod(parent.stat().st_mode | 0o011)
+        self._run(
+            "initdb", "-D", str(self.folder), "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", *options
+        )
+
+    def _command(self, program: str, *words: str) -> list[str]:
+        user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else []
+        return [*user, str(self._programs / program), *words]
+
+    def _run(self, program: str, *words: str) -> None:
+        subprocess.run(self._command(program, *words), check=True, capture_output=True, cwd="/")
+
+    def start(self) -> None:
+        words = ["-D", str(self.folder), "-p", str(self.port), "-c", "listen_addresses=127.0.0.1"]
+        words += ["-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=200", *self._options]
+        self._process = subprocess.Popen(
+            self._command("postgres", *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/"
+        )
+        wait_for(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(**self.parameters).close()  # type: ignore[arg-type]
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self, sig: int = signal.SIGKILL) -> None:
+        """Stop the server; by default as a power cut would, as far as the processes are concerned."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT if sig == signal.SIGKILL else sig)
+            self._process.wait(START_S)
+            self._process = None
+
+
+@contextmanager
+def running_postgres(folder: Path, *options: str) -> Iterator[PostgresServer]:
+    programs = postgres_programs()
+    assert programs is not None
+    server = PostgresServer(programs, folder, *options)
+    server.create()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
