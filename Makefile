@@ -89,10 +89,11 @@ manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four tim
 
 engines: .engines/ferretdb  ## install the servers, tools and pages that tests and benchmarks use (Debian; needs root and Go)
 	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null && command -v chromedriver >/dev/null \
+	  && command -v prometheus >/dev/null && test -d /usr/lib/postgresql \
 	  && test -e /usr/share/doc/python3.11/html/index.html -a -e /usr/share/doc/postgresql-doc-15/html/index.html \
 	    -a -e /usr/share/doc/python-django-doc/html/index.html \
 	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	    nginx-light wrk wget2 openssl chromium chromium-driver python3.11-doc postgresql-doc-15 python-django-doc)
+	    nginx-light wrk wget2 openssl postgresql prometheus chromium chromium-driver python3.11-doc postgresql-doc-15 python-django-doc)
 
 # With its version file, without which it does not start; its own go.sum says what it is built from.
 .engines/ferretdb:

@@ -34,6 +34,7 @@ class PostgresServer:
         self._options = options
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._log = folder.with_name(f"{folder.name}.log")
 
     @property
     def url(self) -> str:
@@ -66,12 +67,16 @@ class PostgresServer:
         subprocess.run(self._command(program, *words), check=True, capture_output=True, cwd="/")
 
     def start(self) -> None:
-        words = ["-D", str(self.folder), "-p", str(self.port), "-c", "listen_addresses=127.0.0.1"]
-        words += ["-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=200", *self._options]
-        self._process = subprocess.Popen(
-            self._command("postgres", *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/"
-        )
-        wait_for(self._answers)
+        wait_for(self._runs_and_answers)
+
+    def _runs_and_answers(self) -> bool:
+        """Start the server, again if it ends: processes of a killed one hold its memory for a moment."""
+        if self._process is None or self._process.poll() is not None:
+            words = ["-D", str(self.folder), "-p", str(self.port), "-c", "listen_addresses=127.0.0.1"]
+            words += ["-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=200", *self._options]
+            command = self._command("postgres", *words)
+            self._process = subprocess.Popen(command, stdout=self._log.open("ab"), stderr=subprocess.STDOUT, cwd="/")
+        return self._answers()
 
     def _answers(self) -> bool:
         try:
