@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_ledger import JOURNAL_COMMITS, RedisClusterLedger
 from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of
 from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.record_additions import Additions
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.figures import Totals
 from gossamer.ports import Row
@@ -384,6 +386,20 @@ def test_a_server_that_goes_back_in_time_gets_what_it_lost(
     assert texts(taker, B) == {made[-1]}
     assert links(taker, B) == [[f"link {each}" for each in made]]
     assert taker.nodes()[A].totals.pages == len(made)
+
+
+def test_what_a_lost_commit_has_added_to_the_record_is_added_again(servers: RedisClusterServers, crawl: Crawl) -> None:
+    ledger = crawl.ledger()
+    epochs = joined(ledger, A)
+    ledger.commit(A, commit(1, epochs, "one"))
+    with servers.going_back(crawl.server(0)):
+        ledger.commit(A, replace(commit(2, epochs, "two"), added=Additions(["http://added.example/"])))
+    crawl.ledger().leave(A)
+    taker, _ = taken_over(crawl, B)
+    assert texts(taker, B) == {"two"}
+    record = taker.record()
+    assert record is not None
+    assert record.scope == ["http://added.example/"]
 
 
 def test_a_node_whose_join_is_lost_begins_anew_and_its_commits_stay(servers: RedisClusterServers, crawl: Crawl) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.catalog import record_of
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
 from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
+from gossamer.core.record_additions import Additions
 from gossamer.core.rows import SHARDED
 from gossamer.core.url import link_to
 from gossamer.errors import LeaseLostError, NodeNameTakenError
@@ -28,7 +30,7 @@ from gossamer.figures import Totals
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
-from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Terms
+from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
 from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
@@ -75,7 +77,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], R
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], PostgresServer]]:
+def postgres() -> Iterator[Callable[[], PostgresServer]]:
     started: list[PostgresServer] = []
     with ExitStack() as stack:
 
@@ -83,7 +85,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
             if postgres_programs() is None:
                 pytest.skip("no PostgreSQL: make engines")
             if not started:
-                started.append(stack.enter_context(running_postgres(tmp_path_factory.mktemp("postgres") / "data")))
+                started.append(stack.enter_context(running_postgres()))
             return started[0]
 
         yield start
@@ -575,6 +577,49 @@ def test_a_shard_has_an_owner_with_an_epoch_until_it_is_released(ledger: SharedL
     assert ledger.ownership(SHARD) == Ownership(B, again[SHARD], is_live=True)
     ledger.release(B, [SHARD])
     assert ledger.ownership(SHARD) is None
+
+
+# -- what extends the scope -----------------------------------------------------------------------
+
+
+def test_what_extends_the_scope_is_in_the_record_with_the_commit(ledger: SharedLedger) -> None:
+    seeds = [SeedRecord("http://s.example/", 1, scope="host"), SeedRecord("http://t.example/", 2)]
+    ledger.start(CrawlRecord(TERMS, b"settings", scope=["http://a.example/"], seeds=seeds))
+    ledger.join(A, "", LEASE_S)
+    commit = Commit(1, Totals(pages=3), added=Additions(["http://b.example/"], {1: ["http://c.example/"]}))
+    for _ in range(2):  # the answer was lost
+        ledger.commit(A, commit)
+    record = ledger.record()
+    assert record is not None
+    assert (record.version, record.scope) == (2, ["http://a.example/", "http://b.example/"])
+    assert [seed.joined for seed in record.seeds] == [["http://c.example/"], []]
+    assert record.settings == b"settings"
+    assert ledger.record_version() == 2
+    assert ledger.nodes()[A].totals.pages == 3
+    assert ledger.change_record(replace(record, version=3, is_paused=True))
+    ledger.commit(A, Commit(2, Totals(pages=4), added=Additions(["http://d.example/"])))
+    assert ledger.record() == replace(record, version=4, is_paused=True, scope=[*record.scope, "http://d.example/"])
+
+
+def test_a_commit_that_is_refused_extends_nothing(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    with pytest.raises(LeaseLostError):
+        ledger.commit(A, Commit(2, Totals(), added=Additions(["http://b.example/"])))
+    assert ledger.record_version() == 1
+
+
+def test_commits_of_several_nodes_all_extend_the_scope(ledger: SharedLedger) -> None:
+    two_nodes(ledger)
+
+    def commits(node: NodeId) -> None:
+        for number in range(1, 21):
+            ledger.commit(node, Commit(number, Totals(), added=Additions([f"http://{node.name}{number}.example/"])))
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(commits, (A, B)))
+    record = ledger.record()
+    assert record is not None
+    assert len(set(record.scope)) == 40
 
 
 # -- addresses ------------------------------------------------------------------------------------

@@ -24,10 +24,10 @@ def web() -> Iterator[RunningWeb]:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres() -> Iterator[PostgresServer]:
     if postgres_programs() is None:
         pytest.skip("no PostgreSQL: make engines")
-    with running_postgres(tmp_path_factory.mktemp("postgres") / "data") as server:
+    with running_postgres() as server:
         with server.connection() as connection:
             connection.execute("CREATE ROLE reader LOGIN")
             connection.execute("REVOKE CREATE ON DATABASE postgres FROM PUBLIC")

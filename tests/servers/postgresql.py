@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -34,7 +35,6 @@ class PostgresServer:
         self._options = options
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = folder.with_name(f"{folder.name}.log")
 
     @property
     def url(self) -> str:
@@ -50,14 +50,10 @@ class PostgresServer:
 
     def create(self, *options: str) -> None:
         """Create the files of the server."""
-        self.folder.mkdir(parents=True)
         if os.getuid() == 0:
             shutil.chown(self.folder, "postgres", "postgres")
-            for parent in self.folder.parents[:4]:
-                parent.chmod(parent.stat().st_mode | 0o011)
-        self._run(
-            "initdb", "-D", str(self.folder), "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", *options
-        )
+        words = ["-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", *options]
+        self._run("initdb", "-D", str(self.folder), *words)
 
     def _command(self, program: str, *words: str) -> list[str]:
         user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else []
@@ -75,7 +71,7 @@ class PostgresServer:
             words = ["-D", str(self.folder), "-p", str(self.port), "-c", "listen_addresses=127.0.0.1"]
             words += ["-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=200", *self._options]
             command = self._command("postgres", *words)
-            self._process = subprocess.Popen(command, stdout=self._log.open("ab"), stderr=subprocess.STDOUT, cwd="/")
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
         return self._answers()
 
     def _answers(self) -> bool:
@@ -94,13 +90,15 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres(folder: Path, *options: str) -> Iterator[PostgresServer]:
+def running_postgres(*options: str) -> Iterator[PostgresServer]:
+    """Run a server. Its folder is not one of pytest's, which only their owner may enter."""
     programs = postgres_programs()
     assert programs is not None
-    server = PostgresServer(programs, folder, *options)
-    server.create()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    with TemporaryDirectory(prefix="gossamer-postgres-", ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(programs, Path(folder), *options)
+        server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -13,6 +13,7 @@ from gossamer.cli.node import register_seeds
 from gossamer.commands import OperatorCommand, SettingCommand
 from gossamer.core.identity import shard_of
 from gossamer.core.intake import LinkContext
+from gossamer.core.record_additions import Additions
 from gossamer.engine.link_messages import Letter, encode_letter, message_of
 from gossamer.errors import UsageError
 from gossamer.figures import Totals
@@ -100,13 +101,13 @@ def _add_seeds(url: str, command: commands.AddSeeds, by: str, lines: Sequence[st
 
         record = _change(url, command, by, extended, reopens=True)
         record = register_seeds(shared, record, seeds)
-        _send(shared, record, seeds)
+        _send(shared, record, seeds, scope)
     finally:
         shared.close()
     return f"{len(seeds)} seeds are on their way to the nodes"
 
 
-def _send(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed]) -> None:
+def _send(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed], scope: Sequence[str]) -> None:
     numbers = {rule.url: rule.number for rule in record.seeds}
     letters: dict[int, Letter] = {}
     for seed in seeds:
@@ -115,5 +116,7 @@ def _send(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed]) -> N
         letters.setdefault(shard_of(link.id), Letter()).links.append(message_of(link, context))
     node = NodeId(f"operator-{secrets.token_hex(4)}", secrets.token_hex(4))
     shared.join(node, OBSERVER, LEASE_S)
-    shared.commit(node, Commit(1, Totals(), links={shard: encode_letter(letter) for shard, letter in letters.items()}))
+    links = {shard: encode_letter(letter) for shard, letter in letters.items()}
+    # The scope again: an engine that went back in time since may have lost it, and nobody would follow these seeds.
+    shared.commit(node, Commit(1, Totals(), links=links, added=Additions(scope)))
     shared.leave(node)

@@ -24,11 +24,11 @@ from typing import NamedTuple
 from gossamer.core.assignment import barred_from, share_of
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.identity import shard_of
+from gossamer.core.record_additions import Additions
 from gossamer.core.regions import Regions, labels_in
 from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
-from gossamer.engine.record_additions import Additions
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.shared_ledger import OBSERVER, Commit, KnownBefore, Member, Membership, Message, NodeId
@@ -152,7 +152,7 @@ class ClusterNode:
         self._learn_requests(record.requests)
 
     def take_additions(self) -> Additions:
-        """Return what the crawl's record must have before the commit that is sealed now."""
+        """Return what the crawl's record gets with the commit that is sealed now."""
         scope = (*self._scope_added, *self._crawl.state.scope[self._scope_seen :])
         self._scope_added, self._scope_seen = [], len(self._crawl.state.scope)
         return Additions(scope, self._crawl.seeds.take_joined())
@@ -276,6 +276,7 @@ class ClusterNode:
             contents={row.key: decode_content(row.value or b"").url_id for row in unsharded if _is_new(row, _CONTENTS)},
             signatures={value[:_ID_BYTES]: value[_ID_BYTES:] for value in _values(unsharded, _SIGNATURES)},
             archives=[row for row in unsharded if _is_new(row, _ARCHIVES)],
+            added=self.take_additions(),
         )
 
     def committed(self, commit: Commit, known: KnownBefore, now: float) -> None:

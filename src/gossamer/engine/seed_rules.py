@@ -6,7 +6,7 @@ are in the table `seeds`, written with the changes that they cause. They are not
 released: pages of other shards descend from them too.
 
 On a node of a cluster they are in the crawl's record instead (`adopt`), which all nodes read: whoever adds a seed has
-it registered there first (`numbered`), and so are the targets of its redirects before a commit depends on them.
+it registered there first (`numbered`), and the targets of its redirects get there with the commit that depends on them.
 
 In memory: for a seed with a depth an entry in `FrontierLimits.seed_depths`, for one with a scope its surroundings in
 `Intake.seed_scopes`. Metadata stays in the ledger.
@@ -14,7 +14,7 @@ In memory: for a seed with a depth an entry in `FrontierLimits.seed_depths`, for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -220,17 +220,6 @@ def numbered(known: Sequence[SeedRecord], wanted: Iterable[SeedRecord]) -> list[
             f"{len(seeds):,} seeds with rules or metadata of their own; on many machines {MAX_SHARED:,} are possible"
         )
     return list(seeds.values())
-
-
-def with_joined(records: Sequence[SeedRecord], joined: Mapping[int, Sequence[str]]) -> list[SeedRecord]:
-    """Return the seeds of a crawl's record with targets of redirects that extend their scopes."""
-    seeds = list(records)
-    for number, urls in joined.items():
-        record = seeds[number - 1]
-        new = [url for url in urls if url not in record.joined]
-        if new:
-            seeds[number - 1] = replace(record, joined=[*record.joined, *new])
-    return seeds
 
 
 def surroundings_of(record: SeedRecord) -> Surroundings:

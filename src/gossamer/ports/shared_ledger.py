@@ -25,6 +25,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.record_additions import NOTHING, Additions
 from gossamer.figures import Totals
 from gossamer.ports.commit import Row
 from gossamer.records import Similar, UrlId
@@ -100,6 +101,7 @@ class Commit(Struct, frozen=True):
     contents: Mapping[bytes, UrlId] = {}  # content hashes, and the first page with each that this node knows
     signatures: Mapping[UrlId, bytes] = {}  # of pages that repeat no other that this node knows
     archives: Sequence[Row] = ()  # committed lengths of this node's archive files
+    added: Additions = NOTHING  # to the crawl's record, unless the crawl is over
 
 
 class KnownBefore(Struct, frozen=True):

@@ -25,7 +25,6 @@ from gossamer.core.regions import Regions
 from gossamer.core.rows import SHARDED
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.node import ClusterNode, opened
-from gossamer.engine.record_additions import Additions, add_to_record
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.figures import Totals
 from gossamer.ports import Ledger, SealedChanges
@@ -333,7 +332,7 @@ class NodeCommits:
         sealed = self._ledger.seal()
         if not self._agent.node.has_news() and not sealed.by_shard():
             return sealed
-        return SealedNode(self, sealed, self._agent.node.seal(sealed), self._agent.node.take_additions())
+        return SealedNode(self, sealed, self._agent.node.seal(sealed))
 
     def commit(self) -> None:
         """Close the changes so far and write them."""
@@ -343,14 +342,12 @@ class NodeCommits:
         """Return how many rows wait for the next commit."""
         return self._ledger.pending_count()
 
-    def send(self, commit: Commit, added: Additions) -> KnownBefore:
+    def send(self, commit: Commit) -> KnownBefore:
         """Send a commit until the shared ledger has it, or the lease ends; return the answer. In a thread."""
         while True:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
-                if added and not add_to_record(self._seat.shared, added):
-                    continue
                 return self._seat.shared.commit(self._seat.node, commit)
             except EngineUnavailableError:
                 time.sleep(RETRY_S)
@@ -363,16 +360,15 @@ class NodeCommits:
 class SealedNode:
     """See `gossamer.ports.SealedChanges`."""
 
-    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit, added: Additions) -> None:
+    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit) -> None:
         self._commits = commits
         self._sealed = sealed
         self._commit = commit
-        self._added = added
         self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""
-        known = self._commits.send(self._commit, self._added)
+        known = self._commits.send(self._commit)
         self._sealed.write()
         # Not before: shards that leave with this commit are dropped from the local store when it is recorded.
         self._commits.record(self._commit, known)

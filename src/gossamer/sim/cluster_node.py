@@ -18,7 +18,6 @@ from gossamer.core.rows import SHARDED
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.node import ClusterNode, opened
-from gossamer.engine.record_additions import Additions, add_to_record
 from gossamer.errors import EngineUnavailableError, LeaseLostError, NodeNameTakenError
 from gossamer.ports import SealedChanges
 from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
@@ -252,16 +251,8 @@ class VirtualNode:
         self._is_committing = True
         self._crawl.save_state(0.0, 0.0, self._sim.now)
         sealed: SealedChanges = self._ledger.seal()
-        commit, added = self._node.seal(sealed), self._node.take_additions()
-        self._later(self._sim.step(), lambda: self._guarded(lambda: self._extend_record(commit, added), 0.3))
-
-    def _extend_record(self, commit: Commit, added: Additions) -> None:
-        if self._is_lease_over():
-            return
-        if added and not self._call(lambda engine: add_to_record(engine, added)):
-            self._later(self._sim.step(), lambda: self._guarded(lambda: self._extend_record(commit, added), 0.3))
-            return
-        self._later(self._sim.step() if added else 0.0, lambda: self._guarded(lambda: self._send(commit), 0.3))
+        commit = self._node.seal(sealed)
+        self._later(self._sim.step(), lambda: self._guarded(lambda: self._send(commit), 0.3))
 
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():

@@ -12,6 +12,7 @@ from gossamer.core.address_pool import SharedAddress
 from gossamer.core.identity import divide
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.record_additions import Additions
 from gossamer.core.regions import RegionRule, Regions
 from gossamer.core.scope import Reach
 from gossamer.engine import node
@@ -19,7 +20,6 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
 from gossamer.engine.node import ClusterNode
-from gossamer.engine.record_additions import Additions
 from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.rules import CrawlRules
 from gossamer.records import HostId, HostRecord

@@ -16,6 +16,7 @@ from gossamer.backends.memory.shared_pages import SharedPages
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
 from gossamer.core.identity import SHARD_COUNT, shard_of
+from gossamer.core.record_additions import extended
 from gossamer.core.rows import SHARDED
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
@@ -207,6 +208,8 @@ class MemorySharedLedger:
             del state.inboxes[shard][: len(ids)]
             if not state.inboxes[shard]:
                 del state.inboxes[shard]
+        if commit.added and state.record is not None and not state.record.ended:
+            state.record = extended(state.record, commit.added)
         files = state.archives.setdefault(node.name, {})
         files.update({row.key: row.value for row in commit.archives if row.value is not None})
         known.commit, known.totals, known.answer = commit.number, commit.totals.copy(), state.pages.add(commit)

@@ -16,6 +16,7 @@ from gossamer.backends.postgresql.database import Connection, Database
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
 from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.record_additions import Additions, extended
 from gossamer.errors import LeaseLostError, NodeNameTakenError, UsageError
 from gossamer.figures import Totals
 from gossamer.ports.shared_ledger import (
@@ -102,6 +103,13 @@ class Leases:
                  record.ended],
             )  # fmt: skip
             return changed.rowcount == 1
+
+    def _extend_record(self, connection: Connection, added: Additions) -> None:
+        """Add what extends the scope to the record, whose row is locked."""
+        record = self._stored(connection)
+        if record is not None and not record.ended:
+            wanted = extended(record, added)
+            connection.execute("UPDATE crawl SET version = %s, body = %s", [wanted.version, _encode(wanted)])
 
     # -- leases -----------------------------------------------------------------------------------
 

@@ -42,11 +42,15 @@ class PostgresSharedLedger(Leases):
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
         with self._database.transaction() as connection:
+            if commit.added:
+                self._lock_crawl(connection)
             known = self._lock(connection, node)
             if commit.number <= known.commit:
                 is_last = commit.number == known.commit and known.answer is not None
                 return _answer(known.answer or b"") if is_last else KnownBefore()
             self._check_basis(connection, node, known, commit)
+            if commit.added:
+                self._extend_record(connection, commit.added)
             write_rows(connection, commit.rows)
             self._send(connection, f"{node.name}/{node.incarnation}/{commit.number}".encode(), commit.links)
             self._remove_read(connection, node, commit.read)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.keys import changes_of
+from gossamer.core.record_additions import extended
 from gossamer.errors import UsageError
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
@@ -17,6 +18,7 @@ from gossamer.state import CrawlRecord
 
 HashChanges = dict[str, tuple[list[bytes], list[bytes]]]  # hash -> (field, value...) to set, fields to remove
 to_json = msgspec.json.Encoder().encode
+encode = msgspec.msgpack.Encoder().encode
 _record = msgspec.msgpack.Decoder(CrawlRecord).decode
 
 
@@ -81,10 +83,11 @@ def append(args: list[Argument], entries: Sequence[Sequence[Any]]) -> None:
         args += entry
 
 
-def begin_commit(commit: Commit) -> list[Argument]:
-    """Return the first arguments of a commit: totals, and what it is based on."""
+def begin_commit(commit: Commit, record: CrawlRecord | None) -> list[Argument]:
+    """Return the first arguments of a commit: totals, and what it is based on. `record`: if it changes that."""
     totals = commit.totals
     args: list[Argument] = [commit.number, to_json(totals), totals.pages, totals.unique_domains]
+    append(args, [] if record is None else [(record.version, encode(extended(record, commit.added)))])
     append(args, list(commit.epochs.items()))
     append(args, [(shard, len(ids), ids[-1]) for shard, ids in commit.read.items() if ids])
     return args

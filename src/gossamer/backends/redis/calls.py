@@ -61,6 +61,10 @@ class BehindError(GossamerError):
     """A server has not what a commit is based on: see `settling`."""
 
 
+class RecordChangedError(GossamerError):
+    """The record that a commit was to change is another one now: make the commit with that."""
+
+
 def script_text(name: str, *, is_spread: bool) -> str:
     """Return a script as a server gets it; `is_spread`: on Redis Cluster."""
     constants = f"local MIN_EQUAL_LANES = {math.ceil(MIN_SIMILARITY * LANES)}\n"
@@ -157,6 +161,8 @@ def as_ours(error: Exception, name: str) -> GossamerError:
         return LeaseLostError(f"ledger {name}: {text.removeprefix('LEASELOST ')}")
     if text.startswith("NAMETAKEN "):
         return NodeNameTakenError(f"ledger {name}: a live node has the name {text.removeprefix('NAMETAKEN ')}")
+    if text.startswith("RECORDCHANGED "):
+        return RecordChangedError(f"ledger {name}: {text.removeprefix('RECORDCHANGED ')}")
     if text.startswith("BEHIND "):
         return BehindError(f"ledger {name}: {text.removeprefix('BEHIND ')}")
     if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:

@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NoReturn
 
+from msgspec.structs import replace
+
 from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.arguments import id_of
-from gossamer.backends.redis.calls import BehindError
+from gossamer.backends.redis.calls import BehindError, RecordChangedError
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_plan import Basis, Pages, Plan, decode_similar, encode, plan_commit
 from gossamer.backends.redis.near_pages import StoredNearPages
@@ -31,6 +33,7 @@ from gossamer.backends.redis.ranges import RANGES, KeyRanges
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.settling import Settling, apply_call
 from gossamer.core.dedup.minhash import LANES
+from gossamer.core.record_additions import Additions, extended
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
@@ -57,7 +60,7 @@ class RedisClusterLedger(ScriptedLedger):
         self._keys = KeyRanges(calls.name)
         self._cluster = calls
         super().__init__(calls, self._keys.control)
-        self._settling = Settling(calls, self._keys)
+        self._settling = Settling(calls, self._keys, self._extend_record)
         self._writers: dict[NodeId, _Writer] = {}
         self._missing: dict[NodeId, set[tuple[int, bytes]]] = {}  # messages that had no links when they were asked for
         self._seen_us = 0  # the latest time of the engine that was seen
@@ -124,8 +127,22 @@ class RedisClusterLedger(ScriptedLedger):
 
     # -- commits ----------------------------------------------------------------------------------
 
+    def _extend_record(self, added: Additions) -> None:
+        """Add to the record what a commit has added that the server of the control keys has lost."""
+        while True:
+            record = self.record()
+            if record is None or record.ended or self.change_record(extended(record, added)):
+                return
+
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
+        while True:
+            try:
+                return self._commit(node, commit)
+            except RecordChangedError:
+                self._writers[node].plan = None
+
+    def _commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         writer = self._writer(node)
         if commit.number <= writer.commit and (writer.plan is None or writer.plan.number != commit.number):
             return self._answer_again(node, commit.number, commit.contents)
@@ -162,7 +179,8 @@ class RedisClusterLedger(ScriptedLedger):
         if commit.signatures:
             near = StoredNearPages(self._cluster, self._keys, commit.signatures)
             pages = Pages(near.similar, near.added)
-        return plan_commit(commit, pages, Basis(id_of(node), writer.heads, self._seen_us), self._packing.pack)
+        basis = Basis(id_of(node), writer.heads, self._seen_us, self._record_to_extend(commit))
+        return plan_commit(commit, pages, basis, self._packing.pack)
 
     def _write_journal(self, plan: Plan) -> None:
         servers = {number: self._cluster.server_of(self._keys.prefix(number)) for number in RANGES}
@@ -178,7 +196,7 @@ class RedisClusterLedger(ScriptedLedger):
             [
                 ("journal", self._keys.prefix(place), (
                     plan.node, plan.number,
-                    encode(Plan(plan.node, plan.number, plan.seen_us, plan.decision, plan.touched, some)),
+                    encode(replace(plan, parts=some)),
                     JOURNAL_COMMITS, JOURNAL_BYTES,
                 ))
                 for place, some in entries.items()
@@ -213,7 +231,7 @@ class RedisClusterLedger(ScriptedLedger):
         """Return the answer to a commit that an earlier instance has made."""
         self._settling.settle()
         # Based on a shard that does not exist, so that nothing is made if the engine has lost that commit.
-        decision = (number, b"", 0, 0, 1, -1, 0, 0, 0, 0, 0, b"", "")
+        decision = (number, b"", 0, 0, 0, 1, -1, 0, 0, 0, 0, 0, b"", "")
         _, similar = self._cluster.run("decide", self._prefix, id_of(node), *decision)
         if not similar:
             return KnownBefore()

@@ -18,8 +18,10 @@ from gossamer.backends.redis.arguments import HashChanges
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.near_pages import signatures_key
 from gossamer.core.dedup.shared_pages import Nearest
+from gossamer.core.record_additions import NOTHING, Additions
 from gossamer.ports.shared_ledger import Commit
 from gossamer.records import UrlId
+from gossamer.state import CrawlRecord
 
 encode = msgspec.msgpack.Encoder().encode
 decode_similar = msgspec.msgpack.Decoder(list[Nearest]).decode
@@ -41,6 +43,7 @@ class Plan(Struct, frozen=True, array_like=True):
     decision: list[Any]  # arguments of `decide`
     touched: list[int]  # ranges
     parts: dict[int, Part]  # by range; in the journal only some of them
+    added: Additions = NOTHING  # to the crawl's record
 
 
 decode_plan = msgspec.msgpack.Decoder(Plan).decode
@@ -59,6 +62,7 @@ class Basis(Struct, frozen=True):
     node: str
     heads: Mapping[int, int]  # range -> the node's last commit that changed it
     seen_us: int
+    record: CrawlRecord | None = None  # that it changes
 
 
 def plan_commit(commit: Commit, pages: Pages, basis: Basis, pack: Callable[[bytes], bytes]) -> Plan:
@@ -77,8 +81,8 @@ def plan_commit(commit: Commit, pages: Pages, basis: Basis, pack: Callable[[byte
         arguments.append(changes, arguments.content_places(contents.get(number, ())))
         arguments.append(changes, bands.get(number, ()))
         parts[number] = Part(basis.heads.get(number, 0), changes)
-    decision = _decision(commit, sent_as, touched, encode(pages.similar))
-    return Plan(basis.node, commit.number, basis.seen_us, decision, touched, parts)
+    decision = _decision(commit, basis.record, sent_as, touched, encode(pages.similar))
+    return Plan(basis.node, commit.number, basis.seen_us, decision, touched, parts, commit.added)
 
 
 def _hashes(commit: Commit, pages: Pages, sent_as: bytes, pack: Callable[[bytes], bytes]) -> dict[int, HashChanges]:
@@ -107,8 +111,10 @@ def _by_range(pairs: Iterable[tuple[int, tuple[bytes, bytes]]]) -> dict[int, lis
     return found
 
 
-def _decision(commit: Commit, sent_as: bytes, touched: list[int], answer: bytes) -> list[Argument]:
-    args = arguments.begin_commit(commit)
+def _decision(
+    commit: Commit, record: CrawlRecord | None, sent_as: bytes, touched: list[int], answer: bytes
+) -> list[Argument]:
+    args = arguments.begin_commit(commit, record)
     links = commit.links.items()
     # The control keys have id and length of a message, the range has its links.
     sizes = [(shard, arguments.message(sent_as, len(text).to_bytes(4, "big"))) for shard, text in links]

@@ -23,12 +23,11 @@ from gossamer.core.identity import shard_of
 from gossamer.errors import LeaseLostError, UsageError
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Membership, NodeId, NodeView, Ownership
+from gossamer.ports.shared_ledger import Commit, Membership, NodeId, NodeView, Ownership
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus
 
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
-_encode = msgspec.msgpack.Encoder().encode
 _status = msgspec.json.Decoder(NodeStatus).decode
 _totals = msgspec.json.Decoder(Totals).decode
 
@@ -84,7 +83,7 @@ class ScriptedLedger(WholeCrawl):
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
         """Store the record of a new crawl; if there is one, return that instead."""
-        return arguments.record_of(self._call("start", None, _encode(record), arguments.budget_of(record)))
+        return arguments.record_of(self._call("start", None, arguments.encode(record), arguments.budget_of(record)))
 
     def record(self) -> CrawlRecord | None:
         """Return the crawl's record."""
@@ -98,7 +97,14 @@ class ScriptedLedger(WholeCrawl):
     def change_record(self, record: CrawlRecord) -> bool:
         """Replace the record by one with the next version."""
         budget = arguments.budget_of(record)
-        return bool(self._call("change_record", None, record.version - 1, _encode(record), budget, record.ended))
+        return bool(
+            self._call("change_record", None, record.version - 1, arguments.encode(record), budget, record.ended)
+        )
+
+    def _record_to_extend(self, commit: Commit) -> CrawlRecord | None:
+        """Return the record that a commit changes, or None if it changes none."""
+        record = self.record() if commit.added else None
+        return None if record is None or record.ended else record
 
     # -- leases -----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ What the journal does not have any more is lost. That is an error which names th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_plan import Plan, decode_plan
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
+from gossamer.core.record_additions import Additions
 from gossamer.errors import GossamerError
 
 Applied = dict[int, dict[str, int]]  # range -> node -> its last commit there
@@ -37,9 +39,10 @@ class Decided(Struct):
 class Settling:
     """See the module."""
 
-    def __init__(self, calls: ClusterCalls, keys: KeyRanges) -> None:
+    def __init__(self, calls: ClusterCalls, keys: KeyRanges, extend: Callable[[Additions], None]) -> None:
         self._calls = calls
         self._keys = keys
+        self._extend = extend  # the crawl's record
 
     def settle(self) -> bool:
         """Complete all commits; return whether there was anything to do."""
@@ -83,6 +86,8 @@ class Settling:
                 plans.append(plan)
                 decided[node].heads |= dict.fromkeys(plan.touched, number)
         for plan in sorted(plans, key=_made_at):
+            if plan.added:
+                self._extend(plan.added)
             self._calls.run("decide", self._keys.control, plan.node, *plan.decision, "again")
 
     def _apply_again(self, applied: Applied, decided: dict[str, Decided], journal: _Journal) -> None:

@@ -7,12 +7,13 @@ its last second is in `ports/shared_ledger`. On Redis Cluster a commit has steps
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 
 import redis
 
 from gossamer.backends.redis import arguments
-from gossamer.backends.redis.calls import ServerCalls
+from gossamer.backends.redis.calls import RecordChangedError, ServerCalls
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.core.dedup.bands import BANDS, band_keys
 from gossamer.core.dedup.minhash import LANES
@@ -65,7 +66,12 @@ class RedisSharedLedger(ScriptedLedger):
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable."""
-        args = arguments.begin_commit(commit)
+        while True:
+            with suppress(RecordChangedError):
+                return self._commit(node, commit)
+
+    def _commit(self, node: NodeId, commit: Commit) -> KnownBefore:
+        args = arguments.begin_commit(commit, self._record_to_extend(commit))
         arguments.append_hashes(args, arguments.row_changes(commit.rows, self._packing.pack))
         sent_as = arguments.message_id(arguments.id_of(node), commit.number)
         arguments.append(args, [(shard, arguments.message(sent_as, links)) for shard, links in commit.links.items()])

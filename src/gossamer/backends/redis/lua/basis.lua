@@ -1,12 +1,14 @@
 -- Included by `commit` and `decide`: what a commit is based on, and what it changes beside rows.
 local node_key = P .. 'node:' .. ME
 local read = {}
+local new_record
 
 local function has_id(message, id)
   return message and string.sub(message, 3, 2 + #id) == id
 end
 
--- Returns why a commit cannot be made, or nil. One that was made before, and lost, needs nothing but its predecessor.
+-- Returns why a commit cannot be made, or nil. One that was made before, and lost, needs nothing but its predecessor;
+-- whoever makes it again has changed the crawl's record before.
 local function wrong_basis(known, was_made)
   if tonumber(ARGV[3]) ~= known + 1 then
     return 'the engine has lost its last commit'
@@ -15,6 +17,13 @@ local function wrong_basis(known, was_made)
   local has_budget = not was_made and redis.call('HEXISTS', P .. 'record', 'pages') == 1
   if has_budget and tonumber(ARGV[5]) > tonumber(claimed) then
     return 'the engine has lost its claim to pages'
+  end
+  if take() == '1' then
+    local version, body = take(), take()
+    if not was_made and redis.call('HGET', P .. 'record', 'version') ~= version then
+      return 'RECORDCHANGED'
+    end
+    new_record = not was_made and {'version', tonumber(version) + 1, 'body', body} or nil
   end
   for _ = 1, take() do
     local shard, epoch = take(), take()
@@ -58,6 +67,9 @@ local function write_archives()
 end
 
 local function write_commit(answer)
+  if new_record then
+    redis.call('HSET', P .. 'record', unpack(new_record))
+  end
   redis.call('HSET', node_key, 'commit', ARGV[3], 'totals', ARGV[4], 'pages', ARGV[5], 'domains', ARGV[6],
     'answer', answer)
 end

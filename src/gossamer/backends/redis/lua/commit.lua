@@ -1,4 +1,5 @@
 -- ARGV: prefix, node, number, totals, pages, domains, then
+--   count, (version, body)            the crawl's record before, and as it is with this commit; 0 or 1
 --   count, (shard, epoch)...          what the commit is based on
 --   count, (shard, messages, id)...   read from inboxes, with the id of the last message
 --   count, (key, fields, (field, value)..., removed, field...)...   rows, by hash
@@ -16,7 +17,9 @@ if tonumber(ARGV[3]) <= known then
   return answer and cmsgpack.unpack(answer) or {{}, {}}
 end
 local why = wrong_basis(known)
-if why then
+if why == 'RECORDCHANGED' then
+  return redis.error_reply('RECORDCHANGED another node has changed the record of the crawl')
+elseif why then
   return lease_lost(why)
 end
 

@@ -1,5 +1,6 @@
 -- Redis Cluster, control keys. From here on the commit is made: `apply` writes its rows.
 -- ARGV: prefix, node, number, totals, pages, domains, then
+--   count, (version, body)            the crawl's record before, and as it is with this commit; 0 or 1
 --   count, (shard, epoch)...          what the commit is based on
 --   count, (shard, messages, id)...   read from inboxes, with the id of the last message
 --   count, (shard, message)...        links to other shards: id and length only
@@ -16,7 +17,9 @@ if tonumber(ARGV[3]) <= known then
   return {number(NOW), tonumber(ARGV[3]) == known and redis.call('HGET', node_key, 'answer') or ''}
 end
 local why = wrong_basis(known, was_made)
-if why then
+if why == 'RECORDCHANGED' then
+  return redis.error_reply('RECORDCHANGED another node has changed the record of the crawl')
+elseif why then
   return lease_lost(why)
 end
 
