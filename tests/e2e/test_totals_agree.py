@@ -150,7 +150,7 @@ def check(place: str, summary: dict[str, Any], folder: Path, *, is_cluster: bool
     page = folder / "again.html"
     assert run("report", place, "--html", str(page)).returncode == 0
     if is_cluster:  # its report is made from outside, without what only a node knows of itself
-        own = {"seconds", "pages_per_second", "urls_queued", "urls_parked", "finished"}
+        own = {"seconds", "pages_per_second", "urls_parked", "finished"}
         summary = {**report["summary"], **{name: summary[name] for name in SHOWN - own}}
     else:
         check_json(summary, json.loads((folder / "report.json").read_text()))
@@ -198,12 +198,16 @@ def wait_for_pages(out: Path, pages: int) -> None:
     raise AssertionError(f"no {pages} pages within a minute")
 
 
-def test_numbers_agree_on_two_nodes(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
-    nodes = Nodes(web, server, tmp_path, more=["--retry-wait", "0.05"])
+@pytest.mark.parametrize("limit", [(), ("--max-pages", "60")])
+def test_numbers_agree_on_two_nodes(
+    web: RunningWeb, server: RedisServer, tmp_path: Path, limit: tuple[str, ...]
+) -> None:
+    nodes = Nodes(web, server, tmp_path, more=["--retry-wait", "0.05", *limit])
     web.forget()
     nodes.start("n0")
     nodes.wait_for_requests(30)
     nodes.start("n1")
-    summary = nodes.end("n0")
-    nodes.end("n1")
+    summary, other = nodes.end("n0"), nodes.end("n1")
     check(nodes.url, summary, tmp_path, is_cluster=True)
+    assert summary["urls_queued"] == other["urls_queued"]
+    assert (int(str(summary["urls_queued"])) > 100) == bool(limit)

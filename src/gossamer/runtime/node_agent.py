@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core.identity import shard_of
@@ -27,6 +28,8 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.node import ClusterNode, opened
 from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.figures import Totals
+from gossamer.inspect.host_states import HostTally
+from gossamer.inspect.shared_catalog import SharedCatalog
 from gossamer.ports import Ledger, SealedChanges
 from gossamer.ports.shared_ledger import Commit, KnownBefore
 from gossamer.records import Order
@@ -51,6 +54,14 @@ RETRY_S = 0.3
 JUST_AFTER_S = 0.02
 WARN_EVERY_S = 30.0
 TELL_WAITING_EVERY_S = 300.0
+
+
+class WholeCrawl(Struct, frozen=True):
+    """A crawl by all its nodes, as they have committed it."""
+
+    totals: Totals
+    urls_queued: int
+    urls_parked: int
 
 
 class NodeAgent:
@@ -300,14 +311,17 @@ class NodeAgent:
         has_origin = origin is not None and origin.node == name
         return {**(shared.archive_ends(ORIGIN_NODE) if has_origin else {}), **shared.archive_ends(name)}
 
-    def leave(self) -> Totals | None:
-        """End the lease: everything is committed. Return the totals of all nodes, if they can be read."""
+    def leave(self, max_wait_s: float) -> WholeCrawl | None:
+        """End the lease: everything is committed. Return the figures of all nodes, if they can be read."""
+        shared = self._seat.shared
         with suppress(EngineUnavailableError):  # it ends by itself
-            self._seat.shared.leave(self._seat.node)
-            whole = Totals()
-            for each in self._seat.shared.nodes().values():
-                whole.add(each.totals)
-            return whole
+            shared.leave(self._seat.node)
+            totals, hosts = Totals(), HostTally(self.now(), max_wait_s)
+            for each in shared.nodes().values():
+                totals.add(each.totals)
+            for host in SharedCatalog(shared, self.record).hosts():
+                hosts.add(host)
+            return WholeCrawl(totals, hosts.urls_queued, hosts.urls_parked)
         return None
 
 

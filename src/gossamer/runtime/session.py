@@ -375,7 +375,7 @@ class Session:
         state.figures, state.is_running, state.event_ends[file] = figures, False, end
         storage.ledger.put_crawl_state(state)
         storage.ledger.commit()
-        whole = None if self._agent is None else self._agent.leave()
+        whole = None if self._agent is None else self._agent.leave(self._plan.settings.max_wait)
         fold_index(storage.folder.index)
         write_report(storage.folder.path, storage.ledger, figures)
         storage.ledger.close()
@@ -383,5 +383,6 @@ class Session:
             publisher.close()
         storage.folder.release()
         if whole is not None:
-            figures = replace(figures, totals=whole, node_pages=totals.pages)
+            queues = {"urls_queued": whole.urls_queued, "urls_parked": whole.urls_parked}
+            figures = replace(figures, totals=whole.totals, node_pages=totals.pages, **queues)
         return summary_of(figures)
