@@ -198,7 +198,7 @@ def wait_for_pages(out: Path, pages: int) -> None:
     raise AssertionError(f"no {pages} pages within a minute")
 
 
-@pytest.mark.parametrize("limit", [(), ("--max-pages", "60")])
+@pytest.mark.parametrize("limit", [(), ("--max-pages", "60", "--max-wait", "300")])
 def test_numbers_agree_on_two_nodes(
     web: RunningWeb, server: RedisServer, tmp_path: Path, limit: tuple[str, ...]
 ) -> None:
