@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +284,17 @@ def test_the_machine_is_measured(tmp_path: Path) -> None:
     assert machine.open_files > 2
     assert machine.max_files >= machine.open_files
     assert machine.free_bytes > 0
+
+
+def test_a_pause_of_hours_takes_no_memory(watch: Watch) -> None:
+    watch.passes(50)
+    still = Totals(fetches=500, pages=500)
+    watch.passes(200, totals=still, state=RunState.PAUSED)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        watch.passes(3600, totals=still, state=RunState.PAUSED)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 50_000

@@ -58,7 +58,8 @@ class Conditions:
         self._gauges = gauges
         self._connections = connections
         self._pace = pace
-        self._earlier: deque[Figures] = deque()  # the first is at least 100 fetches old, if there were as many
+        # Fetches and errors, once per change: the first is at least 100 fetches old, if there were as many.
+        self._earlier: deque[tuple[int, int]] = deque()
         self._fed_at_s = self._moved_at_s = 0.0  # when the frontier last had enough; when a request last ended
         self._fetches = 0
         self._sent_at: dict[str, float] = {}  # the last request to each host
@@ -103,14 +104,15 @@ class Conditions:
             self._warnings.end(rule)
 
     def _judge_errors(self, figures: Figures) -> None:
-        earlier = self._earlier
-        earlier.append(figures)
-        while len(earlier) > 1 and figures.totals.fetches - earlier[1].totals.fetches >= FETCHES_JUDGED:
+        earlier, totals = self._earlier, figures.totals
+        if not earlier or earlier[-1][0] != totals.fetches:  # so there are at most 101, however long a crawl is paused
+            earlier.append((totals.fetches, totals.errors))
+        while len(earlier) > 1 and totals.fetches - earlier[1][0] >= FETCHES_JUDGED:
             earlier.popleft()
-        fetches = figures.totals.fetches - earlier[0].totals.fetches
+        fetches = totals.fetches - earlier[0][0]
         if fetches < FETCHES_JUDGED:
             return
-        rate = (figures.totals.errors - earlier[0].totals.errors) / fetches
+        rate = (totals.errors - earlier[0][1]) / fetches
         text = f"{percent(rate)} of the last {count(fetches)} fetches were errors; 'gossamer report' says which"
         self._report("error_rate", rate > HIGH_ERROR_RATE, rate < 0.8 * HIGH_ERROR_RATE, text)
 
