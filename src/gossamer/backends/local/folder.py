@@ -3,13 +3,15 @@
     crawl.toml  state/  archive/  index/  events/  report.json  report.html
 
 One process owns a folder: it holds an flock on `state/owner`, which the kernel releases
-however the process ends.
+however the process ends. Who asks for the owner holds a shared one for an instant, which does not
+keep a crawl from beginning: the page of a crawl asks every second.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from gossamer.backends.local.store import DATA_FILE
@@ -18,6 +20,7 @@ from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError,
 SETTINGS_FILE = "crawl.toml"
 MIGRATION_FILE = "migration"  # in `state/`: the folder is a copy of another crawl, which is not complete
 _BLOCKED_FILE = "blocked.txt"  # may be there before the crawl begins
+_TRIES = 1000  # one per millisecond
 _OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE})
 
 
@@ -118,14 +121,12 @@ class CrawlFolder:
             self._lock_fd = os.open(self.state / "owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be written to: {error.strerror or error}") from error
-        try:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _lock(self._lock_fd):
             owner = os.read(self._lock_fd, 20).decode("ascii", "replace").strip()
             os.close(self._lock_fd)
             self._lock_fd = -1
             who = f"process {owner}" if owner else "another process"
-            raise FolderBusyError(f"{self.path}: in use by {who}; stop that one first") from None
+            raise FolderBusyError(f"{self.path}: in use by {who}; stop that one first")
         os.ftruncate(self._lock_fd, 0)
         os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
 
@@ -159,3 +160,21 @@ class CrawlFolder:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.path / name)
+
+
+def _lock(fd: int) -> bool:
+    """Lock a file for this process; return whether that was possible. Waits for those who only ask for the owner."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass
+        else:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False  # there is an owner
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        time.sleep(0.001)
+    return False
