@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import lmdb
 import pytest
 
+from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
+from gossamer.figures import Totals
 from gossamer.inspect.reader import CrawlReader
+from gossamer.runtime.control_socket import FILE_NAME
+from gossamer.state import CrawlState
 from gossamer.web import live
+from gossamer.web import source as web_source
 from gossamer.web.live import EventsQuery, EventTail, Live
 from gossamer.web.routes import ApiError
 from gossamer.web.source import Source
 from gossamer.web.status import Status
-from tests.inspect.folders import Crawled, event, finished, small_web, write_events
+from tests.inspect.folders import Crawled, event, finished, ledger_of, owned, small_web, stopped, write_events
 
-__all__ = ["finished", "small_web"]
+__all__ = ["finished", "small_web", "stopped"]
 
 
 def source_of(folder: Path) -> Source:
@@ -38,7 +45,13 @@ def test_a_tail_returns_each_event_once_across_files_and_half_lines(tmp_path: Pa
     path.write_bytes(whole + line)
     assert [each.url for each in tail.read()[0]] == ["http://a/0"]
     write_events(tmp_path, "2", [event(EventName.HEARTBEAT), event(EventName.FETCH_OK, url="http://b/")])
-    assert [each.url for each in tail.read()[0]] == ["http://b/"]
+    path.write_bytes(whole + line + line)
+    assert [each.url for each in tail.read()[0]] == ["http://a/0", "http://b/"], "the end of the last run, too"
+    path.unlink()
+    (tmp_path / "2.jsonl").unlink()
+    assert tail.read() == ([], 0)
+    write_events(tmp_path, "3", [event(EventName.FETCH_OK, url="http://c/")])
+    assert [each.url for each in tail.read()[0]] == ["http://c/"], "in a folder that was made anew"
 
 
 def test_what_is_too_much_for_a_turn_is_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,3 +113,78 @@ def test_only_so_many_look_at_once_and_who_never_came_is_forgotten(
             running.cancel()
 
     asyncio.run(main())
+
+
+def test_an_error_of_our_own_ends_a_turn_and_not_the_page(
+    finished: Crawled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "TURN_S", 0.001)
+    monkeypatch.setattr(live, "FIGURES_S", 0.0)
+    errors = [RuntimeError("broken\x1b[31m\nred"), lmdb.Error("MDB_PANIC"), OSError(5, "Input/output error")]
+
+    def open_view() -> CrawlReader:
+        if errors:
+            raise errors.pop(0)
+        return CrawlReader(finished.path)
+
+    async def main() -> list[bytes]:
+        async with Source(open_view, lambda _: "", finished.path) as source, asyncio.timeout(30):
+            shown = Live(source, Status(source))
+            messages = (await shown.look(EventsQuery(show="none"))).body
+            assert not isinstance(messages, bytes)
+            running = asyncio.ensure_future(shown.run())
+            received = []
+            async for message in messages:
+                received.append(message)
+                if message.startswith(b"event: status"):
+                    break
+            running.cancel()
+            return received
+
+    _, *troubles, _ = asyncio.run(main())
+    assert [message.startswith(b"event: trouble\ndata: ") for message in troubles] == [True] * 3
+    assert all(name in message for name, message in zip((b"broken", b"MDB_PANIC", b"Input"), troubles, strict=True))
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_crawl_that_begins_anew_in_the_folder_is_the_one_that_is_shown(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+
+    async def main() -> None:
+        async with source_of(path) as source, asyncio.timeout(30):
+            assert (await source.read(lambda view: view.state.totals.pages)) > 0
+            shutil.rmtree(path)
+            with pytest.raises(GossamerError, match="no such folder") as raised:
+                await source.read(lambda view: view.state.totals.pages)
+            assert not isinstance(raised.value, UsageError), "it is no fault of the request"
+            finished.copied(path)
+            with ledger_of(path) as ledger:
+                ledger.put_crawl_state(CrawlState(totals=Totals(runs=1, pages=77)))
+            assert await source.read(lambda view: view.state.totals.pages) == 77
+
+    asyncio.run(main())
+
+
+def test_a_crawl_that_stands_still_is_read_from_its_ledger_and_asked_again_later(
+    stopped: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_source, "ANSWER_WITHIN_S", 0.05)
+    asked = 0
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.read()
+        writer.close()
+
+    async def main() -> None:
+        socket = await asyncio.start_unix_server(silent, stopped.path / "state" / FILE_NAME)
+        async with source_of(stopped.path) as source, asyncio.timeout(30), socket:
+            assert (await source.figures()).totals.pages > 0
+            for _ in range(3):
+                with pytest.raises(GossamerError, match="not answered"):
+                    await source.ask("figures")
+
+    with owned(stopped.path):
+        asyncio.run(main())
+    assert asked == 1

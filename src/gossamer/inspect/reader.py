@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.backends.local.store import DATA_FILE
 from gossamer.core.tables import HOMES
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.figures import RUNNING, Figures, Forecast, RunState
@@ -43,6 +44,7 @@ class CrawlReader:
         self.state = CrawlState()
         self.owner: int | None = None  # the process that runs the crawl now
         self.now = 0.0
+        self._file = (0, 0)  # that was opened: device and inode
         self._hosts: HostTally | None = None
 
     def __enter__(self) -> CrawlReader:
@@ -51,6 +53,7 @@ class CrawlReader:
         regions = use_regions(self.settings)  # of the node whose folder it is
         try:
             self.ledger.open()
+            self._file = self._file_now()
             if regions is not None and regions.has_countries:
                 regions.learn_homes(self.ledger.records(HOMES))
             self.state = self.ledger.crawl_state() or CrawlState()
@@ -84,6 +87,17 @@ class CrawlReader:
         newer._read_outside()
         newer.state = self.ledger.crawl_state() or CrawlState()
         return newer
+
+    def is_replaced(self) -> bool:
+        """Return whether the ledger is no longer the file that was opened: it was removed, or made anew."""
+        return self._file_now() != self._file
+
+    def _file_now(self) -> tuple[int, int]:
+        try:
+            found = (self.folder.state / DATA_FILE).stat()
+        except OSError:
+            return 0, 0
+        return found.st_dev, found.st_ino
 
     @property
     def is_running(self) -> bool:

@@ -160,10 +160,10 @@ class QueryClient:
     ) -> None:
         self._writer.close()
 
-    async def ask(self, name: str, /, **fields: object) -> object:
+    async def ask(self, name: str, /, *, within_s: float = ANSWER_WITHIN_S, **fields: object) -> object:
         """Return the answer to a query. Raises `UsageError` if there is none, `GossamerError` if the crawl is gone."""
         try:
-            async with self._turn, asyncio.timeout(ANSWER_WITHIN_S):
+            async with asyncio.timeout(within_s), self._turn:
                 self._writer.write(_encode({"query": name, **fields}) + b"\n")
                 reply = _decode_reply(await self._reader.readline() or b"{}")
         except (OSError, ValueError, TimeoutError) as error:  # of msgspec, or of a line that is too long

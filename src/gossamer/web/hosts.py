@@ -218,7 +218,8 @@ class Hosts:
         with self._reading:
             if self._copy is None or time.monotonic() > self._fresh_until:
                 started = time.monotonic()
-                self._copy = _Copy(list(self._source.view().ledger.hosts()), started)
+                with self._source.viewing() as view:
+                    self._copy = _Copy(list(view.ledger.hosts()), started)
                 took_s = time.monotonic() - started
                 self._fresh_until = started + max(MIN_FRESH_S, FRESH_PER_PASS * took_s)
             return self._copy

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,6 +20,7 @@ from msgspec import Meta, Struct
 from gossamer.errors import GossamerError
 from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
 from gossamer.figures import is_error
+from gossamer.web.faults import fault
 from gossamer.web.http import NOTHING, Response
 from gossamer.web.routes import ApiError, Nothing, Route
 from gossamer.web.source import Source
@@ -74,7 +75,7 @@ class EventLine(Struct, frozen=True):
 
 
 class EventBatch(Struct, frozen=True):
-    """The newest events; `left_out` fit the filter, but were too many."""
+    """The newest events; `left_out` were too many: of those that fit the filter, and about all that were not read."""
 
     events: list[EventLine]
     left_out: int
@@ -97,11 +98,19 @@ class EventTail:
         newest = max(self._folder.glob("*.jsonl"), default=None)
         if newest is None:
             return [], 0
-        size = newest.stat().st_size
-        if newest != self._path:
-            self._offset = 0 if self._path is not None else size
-            self._path = newest
-        skipped = max(0, size - self._offset - MAX_TURN_BYTES)
+        if self._path is None:
+            self._path, self._offset = newest, newest.stat().st_size
+        events, skipped = self._appended()
+        if newest != self._path:  # another run; the last one ended with what was just read
+            self._path, self._offset = newest, 0
+            more, more_skipped = self._appended()
+            return events + more, skipped + more_skipped
+        return events, skipped
+
+    def _appended(self) -> tuple[list[Event], int]:
+        if self._path is None or not self._path.exists():
+            return [], 0
+        skipped = max(0, self._path.stat().st_size - self._offset - MAX_TURN_BYTES)
         self._offset += skipped
         data = self._bytes(self._offset, MAX_TURN_BYTES)
         whole = data.rfind(b"\n") + 1  # the rest of a line that is being written comes with the next turn
@@ -225,19 +234,25 @@ class Live:
             message = _message("status", await self._source.shown(await self._status.read(Nothing())))
         except GossamerError as error:
             message = _message("trouble", {"error": str(error)})
+        except Exception as error:  # whatever it is, the next turn may be better
+            message = _message("trouble", {"error": fault("figures", error)})
         for looker in self._lookers:
             looker.send(message)
 
     async def _send_events(self) -> None:
-        has_new = any(looker.is_new for looker in self._lookers)
+        lookers = [looker for looker in self._lookers if looker.query.show != "none"]  # those who come now wait a turn
+        has_new = any(looker.is_new for looker in lookers)
         try:
             events, skipped = await self._source.run(self._read)
             before = await self._source.run(self._before) if has_new else []
         except (GossamerError, OSError):
             return  # the folder is being made or removed; figures say more
-        for looker in self._lookers:
-            lines = [_line(event) for event in (before if looker.is_new else events)]
-            wanted = [line for line in lines if _matches(line, looker.query)]
+        except Exception as error:  # likewise
+            fault("events", error)
+            return
+        lines, lines_before = list(map(_line, events)), list(map(_line, before))
+        for looker in lookers:
+            wanted = [line for line in (lines_before if looker.is_new else lines) if _matches(line, looker.query)]
             left_out = 0 if looker.is_new else max(0, len(wanted) - MAX_LINES) + skipped // BYTES_PER_EVENT
             looker.is_new = False
             if wanted or left_out:
@@ -246,11 +261,14 @@ class Live:
     def _before(self) -> list[Event]:
         return sorted((event for tail in self._tails.values() for event in tail.before()), key=lambda event: event.ts)
 
+    def _folders(self) -> Sequence[Path]:
+        if self._source.folder is not None:
+            return [self._source.folder.events]
+        with self._source.viewing() as view:
+            return view.folders.events
+
     def _read(self) -> tuple[list[Event], int]:
-        folders = (
-            [self._source.folder.events] if self._source.folder is not None else self._source.view().folders.events
-        )
-        events, skipped = [], 0
+        events, skipped, folders = [], 0, self._folders()
         for folder in folders:
             tail = self._tails.setdefault(folder, EventTail(folder))
             more, left = tail.read()
@@ -264,7 +282,7 @@ def _message(name: str, content: object) -> bytes:
 
 
 def _matches(line: EventLine, query: EventsQuery) -> bool:
-    if query.show == "none" or (query.show == "errors" and not line.is_error):
+    if query.show == "errors" and not line.is_error:
         return False
     return (not query.host or query.host.lower() == line.host) and query.q.lower() in line.url.lower()
 

@@ -25,8 +25,9 @@ from gossamer.figures import RunState
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import render
 from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
+from gossamer.web.faults import fault
 from gossamer.web.hosts import Hosts
-from gossamer.web.http import Request, Response, failure, listening, served
+from gossamer.web.http import Answer, Request, Response, failure, listening, served
 from gossamer.web.live import Live
 from gossamer.web.openapi import document
 from gossamer.web.pages import Pages
@@ -131,13 +132,6 @@ class PageServer:
 
     async def answer(self, request: Request) -> Response:
         """Answer a request."""
-        try:
-            return await self._answer(request)
-        except Exception as error:  # an error of ours concerns one answer, not the server
-            print(f"gossamer ui: {request.method} {request.path}: {type(error).__name__}: {error}", file=sys.stderr)
-            return failure(500, f"an error of the page's own: {type(error).__name__}: {error}")
-
-    async def _answer(self, request: Request) -> Response:
         entry = self._access.entry(request)
         if entry is not None:
             return entry
@@ -146,10 +140,7 @@ class PageServer:
             return refused
         if request.path == CONTROL and self._api.is_read_only:
             return failure(405, "the page is read-only: it was started with --read-only", [("Allow", "")])
-        for found in (await self._api.probe(request), await self._router.answer(request)):
-            if found is not None:
-                return found
-        return self._file(request)
+        return await self._api.probe(request) or await self._router.answer(request) or self._file(request)
 
     def _file(self, request: Request) -> Response:
         path = "/static/index.html" if request.path == "/" else request.path
@@ -160,6 +151,18 @@ class PageServer:
             return failure(405, f"{request.method} is not possible here; expected GET", [("Allow", "GET")])
         kind = _TYPES[path.rpartition(".")[2]]
         return Response(200, content, f"{kind}; charset=utf-8", policy=PAGE_POLICY)
+
+
+def _guarded(answer: Answer) -> Answer:
+    """Return a function that answers the same, and reports errors of ours: each concerns one answer."""
+
+    async def guarded(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Exception as error:
+            return failure(500, fault(f"{request.method} {request.path}", error))
+
+    return guarded
 
 
 async def _nothing_else(api: Api, request: Request) -> Response:
@@ -197,14 +200,14 @@ async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         names = [socket.gethostname()]
         server = PageServer(api, Access(token, where, names))
-        await stack.enter_async_context(served(listener, server.answer))
+        await stack.enter_async_context(served(listener, _guarded(server.answer)))
         lines.append(f"live page  http://{where.text}/?token={token}")
         if not is_loopback(plan.page.host):
             lines.append("the live page is open to the network, and not encrypted: who reads the traffic has the token")
     if plan.metrics is not None:
         listener = await stack.enter_async_context(listening(plan.metrics, "--metrics-listen"))
         where = Address(plan.metrics.host, listener.getsockname()[1])
-        await stack.enter_async_context(served(listener, lambda request: _nothing_else(api, request)))
+        await stack.enter_async_context(served(listener, _guarded(lambda request: _nothing_else(api, request))))
         lines.append(f"metrics    http://{where.text}/metrics")
     return lines
 

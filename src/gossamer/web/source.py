@@ -1,18 +1,21 @@
 """How the page's process reads the crawl: its ledger in threads, its figures from the crawl itself if it runs.
 
-The ledger is opened once; every question sees the crawl as it is then, and no read transaction lasts long. Figures are
-asked for at most once per second, and only if somebody looks. A crawl that does not answer is read from its ledger,
-which takes a pass over its hosts: at most every `LEDGER_FIGURES_S`.
+The ledger is opened once, and anew if its file is another one: the folder was removed and a crawl begun there, or the
+ledger was rebuilt. LMDB allows no file to be open twice, so those who read are waited for. Every question sees the
+crawl as it is then, and no read transaction lasts long. Figures are asked for at most once per second, and only if
+somebody looks. A crawl that does not answer is read from its ledger, which takes a pass over its hosts: at most every
+`LEDGER_FIGURES_S`. One that stands still (it was stopped, or a debugger holds it) is not asked again for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,7 +23,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.commands import OperatorCommand
-from gossamer.errors import GossamerError, UsageError
+from gossamer.errors import GossamerError, UsageError, as_our_error, damage_of
 from gossamer.events import masked_values
 from gossamer.figures import Figures
 from gossamer.inspect.reader import CrawlReader
@@ -32,6 +35,8 @@ View: TypeAlias = CrawlReader | SharedReader
 FIGURES_S = 0.9
 LEDGER_FIGURES_S = 5.0
 FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
+ANSWER_WITHIN_S = 3.0
+SILENT_S = 10.0  # for which a crawl that did not answer in time is not asked again
 _THREADS = 4
 
 
@@ -51,13 +56,16 @@ class Source:
         self.folder = None if folder is None else CrawlFolder(folder)
         self.is_read_only = is_read_only
         self._threads = ThreadPoolExecutor(_THREADS, "reader")
+        self._changes = Condition()  # of the next two
         self._opened: View | None = None
-        self._opening = Lock()
+        self._readers = 0
         self._turn = asyncio.Lock()
         self._figures: Figures | None = None
         self._masks: bool | None = None  # not read yet
         self._figures_until = 0.0
         self._client: QueryClient | None = None
+        self._connecting = asyncio.Lock()
+        self._silent_until = 0.0
 
     async def __aenter__(self) -> Source:
         return self
@@ -67,25 +75,62 @@ class Source:
     ) -> None:
         await self._hang_up()
         self._threads.shutdown(cancel_futures=True)
-        if self._opened is not None:
-            self._opened.__exit__(None, None, None)
+        self._close()
 
     async def read(self, how: Callable[[View], T]) -> T:
         """Return what a function reads of the crawl as it is now. It runs in a thread."""
-        return await self.run(lambda: how(self.view()))
+
+        def read() -> T:
+            with self.viewing() as view:
+                return how(view)
+
+        return await self.run(read)
 
     async def run(self, what: Callable[[], T]) -> T:
         """Return what a function returns. It runs in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, what)
 
-    def view(self) -> View:
-        """Return the crawl as it is now. Blocks."""
-        with self._opening:
+    @contextmanager
+    def viewing(self) -> Iterator[View]:
+        """Yield the crawl as it is now. Blocks. Raises `GossamerError` if it cannot be read."""
+        opened = self._begin_reading()
+        try:
+            view = opened.again(time.time()) if isinstance(opened, SharedReader) else opened.again()
+            self._masks = view.settings.mask_queries
+        except Exception as error:
+            self._end_reading()
+            raise _unreadable(error) from error
+        try:
+            yield view
+        except Exception as error:
+            if (damage := damage_of(error)) is not None:
+                raise damage from error
+            raise
+        finally:
+            self._end_reading()
+
+    def _begin_reading(self) -> View:
+        with self._changes:
+            if isinstance(self._opened, CrawlReader) and self._opened.is_replaced():
+                self._changes.wait_for(lambda: not self._readers)
+                self._close()
             if self._opened is None:
-                self._opened = self._open_view().__enter__()
-                return self._opened
-        opened = self._opened
-        return opened.again(time.time()) if isinstance(opened, SharedReader) else opened.again()
+                try:
+                    self._opened = self._open_view().__enter__()
+                except Exception as error:
+                    raise _unreadable(error) from error
+            self._readers += 1
+            return self._opened
+
+    def _end_reading(self) -> None:
+        with self._changes:
+            self._readers -= 1
+            self._changes.notify_all()
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.__exit__(None, None, None)
 
     async def shown(self, answer: Any) -> Any:  # noqa: ANN401 - anything that becomes JSON
         """Return what may be shown of an answer: everything, or with `--mask-queries` no values of queries."""
@@ -111,8 +156,8 @@ class Source:
         if self.is_running():
             try:
                 return msgspec.convert(await self.ask("figures"), Figures), FIGURES_S
-            except GossamerError:
-                pass  # it is about to begin or to end: what is committed says where it was
+            except (GossamerError, msgspec.ValidationError):
+                pass  # it begins, ends, stands still or is of another version: what is committed says where it was
         started = time.monotonic()
         figures = await self.read(lambda view: view.figures())
         took_s = time.monotonic() - started
@@ -122,13 +167,18 @@ class Source:
         """Return the answer of the crawl that runs to a query. Raises `GossamerError` if it does not answer."""
         if self.folder is None:
             raise GossamerError("a crawl on many machines answers no queries")
+        if time.monotonic() < self._silent_until:
+            raise GossamerError(f"{self.folder.path}: the crawl that runs there has not answered for a while")
+        started = time.monotonic()
         try:
-            if self._client is None:
-                self._client = await QueryClient(self.folder.state).__aenter__()
-            return await self._client.ask(name, **fields)
+            async with self._connecting:
+                client = self._client = self._client or await QueryClient(self.folder.state).__aenter__()
+            return await client.ask(name, within_s=ANSWER_WITHIN_S, **fields)
         except UsageError:
             raise
         except GossamerError:
+            if time.monotonic() - started >= ANSWER_WITHIN_S:
+                self._silent_until = time.monotonic() + SILENT_S
             await self._hang_up()
             raise
 
@@ -136,3 +186,9 @@ class Source:
         client, self._client = self._client, None
         if client is not None:
             await client.__aexit__(None, None, None)
+
+
+def _unreadable(error: Exception) -> GossamerError:
+    """Return why a crawl cannot be read. What is wrong with its folder is not wrong with a request."""
+    found = as_our_error(error)
+    return GossamerError(str(found)) if isinstance(found, UsageError) else found
