@@ -33,6 +33,13 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
+@pytest.fixture
+def short_web() -> Iterator[RunningWeb]:
+    """One whose crawl ends soon."""
+    with RunningWeb(preset("small", seed=5, pages=200, slow=0.0)) as web:
+        yield web
+
+
 def view(browser: Browser, path: str, heading: str = "") -> None:
     browser.run("location.hash = '#/' + arguments[0]", path)
     if heading:
@@ -48,8 +55,10 @@ def tile(browser: Browser, name: str) -> str:
     return str(browser.run(script, name))
 
 
-def test_a_crawl_is_watched_from_its_first_pages_to_its_end(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
-    crawl = PageCrawl(web, tmp_path / "out")
+def test_a_crawl_is_watched_from_its_first_pages_to_its_end(
+    browser: Browser, short_web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = PageCrawl(short_web, tmp_path / "out", pace_ms=200)
     browser.go(crawl.address)
     browser.find("#state", "running")
     assert "token" not in str(browser.run("return location.href")), "the address bar has lost it"
@@ -168,8 +177,8 @@ def test_a_trap_is_released(browser: Browser, tmp_path: Path) -> None:
     assert process.returncode == 11
 
 
-def test_a_finished_crawl_has_everything_but_control(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
-    summary = crawl(web, tmp_path / "out", 20)
+def test_a_finished_crawl_has_everything_but_control(browser: Browser, short_web: RunningWeb, tmp_path: Path) -> None:
+    summary = crawl(short_web, tmp_path / "out", 10)
     with shown(tmp_path / "out") as address:
         browser.go("about:blank")
         browser.complaints()  # of the pages before

@@ -42,8 +42,17 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[RunningWeb]:
-    with RunningWeb(preset("small", seed=5, pages=900, slow=0.0)) as web:
+    with RunningWeb(preset("small", seed=5, pages=200, slow=0.0)) as web:
         yield web
+
+
+@pytest.fixture(scope="module")
+def address(web: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of a crawl that has ended."""
+    out = tmp_path_factory.mktemp("crawl") / "out"
+    crawl(web, out, 10)
+    with shown(out) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -61,22 +70,20 @@ def faults(browser: Browser, axe: str, path: str) -> Any:
 
 
 def test_no_view_of_a_finished_crawl_has_a_serious_fault(
-    browser: Browser, axe: str, web: RunningWeb, tmp_path: Path
+    browser: Browser, axe: str, web: RunningWeb, address: str
 ) -> None:
-    crawl(web, tmp_path / "out", 10)
-    with shown(tmp_path / "out") as address:
-        browser.go(address)
-        browser.find("#state", "finished")
-        browser.run("location.hash = '#/pages'")
-        browser.find("main td.url a")
-        page = str(browser.run("return document.querySelector('main td.url a').hash")).removeprefix("#/")
-        url = str(browser.run("return encodeURIComponent(document.querySelector('main td.url .second').textContent)"))
-        host = web.seeds()[3].split("/")[2].partition(":")[0]
-        details = (page, f"hosts/{host}", f"why/{url}", "why/http%3A%2F%2Fnever.test%2F")
-        for scheme in ("light", "dark"):
-            browser.emulate(scheme)
-            found = {path: faults(browser, axe, path) for path in (*VIEWS, *details)}
-            assert {path: each for path, each in found.items() if each} == {}, scheme
+    browser.go(address)
+    browser.find("#state", "finished")
+    browser.run("location.hash = '#/pages'")
+    browser.find("main td.url a")
+    page = str(browser.run("return document.querySelector('main td.url a').hash")).removeprefix("#/")
+    url = str(browser.run("return encodeURIComponent(document.querySelector('main td.url .second').textContent)"))
+    host = web.seeds()[3].split("/")[2].partition(":")[0]
+    details = (page, f"hosts/{host}", f"why/{url}", "why/http%3A%2F%2Fnever.test%2F")
+    for scheme in ("light", "dark"):
+        browser.emulate(scheme)
+        found = {path: faults(browser, axe, path) for path in (*VIEWS, *details)}
+        assert {path: each for path, each in found.items() if each} == {}, scheme
 
 
 def test_no_view_of_a_running_crawl_has_a_serious_fault(
@@ -98,46 +105,40 @@ def test_no_view_of_a_running_crawl_has_a_serious_fault(
     assert running.end()[0] == 11
 
 
-def test_everything_is_reached_by_keys(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
-    crawl(web, tmp_path / "out", 10)
+def test_everything_is_reached_by_keys(browser: Browser, address: str) -> None:
     tab, enter, escape = "\ue004", "\ue007", "\ue00c"
-    with shown(tmp_path / "out") as address:
-        browser.go(address)
-        browser.find("#state", "finished")
+    browser.go(address)
+    browser.find("#state", "finished")
+    browser.press(tab)
+    assert browser.run("return document.activeElement.className") == "skip"
+    browser.press("2")
+    browser.find("main h1", "Hosts")
+    assert browser.run("return document.activeElement.id") == "main", "the new view has the focus"
+    browser.press("/")
+    browser.wait(lambda: browser.run("return document.activeElement.type") == "search")
+    browser.press("site")
+    browser.wait(lambda: len(browser.all("main td a")) > 3)
+    for _ in range(12):
         browser.press(tab)
-        assert browser.run("return document.activeElement.className") == "skip"
-        browser.press("2")
-        browser.find("main h1", "Hosts")
-        assert browser.run("return document.activeElement.id") == "main", "the new view has the focus"
-        browser.press("/")
-        browser.wait(lambda: browser.run("return document.activeElement.type") == "search")
-        browser.press("site")
-        browser.wait(lambda: len(browser.all("main td a")) > 3)
-        for _ in range(12):
-            browser.press(tab)
-            if browser.run("return document.activeElement.matches('main td a')"):
-                break
-        width = browser.run("return getComputedStyle(document.activeElement).outlineWidth")
-        assert width == "2px", "the focus is seen"
-        browser.press(enter)
-        browser.wait_for_text("robots.txt of http://")
-        browser.press("?")
-        browser.find("dialog", "Keys")
-        browser.press(escape)
-        browser.wait(lambda: browser.all("dialog") == [])
+        if browser.run("return document.activeElement.matches('main td a')"):
+            break
+    width = browser.run("return getComputedStyle(document.activeElement).outlineWidth")
+    assert width == "2px", "the focus is seen"
+    browser.press(enter)
+    browser.wait_for_text("robots.txt of http://")
+    browser.press("?")
+    browser.find("dialog", "Keys")
+    browser.press(escape)
+    browser.wait(lambda: browser.all("dialog") == [])
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900), (1920, 1080)])
-def test_no_view_is_wider_than_its_window(
-    browser: Browser, web: RunningWeb, tmp_path: Path, width: int, height: int
-) -> None:
-    crawl(web, tmp_path / "out", 10)
-    with shown(tmp_path / "out") as address:
-        browser.go(address)
-        browser.find("#state", "finished")
-        browser.resize(width, height)
-        for path in VIEWS:
-            browser.run("location.hash = '#/' + arguments[0]", path)
-            browser.find("main h1")
-            browser.wait(lambda: "Reading" not in browser.text())
-            assert browser.run("return document.documentElement.scrollWidth") <= width, path
+def test_no_view_is_wider_than_its_window(browser: Browser, address: str, width: int, height: int) -> None:
+    browser.go(address)
+    browser.find("#state", "finished")
+    browser.resize(width, height)
+    for path in VIEWS:
+        browser.run("location.hash = '#/' + arguments[0]", path)
+        browser.find("main h1")
+        browser.wait(lambda: "Reading" not in browser.text())
+        assert browser.run("return document.documentElement.scrollWidth") <= width, path
