@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 from urllib.parse import quote
 
 import msgspec
@@ -18,6 +20,7 @@ from gossamer.core.url import url_id
 from gossamer.figures import Figures
 from gossamer.records import HostRecord, UrlRecord, UrlState
 from gossamer.telemetry.summary import Summary
+from gossamer.web.hosts import HostIndex, Sort
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, ledger_of, owned, small_web, stopped
 from tests.web.serving import Served, served
@@ -247,6 +250,22 @@ def test_a_folder_that_has_vanished_is_one_line_and_not_a_crash(finished: Crawle
             assert reply.status == 503, route
             assert b"\n" not in reply.body.strip()
         assert server.ask("/healthz").status == 200
+
+
+def test_the_index_of_hosts_is_small() -> None:
+    rows = [
+        msgspec.json.encode(HostRecord(f"host-{number:06d}.test", "test", pages=number)) for number in range(20_000)
+    ]
+    decode = msgspec.json.Decoder(HostRecord).decode
+    tracemalloc.start()
+    try:
+        copy = HostIndex(map(decode, rows), 0.0, 0.0)
+        for sort in get_args(Sort):
+            copy.ordered(sort)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / len(rows) < 250
 
 
 def test_a_page_of_a_hundred_thousand_hosts_is_quick(finished: Crawled, tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """The hosts of a crawl for its page: searched, sorted and cut into pages, and one of them in detail.
 
-All hosts are read once, in one pass, and answers are drawn from that copy while it is fresh: with 100,000 hosts the
-first answer takes 0.4 s, a new order 0.2 s, a search 0.1 s, the next part of a list 5 ms. A part ends with a cursor,
-the place of its last row in the order, so that going on is right even if the copy was renewed in between.
+All hosts are read once, in one pass, and what they are searched and sorted by is copied: 160 bytes per host, so that a
+crawl of millions of hosts can be looked at beside it. Answers are drawn from that copy while it is fresh, and the rows
+that are shown are read anew. With 100,000 hosts the first answer takes 0.4 s, a new order 10 ms, a search 10 ms. A part
+ends with a cursor, the place of its last row in the order, so that going on is right even if the copy was renewed in
+between.
 """
 
 from __future__ import annotations
 
 import time
+from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Annotated, Literal, TypeAlias
 
@@ -24,7 +28,7 @@ from gossamer.core.robots_state import is_ban
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import GossamerError
 from gossamer.inspect.host_requests import HostRequest, host_requests
-from gossamer.inspect.host_states import host_state_of
+from gossamer.inspect.host_states import HOST_STATES, host_state_of
 from gossamer.inspect.host_view import HostView, host_view
 from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord, RobotsRecord
@@ -46,7 +50,6 @@ _SCORES: dict[str, Callable[[HostRecord], float]] = {
     "errors": lambda host: host.errors,
     "latency": lambda host: host.latency_s,
     "delay": lambda host: host.delay_s,
-    "name": lambda _: 0.0,
 }
 _Place: TypeAlias = tuple[float, str]
 _CURSOR = r"^(-?[0-9]{1,15}(\.[0-9]{1,17})? [^ ]{1,300})?$"
@@ -142,25 +145,42 @@ class RequestsAnswer(Struct, frozen=True):
     note: str  # what could not be read
 
 
-class _Copy:
-    """The hosts as they were at one time, in every order that was asked for."""
+class HostIndex:
+    """What hosts are searched and sorted by, as it was at one time."""
 
-    def __init__(self, hosts: list[HostRecord], read_at: float) -> None:
-        self.hosts = hosts
+    def __init__(self, hosts: Iterable[HostRecord], now: float, read_at: float) -> None:
         self.read_at = read_at
-        self._orders: dict[str, list[tuple[_Place, HostRecord]]] = {}
+        self.names: list[str] = []
+        self._states = bytearray()  # places in `HOST_STATES`
+        self._scores = {sort: array("d") for sort in _SCORES}  # the highest first, so they are negative
+        self._orders: dict[str, Sequence[int]] = {}
+        for host in hosts:
+            self.names.append(host.name)
+            self._states.append(HOST_STATES.index(host_state_of(host, now)))
+            for sort, score in _SCORES.items():
+                self._scores[sort].append(-round(score(host), 6))
 
-    def ordered(self, sort: Sort) -> list[tuple[_Place, HostRecord]]:
-        """Return the hosts in an order, each with its place."""
+    def ordered(self, sort: Sort) -> Sequence[int]:
+        """Return the hosts, as places in `names`, in an order; by name if they are equal in it."""
         if sort not in self._orders:
-            score = _SCORES[sort]
-            # Names differ, so that no two records are compared.
-            self._orders[sort] = sorted([((-round(score(host), 6), host.name), host) for host in self.hosts])
+            if sort == "name":
+                found = sorted(range(len(self.names)), key=self.names.__getitem__)
+            else:
+                found = sorted(self.ordered("name"), key=self._scores[sort].__getitem__)
+            self._orders[sort] = array("L", found)
         return self._orders[sort]
 
+    def matching(self, query: HostsQuery) -> Sequence[int]:
+        """Return the hosts that are asked for, in order."""
+        order, names, states, part = self.ordered(query.sort), self.names, self._states, query.q.lower()
+        if query.state:
+            state = HOST_STATES.index(query.state)
+            return [each for each in order if states[each] == state and part in names[each]]
+        return [each for each in order if part in names[each]] if part else order
 
-def _place(entry: tuple[_Place, HostRecord]) -> _Place:
-    return entry[0]
+    def place(self, host: int, sort: Sort) -> _Place:
+        """Return the place of a host in an order."""
+        return (0.0 if sort == "name" else self._scores[sort][host]), self.names[host]
 
 
 class Hosts:
@@ -168,7 +188,7 @@ class Hosts:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._copy: _Copy | None = None
+        self._copy: HostIndex | None = None
         self._fresh_until = 0.0
         self._reading = Lock()
 
@@ -200,26 +220,28 @@ class Hosts:
 
     def _find(self, query: HostsQuery) -> HostsAnswer:
         copy = self._current()
-        now = time.time()
-        order = copy.ordered(query.sort)
-        wanted = [entry for entry in order if _matches(entry[1], query, now)] if query.q or query.state else order
-        first = bisect_right(wanted, _position(query.cursor), key=_place) if query.cursor else 0
+        wanted = copy.matching(query)
+        place = partial(copy.place, sort=query.sort)
+        first = bisect_right(wanted, _position(query.cursor), key=place) if query.cursor else 0
         page = wanted[first : first + query.limit]
         is_last = first + len(page) >= len(wanted)
+        with self._source.viewing() as view:
+            found = [view.ledger.host(copy.names[each]) for each in page]
+        now = time.time()
         return HostsAnswer(
-            hosts=[_line(host, now) for _, host in page],
-            known=len(copy.hosts),
+            hosts=[_line(host, now) for host in found if host is not None],
+            known=len(copy.names),
             matching=len(wanted),
-            cursor="" if is_last else _cursor(page[-1][0]),
+            cursor="" if is_last else _cursor(place(page[-1])),
             age_s=round(time.monotonic() - copy.read_at, 1),
         )
 
-    def _current(self) -> _Copy:
+    def _current(self) -> HostIndex:
         with self._reading:
             if self._copy is None or time.monotonic() > self._fresh_until:
                 started = time.monotonic()
                 with self._source.viewing() as view:
-                    self._copy = _Copy(list(view.ledger.hosts()), started)
+                    self._copy = HostIndex(view.ledger.hosts(), time.time(), started)
                 took_s = time.monotonic() - started
                 self._fresh_until = started + max(MIN_FRESH_S, FRESH_PER_PASS * took_s)
             return self._copy
@@ -237,12 +259,6 @@ class Hosts:
     async def requests(self, query: RequestsQuery) -> RequestsAnswer:
         """Return the last requests to a host. One pass over the events."""
         return await self._source.read(lambda view: _requests(view, _named(query.name), query.limit))
-
-
-def _matches(host: HostRecord, query: HostsQuery, now: float) -> bool:
-    if query.q.lower() not in host.name:
-        return False
-    return not query.state or host_state_of(host, now) == query.state
 
 
 def _cursor(place: _Place) -> str:
