@@ -87,6 +87,22 @@ def test_a_server_on_all_addresses_is_reached_by_addresses_and_not_by_other_name
     assert [host for host, refusal in refusals.items() if refusal] == ["evil.example:80", "192.0.2.7:81"]
 
 
+@pytest.mark.parametrize(
+    ("listening", "host", "is_own"),
+    [
+        (Address("127.0.0.1", 80), "127.0.0.1", True),  # a browser leaves the port of HTTP out
+        (Address("0.0.0.0", 80), "192.0.2.7", True),
+        (Address("127.0.0.1", 80), "evil.example", False),
+        (Address("127.0.0.1", 8080), "127.0.0.1", False),
+        (Address("Box.Example", 8080), "box.example:8080", True),
+    ],
+)
+def test_a_host_is_compared_as_browsers_write_it(listening: Address, host: str, is_own: bool) -> None:
+    headers = {"host": host, "origin": f"http://{host}", "authorization": "Bearer t"}
+    refusal = Access("t", listening).refusal(Request("GET", "/", [], headers))
+    assert (refusal is None) is is_own
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_a_form_of_another_site_cannot_give_commands(server: Served, kind: str) -> None:
     body = b'{"command": "pause"}'

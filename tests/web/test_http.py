@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -82,7 +82,7 @@ def test_a_client_that_does_not_read_is_left() -> None:
     ended = asyncio.Event()
 
     async def endless(_: Request) -> Response:
-        async def parts() -> AsyncIterator[bytes]:
+        async def parts() -> AsyncGenerator[bytes, None]:
             try:
                 while True:
                     yield b"x" * (1 << 16)
@@ -144,3 +144,61 @@ def test_more_clients_than_there_may_be_are_turned_away_and_the_others_served() 
         assert status == 200
 
     exchange(hello, client)
+
+
+def test_head_of_a_stream_has_no_body_and_ends_the_stream() -> None:
+    ended = asyncio.Event()
+
+    async def endless(_: Request) -> Response:
+        async def parts() -> AsyncGenerator[bytes, None]:
+            try:
+                while True:
+                    yield b"part"
+            finally:
+                ended.set()
+
+        return Response(200, parts(), "text/plain")
+
+    def client(host: str, port: int) -> None:
+        with socket.create_connection((host, port), 10) as connection:
+            connection.sendall(
+                b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\nHEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            )
+            data = all_of(connection)
+        assert data.count(b"HTTP/1.1 200 OK\r\n") == 2
+        assert b"part" not in data
+        assert ended.is_set()
+
+    exchange(endless, client)
+
+
+def test_a_large_answer_may_take_long_if_it_is_read_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "WRITE_WITHIN_S", 0.5)
+    size = 24 << 20
+
+    async def large(_: Request) -> Response:
+        return Response(200, bytes(size), "application/octet-stream")
+
+    def client(host: str, port: int) -> None:
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            connection.settimeout(10)
+            connection.connect((host, port))
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            received, started = 0, time.monotonic()
+            while part := connection.recv(1 << 20):
+                received += len(part)
+                while time.monotonic() < started + 1.2 * received / size:
+                    time.sleep(0.005)  # the pace of a slow network
+        assert received > size
+
+    exchange(large, client)
+
+
+def test_an_error_while_serving_is_not_said_to_be_one_of_listening() -> None:
+    async def main() -> None:
+        async with listening(Address("127.0.0.1", 0), "--ui-listen"):
+            raise BrokenPipeError(32, "Broken pipe")
+
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(main())

@@ -16,6 +16,7 @@ from gossamer.settings.listening import Address
 from gossamer.web.http import Request, Response, failure
 
 TOKEN_BYTES = 32
+HTTP_PORT = 80
 _BEARER = "bearer "
 _MOVE_ON = (
     b'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Gossamer</title>'
@@ -31,7 +32,7 @@ class Access:
         self._port = listening.port
         # Cookies do not tell ports apart: two crawls on one machine need two names.
         self._cookie = f"gossamer_{listening.port}"
-        self._hosts = {listening.text, *(f"{name.lower()}:{listening.port}" for name in names)}
+        self._hosts = {listening.text.lower(), *(f"{name.lower()}:{listening.port}" for name in names)}
         self._is_anywhere = _is_address(listening.host) and ip_address(listening.host).is_unspecified
         if self._is_anywhere or is_loopback(listening.host):
             self._hosts |= {f"{name}:{listening.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
@@ -67,6 +68,8 @@ class Access:
         return Response(200, _MOVE_ON, "text/html; charset=utf-8", headers)
 
     def _is_own(self, host: str) -> bool:
+        if self._port == HTTP_PORT and not host.endswith(f":{HTTP_PORT}"):
+            host += f":{HTTP_PORT}"  # browsers leave it out
         if host in self._hosts:
             return True
         name, _, port = host.rpartition(":")

@@ -1,9 +1,9 @@
 """A small HTTP/1.1 server for one page and its API: requests in, answers out, everything bounded.
 
 `h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
-`MAX_BODY_BYTES`; once it has begun, it has to be complete within `READ_WITHIN_S`, and what is sent has to be accepted
-within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long. There are at most
-`MAX_CONNECTIONS`.
+`MAX_BODY_BYTES`; once it has begun, it has to be complete within `READ_WITHIN_S`, and `_BUFFER_BYTES` of what is sent
+have to be accepted within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long.
+There are at most `MAX_CONNECTIONS`.
 Why not a framework: docs/decisions/029.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -66,7 +66,7 @@ class Response(Struct, frozen=True):
     """An answer. A body that is an iterator is sent as it comes."""
 
     status: int
-    body: bytes | AsyncIterator[bytes] = b""
+    body: bytes | AsyncGenerator[bytes, None] = b""
     content_type: str = "application/json"
     headers: Sequence[tuple[str, str]] = ()
     policy: str = NOTHING  # the Content-Security-Policy
@@ -92,17 +92,18 @@ def failure(status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> 
 async def listening(address: Address, option: str) -> AsyncIterator[socket.socket]:
     """Yield a socket that listens; its port is a free one if the address names none."""
     loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, where = found[0]
-        with socket.socket(family, kind, protocol) as listener:
+    with ExitStack() as stack:
+        try:
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, where = found[0]
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
             listener.listen(MAX_CONNECTIONS)
-            listener.setblocking(False)
-            yield listener
-    except OSError as error:
-        raise UsageError(f"{option} {address.text}: cannot listen there: {error.strerror or error}") from error
+        except OSError as error:
+            raise UsageError(f"{option} {address.text}: cannot listen there: {error.strerror or error}") from error
+        listener.setblocking(False)
+        yield listener
 
 
 @asynccontextmanager
@@ -195,25 +196,26 @@ class _Connection:
         body = response.body
         if isinstance(body, bytes):
             headers.append(("Content-Length", str(len(body))))
-        data = (
-            self._http.send(h11.Response(status_code=response.status, headers=headers, reason=_reason(response.status)))
-            or b""
-        )
-        if isinstance(body, bytes):
-            if body and not is_head:
-                data += self._http.send(h11.Data(data=body)) or b""
-        else:
+        head = h11.Response(status_code=response.status, headers=headers, reason=_reason(response.status))
+        data = self._http.send(head) or b""
+        if not isinstance(body, bytes):
             await self._write(data)
+            async with aclosing(body):
+                async for part in body:
+                    if is_head:  # it was begun, so that it ends as others do
+                        break
+                    await self._write(self._http.send(h11.Data(data=part)) or b"")
             data = b""
-            async for part in body:
-                await self._write(self._http.send(h11.Data(data=part)) or b"")
+        elif body and not is_head:
+            data += self._http.send(h11.Data(data=body)) or b""
         await self._write(data + (self._http.send(h11.EndOfMessage()) or b""))
 
     async def _write(self, data: bytes) -> None:
-        """Send bytes; a client that does not accept them in time is left."""
-        self._writer.write(data)
-        async with asyncio.timeout(WRITE_WITHIN_S):
-            await self._writer.drain()
+        """Send bytes; a client that does not accept any of them in time is left."""
+        for start in range(0, len(data), _BUFFER_BYTES):
+            self._writer.write(data[start : start + _BUFFER_BYTES])
+            async with asyncio.timeout(WRITE_WITHIN_S):
+                await self._writer.drain()
 
 
 def _reason(status: int) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -189,7 +189,7 @@ class Live:
         self._somebody.set()
         return Response(200, self._messages(looker), EVENT_STREAM, [("X-Accel-Buffering", "no")], NOTHING)
 
-    async def _messages(self, looker: _Looker) -> AsyncIterator[bytes]:
+    async def _messages(self, looker: _Looker) -> AsyncGenerator[bytes, None]:
         try:
             yield b"retry: 2000\n\n"
             while not looker.is_dropped:
