@@ -43,6 +43,12 @@ def test_a_wide_terminal_shows_everything() -> None:
     ]
 
 
+def test_a_limit_that_cannot_be_reached_is_no_goal() -> None:
+    assert lines(replace(RUNNING, urls_queued=500))[0].startswith(
+        "[##################--] 90 %  4,500 of at most 10,000 pages"
+    )
+
+
 @pytest.mark.parametrize("width", [1, 2, 10, 20, 40, 80, 120, 200])
 def test_no_line_is_as_wide_as_the_terminal(width: int) -> None:
     busy = replace(RUNNING, warnings=[ActiveWarning("disk", "it is nearly full", 1.0, is_lasting=True)])

@@ -62,7 +62,8 @@ def time_left(figures: Figures) -> str:
 
 def _head(figures: Figures, room: int) -> str:
     share = share_done(figures)
-    goal = f" of {count(figures.max_pages)}" if figures.max_pages else ""
+    limit, known = figures.max_pages, figures.totals.pages + figures.urls_queued
+    goal = f" of {'' if known >= limit else 'at most '}{count(limit)}" if limit else ""
     state = "" if figures.state is RunState.RUNNING else str(figures.state)
     parts = [f"{count(figures.totals.pages)}{goal} pages", state, time_left(figures)]
     text = _fit([part for part in parts if part], room)
