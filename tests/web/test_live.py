@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -188,3 +189,19 @@ def test_a_crawl_that_stands_still_is_read_from_its_ledger_and_asked_again_later
     with owned(stopped.path):
         asyncio.run(main())
     assert asked == 1
+
+
+def test_passes_over_the_events_leave_threads_to_other_questions(finished: Crawled) -> None:
+    goes_on = threading.Event()
+
+    async def main() -> None:
+        async with source_of(finished.path) as source, asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+            passes = [tasks.create_task(source.read_events(lambda _: goes_on.wait(20))) for _ in range(10)]
+            await asyncio.sleep(0)
+            try:
+                assert await source.read(lambda view: view.state.totals.pages) > 0
+                assert not any(each.done() for each in passes)
+            finally:
+                goes_on.set()
+
+    asyncio.run(main())

@@ -258,7 +258,7 @@ class Hosts:
 
     async def requests(self, query: RequestsQuery) -> RequestsAnswer:
         """Return the last requests to a host. One pass over the events."""
-        return await self._source.read(lambda view: _requests(view, _named(query.name), query.limit))
+        return await self._source.read_events(lambda view: _requests(view, _named(query.name), query.limit))
 
 
 def _cursor(place: _Place) -> str:

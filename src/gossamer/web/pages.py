@@ -253,7 +253,7 @@ class Pages:
     async def why(self, query: WhyQuery) -> WhyAnswer:
         """Return the history of a URL."""
 
-        return await self._source.read(lambda view: _why(view, query.url))
+        return await self._source.read_events(lambda view: _why(view, query.url))
 
     async def why_of(self, query: PageId) -> WhyAnswer:
         """Return the history of a URL that is known by its id: where queries are masked, a list has no other name."""
@@ -264,7 +264,7 @@ class Pages:
                 raise ApiError(404, "no URL of this crawl has this id")
             return _why(view, row.url)
 
-        return await self._source.read(read)
+        return await self._source.read_events(read)
 
     async def one(self, query: PageId) -> PageAnswer:
         """Return an archived page."""

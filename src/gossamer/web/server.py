@@ -42,6 +42,7 @@ PAGE_POLICY = (
 )
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTROL = "/api/control"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -217,8 +218,14 @@ def run(source: Source, plan: Plan, announce: Callable[[str], None], *, follows_
 
     async def main() -> None:
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, ended.set)
+
+        def end() -> None:
+            ended.set()
+            for number in _SIGNALS:  # a second one does not wait for threads that read
+                loop.remove_signal_handler(number)
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, end)
         if follows_stdin:
             loop.add_reader(sys.stdin.fileno(), lambda: _read_stdin(ended))
         await serve(source, plan, announce, ended)

@@ -38,6 +38,7 @@ FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
 ANSWER_WITHIN_S = 3.0
 SILENT_S = 10.0  # for which a crawl that did not answer in time is not asked again
 _THREADS = 4
+_PASSES = 2  # over all events, at a time: 1.5 s per GB, in which the other threads answer everything else
 
 
 class Source:
@@ -56,6 +57,7 @@ class Source:
         self.folder = None if folder is None else CrawlFolder(folder)
         self.is_read_only = is_read_only
         self._threads = ThreadPoolExecutor(_THREADS, "reader")
+        self._passes = asyncio.Semaphore(_PASSES)
         self._changes = Condition()  # of the next two
         self._opened: View | None = None
         self._readers = 0
@@ -85,6 +87,11 @@ class Source:
                 return how(view)
 
         return await self.run(read)
+
+    async def read_events(self, how: Callable[[View], T]) -> T:
+        """Return what a function reads in a pass over all events of the crawl. It may have to wait for others."""
+        async with self._passes:
+            return await self.read(how)
 
     async def run(self, what: Callable[[], T]) -> T:
         """Return what a function returns. It runs in a thread."""
