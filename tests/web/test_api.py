@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.commands import OperatorCommand, PauseCrawl
 from gossamer.core.identity import host_id
@@ -47,6 +48,22 @@ def test_the_status_has_the_summary_the_state_and_all_figures(server: Served, fi
     assert {name: status[name] for name in Summary.__struct_fields__} == summary
     assert (status["state"], status["is_running"], status["can_control"]) == ("finished", False, False)
     assert set(status["figures"]) == set(Figures.__struct_fields__)
+
+
+def test_the_status_says_what_was_left_out_and_by_which_rule(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    with ledger_of(path) as ledger:
+        state = ledger.crawl_state()
+        assert state is not None
+        assert state.figures is not None
+        totals = replace(state.totals, held={"first_pass": 7}, evicted=5, crowded_hosts=3, robots_cut=2)
+        ledger.put_crawl_state(replace(state, totals=totals, figures=replace(state.figures, totals=totals)))
+    with served(path) as server:
+        status = server.ask("/api/status").json
+    assert status["reason"] == "nothing is queued any more, but URLs were left out"
+    assert [line.split(":")[0] for line in status["left_out"]] == ["held back", "evicted", "hosts", "robots.txt"]
+    for part in ("7 ", "--max-queued", "--max-hosts-per-address", "2 such files"):
+        assert part in " ".join(status["left_out"])
 
 
 def test_hosts_are_sorted_searched_and_paged_without_a_gap(server: Served, finished: Crawled) -> None:

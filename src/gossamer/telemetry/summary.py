@@ -74,17 +74,29 @@ class Summary(Struct, kw_only=True):
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU per page"),
             ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
-            ("ended", self._ended()),
+            ("ended", self.ended_because),
         ]
         held = held_text(self.held, self.held_dropped)
         if held:
             rows.insert(5, ("held back", held))
         if self.evicted:
-            text = f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
-            rows.insert(5, ("evicted", text))
+            rows.insert(5, ("evicted", self._evicted()))
         if self.node_pages is not None:
             rows.insert(1, ("this node", f"{count(self.node_pages)} of these pages"))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
+
+    def omissions(self) -> list[str]:
+        """Return what was left out or held back, and by which rule, in words."""
+        held = held_text(self.held, self.held_dropped)
+        return [
+            *([f"held back: {held}"] if held else []),
+            *([f"evicted: {self._evicted()}"] if self.evicted else []),
+            *([f"hosts:{self._crowded().removeprefix(';')}"] if self.crowded_hosts else []),
+            *([f"robots.txt:{self._robots_cut().removeprefix(';')}"] if self.robots_cut else []),
+        ]
+
+    def _evicted(self) -> str:
+        return f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
 
     def _crowded(self) -> str:
         text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
@@ -94,9 +106,11 @@ class Summary(Struct, kw_only=True):
         text = f"; {count(self.robots_cut)} such files have more rules or sitemaps than are read"
         return text if self.robots_cut else ""
 
-    def _ended(self) -> str:
+    @property
+    def ended_because(self) -> str:
+        """Why the crawl has ended, in words."""
         if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
-            return "nothing is queued any more, but URLs were left out: see above"
+            return "nothing is queued any more, but URLs were left out"
         return REASONS.get(self.finished, self.finished)
 
     def _ceiling(self) -> str:

@@ -42,6 +42,8 @@ class StatusAnswer(Summary, kw_only=True):
     """The summary of a crawl as it is now, and all its figures."""
 
     state: str
+    reason: str  # why it has ended, in words
+    left_out: list[str]  # what was left out or held back, and by which rule
     is_running: bool
     can_control: bool  # it runs, and the page is not read-only
     is_read_only: bool
@@ -107,14 +109,17 @@ class Status:
     async def read(self, _: Nothing) -> StatusAnswer:
         """Return the status of the crawl."""
         figures = await self._source.figures()
+        summary = summary_of(figures)
         if self._source.folder is not None:
             nodes: list[NodeLine] = []
             is_running, name = self._source.is_running(), str(self._source.folder.path)
         else:
             is_running, name, nodes = await self._source.read(_of_nodes)
         return StatusAnswer(
-            **asdict(summary_of(figures)),
+            **asdict(summary),
             state=figures.state.value,
+            reason=summary.ended_because,
+            left_out=summary.omissions(),
             is_running=is_running,
             can_control=is_running and not self._source.is_read_only,
             is_read_only=self._source.is_read_only,

@@ -105,7 +105,9 @@ function connect(filter) {
   stream.addEventListener("trouble", (message) => banner(`The crawl cannot be read now: ${JSON.parse(message.data).error}`));
   stream.addEventListener("error", () => {
     banner("The connection is lost; trying again. If the crawl has ended, so has its page: gossamer ui DIR shows it again.");
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => connect(filter), 3000);
+    if (stream.readyState === EventSource.CLOSED) {
+      setTimeout(() => query === streamFilter && connect(filter), 3000);  // unless another filter was chosen meanwhile
+    }
   });
 }
 

@@ -5,7 +5,11 @@ import { LineChart, meter, partsBar } from "./chart.js";
 import { card, count, duration, el, hostLink, moment, percent, plural, put, rate, size, table, words } from "./dom.js";
 
 const MAX_SAMPLES = 600;
-const HOST_STATES = [["ready", "k1"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"], ["dead", "k2"]];
+// A crawl that runs knows what is in progress, its ledger what is swapped out or dead: hardly two of a colour are shown together.
+const HOST_STATES = [
+  ["ready", "k1"], ["busy", "k4"], ["blocked", "k2"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"],
+  ["budget_exhausted", "k6"], ["dead", "k2"],
+];
 const PHASES = ["dns", "connect", "tls", "first_byte", "body", "total"];
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const BOUND_BY = {
@@ -64,7 +68,7 @@ export function overview(main, app) {
     el("div", { class: "grid" }, charts.pages.element, charts.queued.element, charts.errors.element, charts.bytes.element, hosts, answers, latency, machine));
 
   function draw(status) {
-    put(note, status.is_running ? `running for ${duration(status.figures.run_seconds)}` : ended(status));
+    put(note, status.is_running ? `running for ${duration(status.figures.run_seconds)}` : `ended: ${status.reason}`);
     drawTiles(tiles, status);
     drawBound(bound, status);
     drawForecast(forecast, status);
@@ -88,15 +92,6 @@ export function overview(main, app) {
 
 function lasting(seconds) {
   return `${duration(Math.round(seconds))} shown`;
-}
-
-function ended(status) {
-  const reasons = {
-    exhausted: "finished: nothing is queued any more", max_pages: "finished: the limit of pages is reached",
-    max_time: "stopped: the limit of time is reached", signal: "stopped by a signal", stopped: "stopped by an operator",
-    interrupted: "interrupted: its process is gone", parked: "finished: all that is left is parked",
-  };
-  return reasons[status.finished] ?? `ended: ${words(status.finished)}`;
 }
 
 function tile(name, value, note) {
@@ -133,10 +128,10 @@ function drawForecast(into, status) {
   put(into, el("h2", {}, "What is left"));
   if (!forecast || !status.is_running) {
     const left = status.urls_queued ? `${plural(status.urls_queued, "URL")} queued.` : "Nothing is queued.";
-    return into.append(el("p", { class: "soft" }, left));
-  }
-  into.append(el("p", { class: "break" }, forecast.text));
-  if (forecast.slow_hosts.length) {
+    into.append(el("p", { class: "soft" }, left));
+  } else into.append(el("p", { class: "break" }, forecast.text));
+  if (status.left_out.length) into.append(el("ul", { class: "plain small", id: "left-out" }, status.left_out.map((text) => el("li", { class: "break" }, text))));
+  if (forecast?.slow_hosts.length && status.is_running) {
     into.append(el("ul", { class: "plain small" }, forecast.slow_hosts.slice(0, 3).map((host) =>
       el("li", { class: "break" }, hostLink(host.name), ` ${duration(host.seconds)} for ${plural(host.queued, "URL")}, one per ${duration(host.delay_s)}`))));
   }
