@@ -9,11 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import lmdb
+import msgspec
 import pytest
 
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
-from gossamer.figures import Totals
+from gossamer.figures import Figures, Rate, RunState, Totals
 from gossamer.inspect.reader import CrawlReader
 from gossamer.runtime.control_socket import FILE_NAME
 from gossamer.state import CrawlState
@@ -203,5 +204,30 @@ def test_passes_over_the_events_leave_threads_to_other_questions(finished: Crawl
                 assert not any(each.done() for each in passes)
             finally:
                 goes_on.set()
+
+    asyncio.run(main())
+
+
+def test_the_counters_of_a_crawl_that_stands_still_do_not_go_back(
+    stopped: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_source, "ANSWER_WITHIN_S", 0.05)
+    monkeypatch.setattr(web_source, "FIGURES_S", 0.0)
+    ahead = Figures(totals=Totals(pages=10**6), out="crawl", state=RunState.RUNNING, rates={"10s": Rate(pages=9.0)})
+
+    async def answers_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(msgspec.json.encode({"ok": True, "text": "", "value": ahead}) + b"\n")
+        await reader.read()
+        writer.close()
+
+    async def main() -> None:
+        socket = await asyncio.start_unix_server(answers_once, stopped.path / "state" / FILE_NAME)
+        async with source_of(stopped.path) as source, asyncio.timeout(30), socket:
+            with owned(stopped.path):
+                assert (await source.figures()).rates
+                still = await source.figures()
+                assert (still.totals.pages, still.rates) == (10**6, {})
+            assert 0 < (await source.figures()).totals.pages < 10**6, "it has ended: what is committed counts"
 
     asyncio.run(main())

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.commands import OperatorCommand
@@ -63,6 +64,7 @@ class Source:
         self._readers = 0
         self._turn = asyncio.Lock()
         self._figures: Figures | None = None
+        self._live: Figures | None = None  # what the crawl that runs said last
         self._masks: bool | None = None  # not read yet
         self._figures_until = 0.0
         self._client: QueryClient | None = None
@@ -162,9 +164,15 @@ class Source:
     async def _read_figures(self) -> tuple[Figures, float]:
         if self.is_running():
             try:
-                return msgspec.convert(await self.ask("figures"), Figures), FIGURES_S
+                self._live = msgspec.convert(await self.ask("figures"), Figures)
             except (GossamerError, msgspec.ValidationError):
-                pass  # it begins, ends, stands still or is of another version: what is committed says where it was
+                # It begins, ends, stands still or is of another version. What it said last is newer than what is
+                # committed; counters that go back would look like a new process to who computes rates from them.
+                if self._live is not None:
+                    return replace(self._live, rates={}, core_share={}, bound_by=None, forecast=None), FIGURES_S
+            else:
+                return self._live, FIGURES_S
+        self._live = None
         started = time.monotonic()
         figures = await self.read(lambda view: view.figures())
         took_s = time.monotonic() - started
