@@ -60,9 +60,8 @@ class HostileSite:
             connection.sendall(head.encode() + body)
 
     def _page(self, path: str) -> str:
-        base = self.base
         base, on = self.base, f"/%3Cscript%3E{path.strip('/')}?a=<script>{PWN}</script>"
-        return f"""<!doctype html><html><head><title>{MARKUP % "title"} of {path}</title>
+        return f"""<!doctype html><html><head><title>{MARKUP % "title"} \u202e of {path}</title>
             <meta http-equiv=refresh content="0;url={base}/leak/refresh"><base href="{base}/leak/base/">
             <link rel=preconnect href="{base}"><link rel=dns-prefetch href="//leak.test">
             <link rel=prefetch href="{base}/leak/pre"><link rel=icon href="{base}/leak/icon">
@@ -114,6 +113,8 @@ def test_nothing_that_strangers_wrote_runs_or_leaves(browser: Browser, site: Hos
             browser.find("main h1")
             assert not is_pwned(browser), path
         link = browser.find("main td.url a", "onerror")  # the title, as text
+        assert "\\u202e of" in link.text, "nothing turns the text around it"
+        assert "\u202e" not in browser.text()
         url = browser.all("main td.url .second")[0].text
         browser.run("location.hash = '#/why/' + encodeURIComponent(arguments[0])", url)
         browser.wait_for_text("The path from the seed")

@@ -1,6 +1,17 @@
-// Makes elements. Text from the web only ever becomes a text node: nothing here parses HTML.
+// Makes elements. Text from the web only ever becomes a text node: nothing here parses HTML. What changes the direction of
+// the text around it is shown as an escape, as on a terminal.
 
 const SVG = "http://www.w3.org/2000/svg";
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+function legible(child) {
+  if (typeof child !== "string") return child;
+  return child.replace(TURNING, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function present(children) {
+  return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false && child !== "").map(legible);
+}
 
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -8,7 +19,7 @@ function fill(node, props, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
+  node.append(...present(children));
   return node;
 }
 
@@ -21,7 +32,7 @@ export function svg(tag, props, ...children) {
 }
 
 export function put(node, ...children) {
-  node.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  node.replaceChildren(...present(children));
   return node;
 }
 
