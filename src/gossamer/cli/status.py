@@ -43,7 +43,9 @@ def _live(crawl: CrawlReader) -> Figures | None:
     """Return the figures of the process that runs the crawl, if it answers."""
     from gossamer.runtime.control_socket import query
 
-    with suppress(GossamerError):  # it has just ended, or is about to begin
+    with suppress(
+        GossamerError, msgspec.ValidationError
+    ):  # it has just ended, is about to begin, or of another version
         return msgspec.convert(query(crawl.folder.state, "figures", within_s=ANSWER_WITHIN_S), Figures)
     return None
 

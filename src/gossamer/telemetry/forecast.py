@@ -100,7 +100,9 @@ class Forecaster:
         at_rate_s = max(self.min_s, self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0)
         rest_s = max(0.0, max(rest[0][0] if rest else 0.0, at_rate_s) - age_s)
         whole_s = max(hosts[0][0] if hosts else 0.0, at_rate_s)
-        slow_hosts = [SlowHost(name, urls, interval_s, end_s - age_s) for end_s, name, urls, interval_s in slow]
+        slow_hosts = [
+            SlowHost(name, urls, interval_s, max(0.0, end_s - age_s)) for end_s, name, urls, interval_s in slow
+        ]
         end_s, limit = _first_end(whole_s, self._pages_end_s(limits), limits.seconds_left)
         end_s = max(0.0, end_s - age_s)
         text = self._text(end_s, limit, rest_s, slow_hosts)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.url import link_to
@@ -211,3 +212,10 @@ def test_what_became_of_the_urls_adds_up_to_those_known(finished: Crawled, stopp
         assert sum(urls.values()) == report.summary.urls_seen
         assert urls["page"] == report.summary.pages
         assert urls.get("queued", 0) == report.summary.urls_queued
+
+
+def test_a_crawl_that_left_urls_out_is_not_said_to_have_fetched_everything(tmp_path: Path) -> None:
+    report = with_dead(tmp_path, 1)
+    for held, said in (({}, "everything within reach was fetched"), ({"quarantine": 3}, "but URLs were left out")):
+        summary = replace(report.summary, finished="exhausted", held=held)
+        assert said in render_html(replace(report, summary=summary))

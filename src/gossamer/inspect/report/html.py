@@ -32,7 +32,6 @@ from gossamer.inspect.report.page import (
 from gossamer.inspect.report.record import DeadLetters, Point, Report
 from gossamer.inspect.report.style import STYLE, content_policy
 from gossamer.inspect.report.svg import Bar, Series, line_chart, share_bar
-from gossamer.telemetry.summary import REASONS
 from gossamer.telemetry.text import count, duration, percent, size
 
 _STATUS_WORDS = {
@@ -72,9 +71,8 @@ def render_html(report: Report) -> str:
 
 def _when(report: Report) -> str:
     summary = report.summary
-    why = REASONS.get(summary.finished, summary.finished)
     runs = f" in {report.runs} runs" if report.runs > 1 else ""
-    return f"{moment(report.started_at)} to {moment(report.last_event_at)} UTC{runs}: {safe(why)}."
+    return f"{moment(report.started_at)} to {moment(report.last_event_at)} UTC{runs}: {safe(summary.ended_because)}."
 
 
 def _warnings(report: Report) -> str:
