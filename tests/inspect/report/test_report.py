@@ -145,7 +145,10 @@ def test_the_terminal_report_fits_its_columns(finished: Crawled, stopped: Crawle
     for crawled in (finished, stopped):
         report = msgspec.json.decode((crawled.path / "report.json").read_bytes(), type=Report)
         report.summary.out = "crawl"
-        assert max(map(len, render_text(report).splitlines())) <= COLUMNS
+        report.warnings.append(f"2026-11-16 16:28:36 UTC: {'a long text, ' * 15} (1,000 times, last at 17:00:00)")
+        text = render_text(report)
+        assert max(map(len, text.splitlines())) <= COLUMNS
+        assert "(1,000 times, last at 17:00:00)" in " ".join(text.split())
 
 
 def test_a_table_cuts_what_does_not_fit() -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from textwrap import fill
 
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.record import HostLine, Report
 from gossamer.telemetry.text import count, duration, percent, printable, size
 
 COLUMNS = 96
+_WARNING_CHARS = 300  # a text, when it was first and last given, and how often
 _ROWS = 8
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -53,7 +55,7 @@ def render_text(report: Report) -> str:
         f"Crawl {printable(report.summary.out)}",
         f"  {moment(report.started_at)} to {moment(report.last_event_at)} UTC, {report.runs} run(s)",
         report.summary.render(),
-        *(f"  warning   {printable(line)}" for line in report.warnings),
+        *(_warning(line) for line in report.warnings),
         _over_time(report),
         _answers(report),
         _corpus(report),
@@ -75,6 +77,11 @@ def _counts(name: str, counts: Sequence[NamedCount], most: int = _ROWS) -> str:
     if len(counts) > most:
         shown.append(f"and {len(counts) - most} more")
     return _wrapped(name, shown) if shown else ""
+
+
+def _warning(line: str) -> str:
+    shown = printable(line, _WARNING_CHARS)
+    return fill(shown, COLUMNS, initial_indent="  warning   ", subsequent_indent=" " * 12)
 
 
 def _wrapped(name: str, words: Sequence[str]) -> str:
