@@ -211,7 +211,7 @@ class HostTables:
             queued=host.queued,
             latency_ms=round(1000 * host.latency_s, 1),
             delay_s=round(host.delay_s, 3),
-            min_s=round(self._min_s(host), 1),
+            min_s=round(self._min_s(host), 3),
             rate_limited=self._rate_limited[host.name],
             parked_until=host.parked_until if host.parked_until > self._now else 0.0,
             park_reason=host.park_reason,
