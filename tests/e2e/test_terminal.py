@@ -84,9 +84,9 @@ def test_a_stop_leaves_one_line_and_the_summary(web: RunningWeb, tmp_path: Path)
     crawl = OnTerminal(web, tmp_path / "out")
     shown = crawl.read_until(has_view)
     assert 3 <= len(shown) <= 6
-    crawl.resize(50)
-    crawl.read_until(lambda lines: has_view(lines) and max(map(len, lines)) < 50)
-    assert len(crawl.screen.shown()) <= 6, "nothing is left of the wide view"
+    crawl.resize(120)
+    crawl.read_until(lambda lines: has_view(lines) and max(map(len, lines)) >= 80)
+    assert len(crawl.screen.shown()) <= 6, "nothing is left of the narrow view"
     crawl.process.send_signal(signal.SIGINT)
     shown = crawl.end()
     assert crawl.process.returncode == 11
@@ -94,6 +94,20 @@ def test_a_stop_leaves_one_line_and_the_summary(web: RunningWeb, tmp_path: Path)
     assert shown[0].endswith(" requests, again to stop at once")
     assert json.loads(shown[1])["finished"] == "signal"
     assert len(shown) == 2
+
+
+def test_what_is_above_the_view_survives_a_terminal_that_is_made_narrower_and_wider(
+    web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = OnTerminal(web, tmp_path / "out", "--ui", columns=120)
+    address = crawl.read_until(lambda lines: "token=" in lines[0] and has_view(lines))[0]
+    for columns in (60, 120):
+        crawl.resize(columns)
+        crawl.screen.writes.clear()
+        crawl.read_until(lambda lines: has_view(lines) and len(crawl.screen.writes) > 2)
+        assert crawl.screen.shown()[0] == address
+    crawl.process.send_signal(signal.SIGINT)
+    assert crawl.end()[0] == address
 
 
 def test_a_second_signal_leaves_no_view(web: RunningWeb, tmp_path: Path) -> None:

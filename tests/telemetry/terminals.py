@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import dataclass
 
 _TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|([\s\S])")
 
 
-class FakeTerminal(io.StringIO):
-    """A terminal of some width. Lines that are too long wrap, also afterwards, when it is made narrower."""
+@dataclass(slots=True)
+class Row:
+    """A row of the screen. One that goes on in the next row keeps that mark when it is overwritten, as in tmux."""
 
-    def __init__(self, columns: int = 80) -> None:
+    text: str = ""
+    goes_on: bool = False
+
+
+class FakeTerminal(io.StringIO):
+    """A terminal of some width. One that reflows wraps its lines anew if the width changes; xterm leaves its rows."""
+
+    def __init__(self, columns: int = 80, *, reflows: bool = True) -> None:
         super().__init__()
         self.columns = columns
-        self.lines: list[str] = [""]  # as they were written, without wrapping
         self.writes: list[str] = []
-        self._row = 0  # of the cursor, in rows of the screen from the top
+        self._reflows = reflows
+        self._rows = [Row()]
+        self._row = 0  # of the cursor
         self._column = 0
 
     def isatty(self) -> bool:
@@ -34,48 +44,59 @@ class FakeTerminal(io.StringIO):
 
     def shown(self) -> list[str]:
         """Return the lines without empty ones at the end."""
-        return "\n".join(line.rstrip() for line in self.lines).rstrip("\n").split("\n")
+        return "\n".join(line.rstrip() for line in self._lines(self._rows)).rstrip("\n").split("\n")
 
     def resize(self, columns: int) -> None:
-        """Wrap the lines anew; the cursor stays in its line."""
-        at = self._line()[0]
+        """Change the width; the cursor stays in its line."""
         self.columns = columns
-        self._row = sum(self._rows(line) for line in self.lines[:at])
-        self._column = 0
+        if not self._reflows:
+            self._rows = [Row(row.text[:columns], row.goes_on) for row in self._rows]
+            return
+        above, below = self._rows[: self._row], self._rows[self._row :]
+        wrapped = [row for line in self._lines(above) for row in self._wrapped(line)]
+        self._row = len(wrapped)
+        self._rows = wrapped + [row for line in self._lines(below) for row in self._wrapped(line)]
 
-    def _rows(self, line: str) -> int:
-        return max(1, -(-len(line) // self.columns))
+    @staticmethod
+    def _lines(rows: list[Row]) -> list[str]:
+        lines, begun = [], ""
+        for row in rows:
+            begun += row.text
+            if not row.goes_on:
+                lines.append(begun)
+                begun = ""
+        return [*lines, begun] if begun else lines
 
-    def _line(self) -> tuple[int, int]:
-        """Return the line of the cursor, and where in it its row begins."""
-        row = self._row
-        for number, line in enumerate(self.lines):
-            if row < self._rows(line):
-                return number, row * self.columns
-            row -= self._rows(line)
-        raise AssertionError("the cursor is below the last line")
+    def _wrapped(self, line: str) -> list[Row]:
+        parts = [line[begin : begin + self.columns] for begin in range(0, max(1, len(line)), self.columns)]
+        return [Row(part, number + 1 < len(parts)) for number, part in enumerate(parts)]
 
     def _control(self, number: int, command: str) -> None:
         if command == "A":
             self._row = max(0, self._row - number)
         elif command in "KJ":
-            at, begin = self._line()
-            self.lines[at] = self.lines[at][: begin + self._column]
+            row = self._rows[self._row]
+            row.text = row.text[: self._column]
             if command == "J":
-                del self.lines[at + 1 :]
+                row.goes_on = False
+                del self._rows[self._row + 1 :]
         else:
             assert command == "m", command
 
     def _put(self, character: str) -> None:
-        at, begin = self._line()
         if character == "\r":
             self._column = 0
         elif character == "\n":
-            if at + 1 == len(self.lines):
-                self.lines.append("")
-            self._row += self._rows(self.lines[at]) - begin // self.columns
-            self._column = 0
+            self._next_row()
         else:
-            place = begin + self._column
-            self.lines[at] = self.lines[at][:place].ljust(place) + character + self.lines[at][place + 1 :]
+            if self._column == self.columns:
+                self._rows[self._row].goes_on = True
+                self._next_row()
+            row, at = self._rows[self._row], self._column
+            row.text = row.text[:at].ljust(at) + character + row.text[at + 1 :]
             self._column += 1
+
+    def _next_row(self) -> None:
+        self._row, self._column = self._row + 1, 0
+        if self._row == len(self._rows):
+            self._rows.append(Row())

@@ -67,15 +67,51 @@ def test_nothing_is_left_of_a_view_that_has_ended(terminal: FakeTerminal) -> Non
     assert terminal.shown() == ["before", "the last event", "after"]
 
 
-@pytest.mark.parametrize("columns", [10, 39, 40, 41, 200])
-def test_a_terminal_that_is_resized_shows_no_rubbish(terminal: FakeTerminal, columns: int) -> None:
+@pytest.mark.parametrize("reflows", [True, False])
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_a_terminal_that_is_made_wider_shows_no_rubbish(
+    monkeypatch: pytest.MonkeyPatch, columns: int, *, reflows: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = FakeTerminal(80, reflows=reflows)
     screen = screen_on(terminal)
     screen.print("before")
     screen.show(view("x" * 79, "y" * 40, "z"))
     terminal.resize(columns)
-    short = view("X" * min(79, columns - 1), "Y" * min(40, columns - 1), "Z")
-    screen.show(short)
-    assert terminal.shown() == ["before", *(line.text for line in short)]
+    screen.show(view("X" * (columns - 1), "Y", "Z"))
+    assert terminal.shown() == ["before", "X" * (columns - 1), "Y", "Z"]
+
+
+@pytest.mark.parametrize("reflows", [True, False])
+@pytest.mark.parametrize("widths", [(60, 120), (60, 59, 120), (119, 120), (30, 60, 10, 200), (10, 11, 12, 13)])
+def test_lines_above_the_view_survive_every_change_of_width(
+    monkeypatch: pytest.MonkeyPatch, widths: tuple[int, ...], *, reflows: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = FakeTerminal(120, reflows=reflows)
+    screen = screen_on(terminal)
+    above = [f"line {number}" for number in range(9)]
+    for line in above:
+        screen.print(line)
+    for columns in (120, *widths):
+        terminal.resize(columns)
+        for _ in range(2):
+            screen.show(view(*(letter * (columns - 1) for letter in "xyz")))
+    assert terminal.shown()[: len(above)] == above
+    assert terminal.shown()[-3:] == [letter * (widths[-1] - 1) for letter in "xyz"]
+    screen.show([])
+    screen.print("after")
+    assert terminal.shown()[: len(above)] == above
+    assert terminal.shown()[-1] == "after"
+
+
+def test_a_narrower_terminal_in_which_the_view_still_fits_shows_no_rubbish(terminal: FakeTerminal) -> None:
+    screen = screen_on(terminal)
+    screen.print("before")
+    screen.show(view("x" * 40, "y"))
+    terminal.resize(60)
+    screen.show(view("X" * 59, "Y"))
+    assert terminal.shown() == ["before", "X" * 59, "Y"]
 
 
 def test_lines_cannot_control_the_terminal(terminal: FakeTerminal) -> None:

@@ -80,3 +80,10 @@ def test_a_summary_names_what_was_evicted() -> None:
     assert summary.evicted == 1200
     assert "1,200 URLs, by --max-queued" in summary.render()
     assert "everything" not in summary.render()
+
+
+def test_a_crawl_that_was_stopped_is_continued_by_resume_and_a_node_by_join() -> None:
+    alone = Figures(totals=Totals(pages=3), out="crawl", finished="stopped")
+    assert "stopped by the operator; resume continues" in summary_of(alone).render()
+    node = Figures(totals=Totals(pages=3), out="crawl", finished="stopped", node_pages=1)
+    assert "stopped by the operator; join continues" in summary_of(node).render()

@@ -1,9 +1,14 @@
 """A terminal with a view of a few lines at its end, and other lines that are printed above it.
 
 Every change is one write: back to the beginning of the view, the new lines, the view again. The cursor is always below
-the view at the beginning of a line, so that whatever ends the process, the next prompt has a line of its own. A
-terminal that was made narrower has wrapped the lines of the view: the way back is counted with its width of now.
-Lines may come from any thread.
+the view at the beginning of a line, so that whatever ends the process, the next prompt has a line of its own. Lines
+may come from any thread.
+
+The lines above belong to others, and must never be overwritten. The view has at least one row per line, on every
+terminal. If the terminal was made so narrow that a line does not fit any more, it may have more: some terminals wrap
+such lines, others cut them, and one that wrapped them may join rows again when it is made wider, whatever was written
+there since. Hence the way back is one row per line; after such a change these rows are cleared, and the view begins
+anew below a blank row. A rest of the old view may be left above it.
 """
 
 from __future__ import annotations
@@ -74,10 +79,9 @@ class Screen:
         """Return the way to the beginning of the view, which is then no longer shown."""
         if not self._shown:
             return ""
-        columns = max(1, self.size().columns)
-        rows = sum(max(1, -(-length // columns)) for length in self._shown)
+        back, is_whole = "\r" + _UP.format(len(self._shown)), max(self._shown) < self.size().columns
         self._shown = []
-        return "\r" + _UP.format(rows)
+        return back if is_whole else f"{back}{_CLEAR_BELOW}\n"
 
     def _printed(self) -> str:
         """Return the lines that wait, and clear the view if there are any."""
