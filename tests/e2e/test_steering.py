@@ -103,6 +103,19 @@ def test_a_pause_survives_a_kill_and_ends_with_resume(web: RunningWeb, tmp_path:
     assert summary_of(done.stdout)["pages"] == PAGES, done.stderr
 
 
+def test_a_crawl_that_was_stopped_says_how_to_continue(web: RunningWeb, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = [word for word in crawl_options(web, out, 100) if word != "--json"]
+    process = start("crawl", *web.seeds(), *options, "--no-progress")
+    wait_for(lambda: len(web.log()) >= 40)
+    assert run("stop", str(out)).returncode == 0
+    end, _ = process.communicate(timeout=60)
+    assert process.returncode == 11
+    assert "stopped by the operator; resume continues" in end
+    assert f"  continue  gossamer resume {out}\n" in end
+    assert f"stopped by the operator; 'gossamer resume {out}' continues it" in run("status", str(out)).stdout
+
+
 def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))

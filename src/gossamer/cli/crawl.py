@@ -27,7 +27,7 @@ from gossamer.settings.load import settings_for_known, settings_for_new, setting
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
-from gossamer.telemetry.summary import REASONS, Summary
+from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import printable
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _why_empty(session: Session, summary: Summary) -> str:
         return failure
     if summary.robots_disallowed:
         return f"robots.txt forbids all URLs ({summary.robots_disallowed}); 'gossamer robots URL' shows the rule"
-    return f"{REASONS.get(summary.finished, summary.finished)}; '{program()} status {summary.out}' shows what is left"
+    return f"{summary.ended_because}; '{program()} status {summary.out}' shows what is left"
 
 
 def program() -> str:
@@ -230,7 +230,7 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, is_node:
     if is_node:
         if summary.finished in ("signal", "stopped", "left", "max_time"):
             print(f"  continue  {program()} join LEDGER -o {folder.path}")
-    elif summary.finished in ("signal", "parked"):
+    elif summary.finished in ("signal", "stopped", "parked"):
         print(f"  continue  {program()} resume {folder.path}")
     elif summary.finished in ("max_pages", "max_time") and summary.urls_queued:
         print(f"  continue  {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")

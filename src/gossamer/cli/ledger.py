@@ -14,7 +14,7 @@ from gossamer.figures import Totals
 from gossamer.inspect.shared_catalog import SharedCatalog
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
 from gossamer.state import CrawlRecord, NodeLoad, Waiting
-from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import count, percent, printable, size, waiting_for
 
 TRIES = 20  # to change the record while nodes change it too
@@ -88,7 +88,7 @@ def change(url: str, how: Callable[[CrawlRecord], CrawlRecord], *, reopens: bool
             if record.ended and reopens:
                 record = replace(record, ended="", requests=[])  # all owners had fulfilled those of before
             if record.ended:
-                raise UsageError(f"the crawl is over: {REASONS.get(record.ended, record.ended)}")
+                raise UsageError(f"the crawl is over: {SHARED_REASONS.get(record.ended, record.ended)}")
             changed = replace(how(record), version=record.version + 1)
             if shared.change_record(changed):
                 return changed
@@ -157,7 +157,7 @@ def render(status: LedgerStatus) -> str:
     errors = percent(status.errors / status.fetches) if status.fetches else "none"
     is_live = any(line.is_live for line in status.nodes)
     rows = [
-        ("state", REASONS.get(status.state, status.state)),
+        ("state", SHARED_REASONS.get(status.state, status.state)),
         ("pages", f"{count(status.pages)}{limit}" + (f", {status.recent_pages_per_second:.1f}/s" if is_live else "")),
         ("queued", f"{count(status.urls_queued)} URLs of {count(status.urls_seen)} known"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),

@@ -32,7 +32,7 @@ from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import check_label, regions_of
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.state import CrawlRecord, SeedRecord, Terms
-from gossamer.telemetry.summary import REASONS
+from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import printable
 
 RETRY_S = 1.0
@@ -184,7 +184,7 @@ def take_part(
         if seat.membership.ended:
             shared.leave(seat.node)
             print(
-                f"gossamer: the crawl is over: {REASONS.get(seat.membership.ended, seat.membership.ended)}",
+                f"gossamer: the crawl is over: {SHARED_REASONS.get(seat.membership.ended, seat.membership.ended)}",
                 file=sys.stderr,
             )
             return 0

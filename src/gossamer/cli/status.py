@@ -106,5 +106,8 @@ def _state(status: CrawlStatus) -> str:
         return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues it"
     if status.finished == "exhausted" and (status.held or status.held_dropped or status.evicted):
         return "finished (exhausted): nothing is queued any more, but URLs were left out"
-    word = "stopped" if status.finished in ("signal", "failed", "max_time") else "finished"
+    if status.finished in ("signal", "stopped", "failed"):
+        why = REASONS[status.finished].partition(";")[0]
+        return f"{why}; 'gossamer resume {status.out}' continues it"
+    word = "stopped" if status.finished == "max_time" else "finished"
     return f"{word} ({status.finished}): {REASONS.get(status.finished, status.finished)}"

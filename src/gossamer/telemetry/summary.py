@@ -111,7 +111,8 @@ class Summary(Struct, kw_only=True):
         """Why the crawl has ended, in words."""
         if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
             return "nothing is queued any more, but URLs were left out"
-        return REASONS.get(self.finished, self.finished)
+        reasons = REASONS if self.node_pages is None else SHARED_REASONS
+        return reasons.get(self.finished, self.finished)
 
     def _ceiling(self) -> str:
         return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
@@ -187,9 +188,17 @@ REASONS = {
     "budgets": "what is left is over the budgets of its hosts or domains",
     "parked": "what is left is parked; resume continues with it",
     "signal": "stopped by a signal; resume continues",
-    "stopped": "stopped by the operator; join continues",
+    "stopped": "stopped by the operator; resume continues",
     "left": "the node was told to leave; the others continue",
     "failed": "stopped by an error; resume continues",
     "running": "the crawl is running",
     "interrupted": "its process was killed; resume continues",
+}
+
+# Of a crawl on many nodes.
+SHARED_REASONS = {
+    **REASONS,
+    "signal": "stopped by a signal; join continues",
+    "stopped": "stopped by the operator; join continues",
+    "failed": "stopped by an error; join continues",
 }
