@@ -22,10 +22,11 @@ class Site(http.server.BaseHTTPRequestHandler):
     """A host with robots.txt and a sitemap, which records what it is asked."""
 
     asked: ClassVar[list[tuple[str, float]]] = []
+    robots: ClassVar[str] = ROBOTS
 
     def do_GET(self) -> None:
         self.asked.append((self.path, time.monotonic()))
-        texts = {"/robots.txt": ROBOTS.format(host=self.headers["Host"]), "/map.xml": MAP}
+        texts = {"/robots.txt": self.robots.format(host=self.headers["Host"]), "/map.xml": MAP}
         body = texts.get(self.path, "").encode()
         self.send_response(200 if body else 404)
         self.send_header("Content-Length", str(len(body)))
@@ -57,6 +58,18 @@ def test_a_host_is_asked_politely_and_its_pace_counts(site: str, capsys: pytest.
     assert plan["requests"] == 2
     assert [path for path, _ in Site.asked] == ["/robots.txt", "/map.xml"]
     assert all(later - before >= 0.39 for (_, before), (_, later) in pairwise(Site.asked))
+
+
+def test_a_sitemap_is_fetched_only_if_the_rules_of_its_origin_are_known_and_allow_it(
+    site: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = site.rpartition(":")[2]
+    elsewhere = f"Sitemap: http://localhost:{port}map.xml\nSitemap: http://{{host}}/private/map.xml\n"
+    monkeypatch.setattr(Site, "robots", f"User-agent: *\nDisallow: /private/\n{elsewhere}")
+    status, out, _ = said(capsys, "plan", site, "--politeness-ms", "0", "--json")
+    (host,) = json.loads(out)["hosts"]
+    assert (status, host["sitemaps"], host["sitemap_urls"]) == (0, 2, None)
+    assert [path for path, _ in Site.asked] == ["/robots.txt"]
 
 
 def test_offline_nothing_is_asked(site: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,12 +154,11 @@ class Survey:
         return url, rules_from(result, lambda text: parse_robots(text, self._token))
 
     async def _sitemap(self, one: OneFetch, robots_url: str, rules: RobotsRules, plan: HostPlan) -> None:
-        """Read the first sitemap, if there is one that may be fetched."""
+        """Read the first sitemap that may be fetched: of other origins the robots.txt is not known."""
         plan.sitemaps = len(rules.sitemaps)
-        first = next(filter(None, map(canonical, rules.sitemaps)), None)
+        own = (url for url in map(canonical, rules.sitemaps) if url and origin_of(url) == origin_of(robots_url))
+        first = next((url for url in own if rules.decide(path_of(url)).is_allowed), None)
         if first is None:
-            return
-        if origin_of(first) == origin_of(robots_url) and not rules.decide(path_of(first)).is_allowed:
             return
         await asyncio.sleep(plan.delay_s)
         exchange = await self._fetch(one, first)
