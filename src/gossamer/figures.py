@@ -20,6 +20,7 @@ RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
 # 3xx answers that lead nowhere: their URL failed, but there was an answer.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
+HIGH_ERROR_RATE = 0.05  # of the last fetches: a warning, and red in the view
 MAX_TYPES = 200  # that are counted one by one: a server can invent one for each page
 _OK = Outcome.OK
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS

@@ -21,14 +21,13 @@ from __future__ import annotations
 from collections import deque
 
 from gossamer.core.politeness import Pace
-from gossamer.figures import Figures, RunState
+from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.machine import Machine
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.telemetry.text import count, percent, size
 
 LOOK_S = 1.0
-HIGH_ERROR_RATE = 0.05
 FETCHES_JUDGED = 100
 STARVING_S = 30.0
 STALLED_S = 60.0

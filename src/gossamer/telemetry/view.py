@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.figures import Figures, RunState
+from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
 from gossamer.telemetry.screen import ViewLine
 from gossamer.telemetry.text import count, duration, percent, printable, roughly, size
 
 BAR_CHARS = 20
 NARROW = 60  # columns: hosts in states that none is in are left out
 SEPARATOR = " · "
-HIGH_ERROR_RATE = 0.05
 _DIM, _RED, _GREEN, _YELLOW, _BOLD, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 

@@ -34,10 +34,9 @@ from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.settings.identity import robots_token_of
 from gossamer.web.routes import MISSING, ApiError, Route
-from gossamer.web.source import Source
+from gossamer.web.source import FRESH_PER_PASS, Source
 
 MIN_FRESH_S = 2.0
-FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
 MAX_TEXT_CHARS = 60_000  # of a robots.txt
 MAX_RULES = 500
 

@@ -23,7 +23,7 @@ from gossamer.commands import OperatorCommand, PauseCrawl, ResumeCrawl, StopCraw
 from gossamer.errors import GossamerError
 from gossamer.figures import RunState
 from gossamer.settings.listening import Address
-from gossamer.telemetry.metrics import render
+from gossamer.telemetry.metrics import CONTENT_TYPE, render
 from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
 from gossamer.web.faults import fault
 from gossamer.web.hosts import Hosts
@@ -40,7 +40,6 @@ PAGE_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTROL = "/api/control"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -118,7 +117,7 @@ class Api:
             return Response(503, f"{error}\n".encode(), "text/plain; charset=utf-8")
         if request.path == "/readyz":
             return Response(200, f"{figures.state.value}\n".encode(), "text/plain")
-        return Response(200, render(figures).encode(), METRICS_TYPE)
+        return Response(200, render(figures).encode(), CONTENT_TYPE)
 
 
 class PageServer:
