@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
+
 import pytest
 
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
@@ -82,3 +84,13 @@ def test_time_passes_between_two_forecasts() -> None:
 def test_an_empty_queue_needs_no_time() -> None:
     assert of().forecast(ForecastLimits(pages_left=10)).text == "nothing is queued"
     assert of().forecast(ForecastLimits()).seconds == 0.0
+
+
+@pytest.mark.parametrize(("interval_s", "wait_s"), [(1e308, 0.0), (inf, 0.0), (1.0, inf), (0.0, 0.0)])
+def test_a_pace_without_measure_is_no_error(interval_s: float, wait_s: float) -> None:
+    forecaster = Forecaster(inf)
+    forecaster.add("never.test", 1000, interval_s, wait_s)
+    forecast = forecaster.forecast(ForecastLimits(pages_left=500))
+    assert forecast.seconds is not None
+    assert isfinite(forecast.seconds)
+    assert forecast.text

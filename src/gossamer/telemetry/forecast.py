@@ -23,6 +23,7 @@ _STEP = 1.1
 _LOG_STEP = log(_STEP)
 _CLASSES = 240  # up to 25 years
 _MIN_INTERVAL_S = 0.001
+_MAX_S = 1e9  # any longer time is as good as never
 _TOP = 11  # hosts that take longest, one more than can be slow
 _SLOW_S = 60.0
 _SLOW_FACTOR = 2.0  # slow hosts take this much longer than the slowest of the others
@@ -61,7 +62,7 @@ class Forecaster:
             self.parked_urls += urls
             self.parked_hosts += 1
             return
-        interval_s = max(interval_s, _MIN_INTERVAL_S)
+        interval_s, wait_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S), min(wait_s, _MAX_S)
         self.urls += urls
         end_s = wait_s + (urls - 1) * interval_s
         begin, end, speed = _class_of(wait_s), _class_of(end_s), 1 / interval_s
