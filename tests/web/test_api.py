@@ -200,6 +200,17 @@ def test_the_history_of_a_finished_crawl_is_that_of_its_report(server: Served, f
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize("report", [b"", b"{", b'{"timeline": [{"t_s": 1}]}'])
+def test_a_report_that_cannot_be_read_leaves_the_history_to_the_events(
+    finished: Crawled, tmp_path: Path, report: bytes
+) -> None:
+    path = finished.copied(tmp_path / "copy")
+    (path / "report.json").write_bytes(report)
+    with served(path) as server:
+        reply = server.ask("/api/history")
+    assert (reply.status, bool(reply.json["points"])) == (200, True)
+
+
 def test_a_crawl_that_does_not_run_gets_no_commands(server: Served) -> None:
     refused = server.command("pause")
     assert refused.status == 409

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -165,16 +166,21 @@ def _history(crawl: CrawlView) -> HistoryAnswer:
     points: list[Point] = []
     folder = next(iter(crawl.folders.found.values()), None)
     if folder is not None and len(crawl.folders.found) == 1:
-        report = folder.path / _REPORT
-        if not crawl.is_running and report.is_file():
-            points = msgspec.json.decode(report.read_bytes(), type=_Course).timeline
-        else:
-            points = list(_from_heartbeats(sorted(folder.events.glob("*.jsonl"))[-1:]))
+        reported = [] if crawl.is_running else _from_report(folder.path / _REPORT)
+        points = reported or list(_from_heartbeats(sorted(folder.events.glob("*.jsonl"))[-1:]))
     step = max(1, -(-len(points) // MAX_POINTS))
     return HistoryAnswer(points[::-step][::-1])
 
 
-def _from_heartbeats(files: list[Any]) -> Iterator[Point]:
+def _from_report(path: Path) -> list[Point]:
+    """Return the course in a report; empty if there is none, or one of another version."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Course).timeline
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _from_heartbeats(files: list[Path]) -> Iterator[Point]:
     """Yield a point per heartbeat at the end of an event file; the time between two of them gives the speed."""
     decode = msgspec.json.Decoder(Event).decode
     first: Event | None = None
