@@ -39,7 +39,7 @@ FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
 ANSWER_WITHIN_S = 3.0
 SILENT_S = 10.0  # for which a crawl that did not answer in time is not asked again
 _THREADS = 4
-_PASSES = 2  # over all events, at a time: 1.5 s per GB, in which the other threads answer everything else
+_PASSES = 2  # over all events, at a time: they may take long, and the other threads answer everything else
 
 
 class Source:
