@@ -2,9 +2,9 @@
 
 All hosts are read once, in one pass, and what they are searched and sorted by is copied: 160 bytes per host, so that a
 crawl of millions of hosts can be looked at beside it. Answers are drawn from that copy while it is fresh, and the rows
-that are shown are read anew. To decode and copy 100,000 hosts takes 0.2 s besides reading them, an order or a search 10 ms. A part
-ends with a cursor, the place of its last row in the order, so that going on is right even if the copy was renewed in
-between.
+that are shown are read anew. To decode and copy 100,000 hosts takes 0.2 s besides reading them, an order or a search
+10 ms. A part ends with a cursor, the place of its last row in the order, so that going on is right even if the copy was
+renewed in between.
 """
 
 from __future__ import annotations
