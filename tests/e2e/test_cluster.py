@@ -125,11 +125,16 @@ class Nodes:
 
     def check_address(self, delay_s: float) -> None:
         """Check the distance between requests to an address, to whichever of its hosts."""
-        times: dict[str, list[float]] = {}
+        times: dict[str, list[tuple[float, float]]] = {}
         for request in self._web.log():
             site = self._web.plan.site(request.host)
-            times.setdefault(site.address if site is not None else "", []).append(request.arrived_at)
-        gaps = [after - before for each in times.values() for before, after in pairwise(sorted(each))]
+            address = site.address if site is not None else ""
+            times.setdefault(address, []).append((request.arrived_at, request.max_late_s))
+        gaps = [
+            after - before + max_late_s
+            for each in times.values()
+            for (before, max_late_s), (after, _) in pairwise(sorted(each))
+        ]
         assert min(gaps) >= delay_s - SLACK_S, f"{min(gaps) * 1000:.1f} ms between two requests to an address"
 
     def _verdict(self) -> ServerVerdict:

@@ -82,6 +82,16 @@ def test_pages_of_a_host_whose_robots_txt_is_down_are_forbidden_unless_the_rules
     assert broken(judged(*log, rules=JudgeRules(robots_unreachable="allow"))) == {}
 
 
+def test_a_server_that_stood_still_does_not_know_how_close_two_requests_were() -> None:
+    late, after, far = seen(1, "/robots.txt"), seen(1.1, "/"), seen(1.5, "/other")
+    late.max_late_s = 0.9
+    assert broken(judged(late, after)) == {}
+    assert broken(judged(late, after, far)) == {"too_soon": 1}
+    after.max_late_s = 0.9
+    late.max_late_s = 0.8
+    assert broken(judged(late, after)) == {"too_soon": 1}, "only that the first came earlier helps"
+
+
 def test_a_request_too_soon_is_found_and_slack_forgives_jitter() -> None:
     log = (seen(0, "/robots.txt"), seen(0.999, "/"))
     assert broken(judged(*log)) == {"too_soon": 1}

@@ -31,6 +31,7 @@ from gossamer.sim.synth_log import LoggedRequest, RequestLog, encode_log
 from gossamer.sim.web import Health, Site, WebPlan
 
 _MAX_HEAD_BYTES = 65_536
+_AWAKE_EVERY_S = 0.01
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.([01])\r\n")
 _FIELD = re.compile(
     rb"(?i)\n(host|user-agent|if-none-match|if-modified-since|accept-encoding|connection|content-length)"
@@ -115,6 +116,7 @@ class WebServer:
         self.connections = 0
         self._server: asyncio.Server | None = None
         self._postponed: deque[Callable[[], None]] = deque()
+        self._awake_at = monotonic()
 
     async def __aenter__(self) -> WebServer:
         listening = _loopback_socket(self.port)
@@ -122,10 +124,20 @@ class WebServer:
         self.web = SyntheticWeb(self.plan, self.port)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Connection(self, loop), sock=listening, backlog=4096)
+        self._stay_awake(loop)
         return self
+
+    def _stay_awake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._awake_at = monotonic()
+        self._awake = loop.call_later(_AWAKE_EVERY_S, self._stay_awake, loop)
+
+    def stood_still_s(self, now: float) -> float:
+        """Return how long the server may have left requests unread: on a busy machine it gets no core for a while."""
+        return max(0.0, now - self._awake_at - _AWAKE_EVERY_S)
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
+        self._awake.cancel()
         self._server.close()
         for connection in list(self.open_connections):
             connection.abort()
@@ -252,6 +264,7 @@ class _Connection(asyncio.Protocol):
         host = site.name if site is not None else request.host
         server.in_flight[host] += 1
         self._current = LoggedRequest(now, host, request.target, self._number, server.in_flight[host], request.agent)
+        self._current.max_late_s = server.stood_still_s(now)
         server.log.append(self._current)
         if site is not None and site.health is Health.CLOSED:
             self._end_request(0)

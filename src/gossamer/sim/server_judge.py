@@ -188,9 +188,9 @@ def _ended_at(request: LoggedRequest) -> float:
 
 
 def _gaps(asked: _Asked) -> Iterator[tuple[LoggedRequest, float]]:
-    """Each request except the first, and how long after the previous one it came."""
+    """Each request except the first, and how long after the previous one it came, at most."""
     for earlier, later in pairwise(asked):
-        yield later, later.arrived_at - earlier.arrived_at
+        yield later, later.arrived_at - earlier.arrived_at + earlier.max_late_s
 
 
 def _pages(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[str]:

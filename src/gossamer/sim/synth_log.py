@@ -28,6 +28,7 @@ class LoggedRequest(Struct, gc=False):
     agent: str
     finished_at: float = 0.0
     status: int = 0  # 0: no answer, the connection was closed
+    max_late_s: float = 0.0  # it may have arrived this much earlier: the server stood still before
 
 
 _encoder = msgspec.json.Encoder()
