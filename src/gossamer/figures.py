@@ -225,6 +225,14 @@ class Forecast(Struct, frozen=True):
     text: str = ""  # one line for people
 
 
+class ParkedHost(Struct, frozen=True):
+    """A host that must not be contacted before a time."""
+
+    name: str
+    until: float
+    reason: str
+
+
 class ActiveWarning(Struct, frozen=True):
     """A condition that lasts, or one of the last things that happened once."""
 
@@ -243,7 +251,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     finished: str = RUNNING  # why the crawl ended
     max_pages: int | None = None
     started_at: float = 0.0  # when this run began; 0: not known
-    run_seconds: float = 0.0  # since then
+    run_seconds: float = 0.0  # since then, without the time in which the operator had paused it
+    paused_seconds: float = 0.0  # for which it is paused now
     pages_before: int = 0  # of earlier runs
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits

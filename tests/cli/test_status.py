@@ -70,6 +70,31 @@ def test_every_host_is_in_one_place_and_parked_ones_say_why(
     assert "\x1b" not in out
 
 
+def test_urls_that_wait_for_longer_than_the_crawl_does_are_called_so(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        for host in list(ledger.hosts()):
+            host.parked_until, host.park_reason = 4e9, "429"
+            ledger.put_host(host)
+        queued = sum(host.queued for host in ledger.hosts())
+    with owned(folder):
+        _, out, _ = said(capsys, "status", folder)
+    assert f"{queued} URLs, {queued} of them at hosts that wait for longer than --max-wait (5 s)" in out
+
+
+def test_a_blocked_host_is_called_blocked(stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        host = next(iter(ledger.hosts()))
+        host.is_blocked = True
+        ledger.put_host(host)
+    places = _status(capsys, folder)["hosts"]
+    assert isinstance(places, dict)
+    assert (places["blocked"], places["dead"]) == (1, 0)
+
+
 def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     found = _status(capsys, stopped.path)
     forecast = found["forecast"]

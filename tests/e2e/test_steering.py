@@ -76,8 +76,15 @@ def test_a_crawl_is_paused_and_resumed(web: RunningWeb, tmp_path: Path) -> None:
     time_of_pause = time.monotonic()
     wait_for(lambda: time.monotonic() > time_of_pause + WITHIN_S)
     before = len(web.log())
-    assert json.loads(crawl.tell("status", "--json"))["state"] == "paused"
+    paused = json.loads(crawl.tell("status", "--json"))
+    assert (paused["state"], paused["forecast"]) == ("paused", None)
+    assert paused["paused_seconds"] > 1.0
+    assert "paused for " in crawl.tell("status")
+    assert "waits for" not in crawl.tell("status")
     wait_for(lambda: time.monotonic() > time_of_pause + 2 * WITHIN_S)
+    later = json.loads(crawl.tell("status", "--json"))
+    assert later["seconds"] - paused["seconds"] < 0.5, "time does not run"
+    assert later["rates"]["10s"]["pages"] == 0.0
     assert len(web.log()) == before
     assert "goes on" in crawl.tell("resume")
     assert crawl.end()["pages"] == PAGES
@@ -114,6 +121,19 @@ def test_a_crawl_that_was_stopped_says_how_to_continue(web: RunningWeb, tmp_path
     assert "stopped by the operator; resume continues" in end
     assert f"  continue  gossamer resume {out}\n" in end
     assert f"stopped by the operator; 'gossamer resume {out}' continues it" in run("status", str(out)).stdout
+
+
+def test_a_crawl_whose_requests_in_flight_end_is_stopping(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RunningWeb(preset("small", seed=5, pages=PAGES, slow=1.0, slow_s=4.0)) as web:
+        process = start("crawl", *web.seeds(), *crawl_options(web, out, 0), "--no-progress")
+        wait_for((out / "state" / "control").exists)
+        wait_for(lambda: json.loads(run("status", str(out), "--json").stdout)["in_flight"])
+        assert run("stop", str(out)).returncode == 0
+        said = run("status", str(out)).stdout
+        process.communicate(timeout=60)
+    assert "stopping, process " in said
+    assert "in flight" in said
 
 
 def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: RunningWeb, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_the_time_limit_does_not_run_while_the_operator_pauses_a_crawl(tmp_path:
     run = prepared(tmp_path, hub_limits=HubLimits(max_time_s=9.0))
     run.hub.submit(Pause())
     assert crawled(run, (30.0, lambda: run.hub.submit(Resume()))) == "max_time"
-    assert run.crawl.totals.seconds == pytest.approx(39.0, abs=1.1)
+    assert run.crawl.totals.seconds == pytest.approx(9.0, abs=1.1), "averages leave the pause out"
     assert run.pages()
 
 

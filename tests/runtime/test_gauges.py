@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer.figures import Figures, Totals
+from gossamer.figures import Figures, RunState, Totals
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.machine import Machine
 
@@ -24,6 +24,20 @@ def test_rates_cover_ten_seconds_a_minute_and_the_run() -> None:
     assert gauges.rates["run"].pages == 28.0
     assert gauges.rates["10s"].fetches == 200.0
     assert (gauges.rates["1m"].errors, gauges.rates["run"].bytes) == (1.0, 1000.0)
+
+
+def test_a_paused_crawl_has_no_rate_and_begins_anew_afterwards() -> None:
+    gauges = Gauges()
+    for second in range(21):
+        look(gauges, float(second), pages=10 * second)
+    for _ in range(500):  # its time stands still
+        machine = Machine(1, 100, 1000, hub_cpu_s=50.0)
+        paused = Figures(totals=Totals(pages=200), out="crawl", run_seconds=20.0, state=RunState.PAUSED)
+        gauges.update(paused, machine)
+    assert (gauges.rates["10s"].pages, gauges.rates["run"].pages, gauges.core_share) == (0.0, 10.0, {})
+    for second in range(21, 24):
+        look(gauges, float(second), Machine(1, 100, 1000, hub_cpu_s=50.0), pages=10 * second)
+    assert (gauges.rates["10s"].pages, gauges.core_share) == (10.0, {"hub": 0.0})
 
 
 def test_a_crawl_that_has_just_begun_has_no_rate() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gossamer.figures import RunState
+from gossamer.figures import ParkedHost, RunState
 from gossamer.telemetry.bound_by import Load, LoadLimits, bound_by
 
 LIMITS = LoadLimits(connections=100, set_connections=100)
@@ -26,7 +26,17 @@ def test_a_crawl_whose_hosts_wait_is_bound_by_politeness() -> None:
     assert judged() == ("politeness", "412 of 430 hosts wait for their delay")
     hosts = {"waiting": 400, "parked": 12, "busy": 18}
     resource, evidence = judged(hosts=hosts)
-    assert (resource, evidence) == ("politeness", "412 of 430 hosts wait for their delay; 12 of them are parked")
+    assert (resource, evidence) == ("politeness", "400 of 430 hosts wait for their delay, 12 are parked")
+
+
+def test_a_crawl_that_waits_for_parked_hosts_alone_names_the_first_of_them() -> None:
+    first = ParkedHost("slow.test", 1058.7, "429 Retry-After: 60")
+    resource, evidence = judged(hosts={"parked": 9}, next_parked=first, next_parked_in_s=58.7)
+    assert resource == "politeness"
+    host = "slow.test may be contacted in 58.7 s: 429 Retry-After: 60"
+    assert evidence == f"all 9 hosts with queued URLs are parked; {host}"
+    _, evidence = judged(hosts={"parked": 1}, next_parked=first, next_parked_in_s=58.7)
+    assert evidence == f"the only host with queued URLs is parked; {host}"
 
 
 def test_a_crawl_whose_hosts_are_busy_is_bound_by_connections_to_each_host() -> None:

@@ -71,7 +71,10 @@ def test_the_share_is_of_the_pages_or_of_what_is_known() -> None:
 
 
 def test_a_paused_crawl_says_so_and_has_no_time_left() -> None:
-    assert lines(replace(RUNNING, state=RunState.PAUSED))[0].endswith("pages · paused")
+    shown = lines(replace(RUNNING, state=RunState.PAUSED, paused_seconds=200.0, forecast=None))
+    assert shown[0].endswith("pages · paused for 3 min 20 s")
+    assert "/s before" in shown[1]
+    assert "left" not in " ".join(shown)
 
 
 def test_warnings_that_last_are_named_and_those_of_the_past_are_not() -> None:

@@ -16,7 +16,7 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
 from gossamer.telemetry.summary import REASONS, held_text
-from gossamer.telemetry.text import count, duration, percent, printable, size
+from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 ANSWER_WITHIN_S = 3.0  # else what is committed is shown
 
@@ -54,18 +54,19 @@ def render(status: CrawlStatus) -> str:
     """Return the status for people."""
     limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
     ago = f", {duration(status.quiet_s)} ago" if status.last_activity_at else ""
-    states = ", ".join(f"{count(number)} {name}" for name, number in status.hosts.items() if number)
+    states = ", ".join(f"{count(number)} {name.replace('_', ' ')}" for name, number in status.hosts.items() if number)
     rows = [
         ("state", _state(status)),
         ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s{_lately(status)}"),
-        ("queued", f"{count(status.urls_queued)} URLs, {count(status.urls_parked)} of them parked"),
+        ("queued", f"{count(status.urls_queued)} URLs{_long_parked(status)}"),
         ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({percent(status.error_rate)})"),
         ("hosts", states or "none"),
         ("domains", f"{count(status.unique_domains)} with pages"),
-        ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {status.runs} run(s)"),
+        ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {plural(status.runs, 'run')}"),
         ("last event", f"{moment(status.last_activity_at)} UTC{ago}: {printable(status.last_activity, 60)}"),
-        ("waits for", printable(status.waits_for)),
     ]
+    if status.bound_by is None or not status.is_running:
+        rows.append(("waits for", printable(status.waits_for)))
     rows += [("", printable(line)) for line in status.parked]
     rows += _outlook(status)
     held = held_text(status.held, status.held_dropped)
@@ -76,9 +77,17 @@ def render(status: CrawlStatus) -> str:
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
 
 
+def _long_parked(status: CrawlStatus) -> str:
+    if not status.urls_parked:
+        return ""
+    return (
+        f", {count(status.urls_parked)} of them at hosts that wait for longer than --max-wait ({status.max_wait_s:g} s)"
+    )
+
+
 def _lately(status: CrawlStatus) -> str:
     """Return how fast a crawl that runs is now."""
-    lately = status.rates.get("10s") if status.is_running else None
+    lately = status.rates.get("10s") if status.is_running and status.state is RunState.RUNNING else None
     return "" if lately is None else f" on average, {lately.pages:.1f}/s now"
 
 
@@ -99,7 +108,11 @@ def _outlook(status: CrawlStatus) -> list[tuple[str, str]]:
 
 def _state(status: CrawlStatus) -> str:
     if status.state is RunState.PAUSED:
-        return f"paused, process {status.owner}; 'gossamer resume {status.out}' goes on with it"
+        since = f" for {duration(status.paused_seconds)}" if status.paused_seconds else ""
+        return f"paused{since}, process {status.owner}; 'gossamer resume {status.out}' goes on with it"
+    if status.is_running and status.state is RunState.STOPPING:
+        waits = f"waits for {plural(status.in_flight, 'request')} in flight" if status.in_flight else "commits"
+        return f"stopping, process {status.owner}: {waits}"
     if status.is_running:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":

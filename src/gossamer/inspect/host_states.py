@@ -6,13 +6,15 @@ from gossamer.inspect.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.forecast import Forecaster
 
-HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "idle")
+HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "blocked", "idle")
 _PARKED_SHOWN = 5
 
 
 def host_state_of(host: HostRecord, now: float) -> str:
     """Return the state of a host."""
-    if host.is_dead or host.is_blocked:
+    if host.is_blocked:
+        return "blocked"
+    if host.is_dead:
         return "dead"
     if not host.queued:
         return "idle"
@@ -46,7 +48,7 @@ class HostTally:
             self.urls_parked += host.queued
         if state == "parked":
             self.parked.offer(host.queued, host)
-        if state not in ("dead", "idle"):
+        if state not in ("dead", "blocked", "idle"):
             next_at = max(self._now, host.next_at, host.parked_until)
             self.next_at = min(self.next_at, next_at)
             interval_s = max(host.delay_s or self._politeness_s, host.latency_s)

@@ -1,4 +1,7 @@
-"""The progress of a crawl, and what it waits for. From committed state, in one pass over the hosts."""
+"""The progress of a crawl, and what it waits for.
+
+From the figures of the process that runs it, if that answers; else from committed state, in one pass over the hosts.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,18 @@ from gossamer.records import HostRecord
 from gossamer.telemetry.text import count, duration
 
 _TAIL_BYTES = 1 << 16
+# States of hosts that only the process of a crawl knows, by their names on the workbench.
+_LIVE_STATES = {
+    **{"ready": "ready", "waiting": "waiting", "parked": "parked", "busy": "busy"},
+    **{"blocked": "at_limit", "budget_exhausted": "over_budget"},
+}
 
 
 class CrawlStatus(Struct, kw_only=True):
-    """The status of a crawl at one time. `hosts` counts them by state, each once."""
+    """The status of a crawl at one time. `hosts` counts them by state, each once.
+
+    Those at their limit wait for others at their address or domain.
+    """
 
     out: str
     is_running: bool
@@ -38,7 +49,10 @@ class CrawlStatus(Struct, kw_only=True):
     unique_domains: int
     urls_seen: int
     urls_queued: int
-    urls_parked: int
+    urls_parked: int  # of those queued, at hosts that are parked for longer than `max_wait_s`
+    max_wait_s: float
+    in_flight: int  # of a crawl that runs, like the next
+    paused_seconds: float
     hosts: dict[str, int]
     next_request_in_s: float | None
     last_activity_at: float
@@ -61,8 +75,7 @@ class CrawlStatus(Struct, kw_only=True):
 
 def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus:
     """Return the status of a crawl; `live` are the figures of its process, if that could be asked."""
-    figures, hosts = crawl.figures(), crawl.hosts()
-    now = live or figures
+    figures, hosts = live or crawl.figures(), crawl.hosts()
     last, totals = last_event(crawl.folder.events), figures.totals
     return CrawlStatus(
         out=str(crawl.folder.path),
@@ -83,24 +96,27 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         urls_seen=totals.urls_seen,
         urls_queued=figures.urls_queued,
         urls_parked=figures.urls_parked,
-        hosts=hosts.states,
+        max_wait_s=crawl.settings.max_wait,
+        in_flight=figures.in_flight if crawl.is_running else 0,
+        paused_seconds=round(figures.paused_seconds, 3),
+        hosts=hosts.states if live is None else _live_states(hosts, live),
         next_request_in_s=None if hosts.next_at == float("inf") else round(hosts.next_at - crawl.now, 3),
         last_activity_at=last.ts if last else 0.0,
         last_activity=f"{last.event} {last.url or last.host or last.reason}".strip() if last else "",
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
         loop_stall_p99_ms=round(figures.loop_stall_p99_ms, 2),
         loop_stall_max_ms=round(figures.loop_stall_max_ms, 2),
-        waits_for=_waits_for(crawl, figures.finished, hosts),
+        waits_for=_waits_for(crawl, figures, hosts),
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
         held=totals.held,
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
-        rates=now.rates,
-        bound_by=now.bound_by,
-        forecast=now.forecast or figures.forecast,
-        warnings=now.warnings,
-        private_bytes=now.private_bytes,
-        worker_deaths=now.worker_deaths,
+        rates=figures.rates,
+        bound_by=figures.bound_by,
+        forecast=None if figures.state is RunState.PAUSED else figures.forecast,
+        warnings=figures.warnings,
+        private_bytes=figures.private_bytes,
+        worker_deaths=figures.worker_deaths,
     )
 
 
@@ -109,12 +125,23 @@ def _parked_line(host: HostRecord, now: float) -> str:
     return f"{host.name}: {count(host.queued)} queued, parked for {wait}: {host.park_reason or 'no reason given'}"
 
 
-def _waits_for(crawl: CrawlReader, finished: str, hosts: HostTally) -> str:
+def _live_states(hosts: HostTally, live: Figures) -> dict[str, int]:
+    """Return the hosts by state: those with work as the process sees them now, the others as they are committed."""
+    at_work = {name: live.hosts.get(state, 0) for state, name in _LIVE_STATES.items()}
+    return {**at_work, **{state: hosts.states[state] for state in ("swapped_out", "dead", "blocked", "idle")}}
+
+
+def _waits_for(crawl: CrawlReader, figures: Figures, hosts: HostTally) -> str:
+    resume = f"'gossamer resume {crawl.folder.path}'"
     left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left:
             return "nothing: no URL is queued" + (", but some are held back" if crawl.state.totals.held else "")
-        return f"'gossamer resume {crawl.folder.path}'" + (" with a higher limit" if finished == "max_pages" else "")
+        return resume + (" with a higher limit" if figures.finished == "max_pages" else "")
+    if figures.state is RunState.PAUSED:
+        return resume
+    if figures.bound_by is not None:
+        return f"{figures.bound_by.resource}: {figures.bound_by.evidence}"
     if hosts.states["ready"]:
         return f"answers: {count(hosts.states['ready'])} hosts can be contacted now"
     if not left:

@@ -108,8 +108,9 @@ class FiguresSource:
         sources, frontier = self._measures.sources, self._crawl.frontier
         hub, counts, limits = sources.hub, frontier.counts, frontier.limits
         pages_left = None if limits.max_pages is None else limits.max_pages - counts.pages - counts.pages_in_flight
+        now = self._now()
         return Load(
-            at_s=self._now() - self._measures.started_at,
+            at_s=now - self._measures.started_at,
             state=hub.state,
             paused_by=hub.pauses.by,
             queued=counts.queued,
@@ -117,6 +118,8 @@ class FiguresSource:
             lookups=sources.resolver.lookups,
             pages_left=pages_left,
             hosts=self._hosts(),
+            next_parked=sources.gauges.next_parked,
+            next_parked_in_s=sources.gauges.next_parked.until - now if sources.gauges.next_parked else 0.0,
             core_share=sources.gauges.core_share,
             commit_s=hub.stats.commit_time.sum_s,
             flush_s=hub.stats.flush_time.sum_s + sources.stores.flush_time.sum_s,
@@ -181,14 +184,15 @@ class FiguresSource:
         """Return the current figures, without histograms and what follows from them. Cheap."""
         measures, sources = self._measures, self._measures.sources
         stats, probe, gauges = sources.hub.stats, sources.probe, sources.gauges
-        frontier, now = self._crawl.frontier, self._now()
+        frontier, now, pauses = self._crawl.frontier, self._now(), sources.hub.pauses
         return Figures(
             totals=self._crawl.totals.copy(),
             out=measures.out,
             state=sources.hub.state,
             max_pages=None if measures.is_node else frontier.limits.max_pages,
             started_at=measures.started_at,
-            run_seconds=now - measures.started_at,
+            run_seconds=now - measures.started_at - pauses.operator_s(now),
+            paused_seconds=pauses.lasting_s(now),
             pages_before=self._pages_before,
             urls_queued=frontier.counts.queued,
             urls_parked=gauges.parked_urls,
@@ -213,7 +217,7 @@ class FiguresSource:
             clock_jumps=gauges.clock_jumps,
             core_share=gauges.core_share,
             bound_by=gauges.bound_by,
-            forecast=gauges.forecast,
+            forecast=None if pauses else gauges.forecast,
             warnings=sources.warnings.active(),
         )
 

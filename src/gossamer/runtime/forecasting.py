@@ -14,6 +14,7 @@ from time import monotonic
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.limits import FrontierLimits
+from gossamer.figures import ParkedHost
 from gossamer.records import HostRecord
 from gossamer.runtime.gauges import Gauges
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
@@ -75,6 +76,7 @@ class Forecasting:
         """Make one pass; return over how many hosts."""
         view, forecaster, now = self._frontier.view, Forecaster(self._max_wait_s()), self._now()
         begun, parked, seen = monotonic(), 0, 0
+        first: ParkedHost | None = None
         hosts, gates = view.hosts(), GateLoads(self._frontier.limits)
         for number, host in enumerate(hosts):
             if number % _HOSTS_PER_LOOK == 0 and monotonic() - begun > SLICE_S:
@@ -83,13 +85,17 @@ class Forecasting:
             seen += host.record.queued
             urls, interval_s, wait_s = view.ahead(host, now)
             if urls:
-                parked += host.record.parked_until > now
+                if host.record.parked_until > now:
+                    parked += 1
+                    if first is None or now + wait_s < first.until:
+                        first = ParkedHost(host.name, now + wait_s, host.record.park_reason)
                 forecaster.add(host.name, urls, interval_s, wait_s)
                 if gates.have_delay:
                     gates.add(host.record, urls)
         forecaster.min_s = gates.min_s()
         forecaster.unknown_urls = max(0, self._frontier.counts.queued - seen)
         self._gauges.parked_hosts, self._gauges.parked_urls = parked, forecaster.parked_urls
+        self._gauges.next_parked = first
         self._last = forecaster, self._limits(), now
         self.age()
         return len(hosts)

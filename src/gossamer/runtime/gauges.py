@@ -1,7 +1,8 @@
 """What is known of a running crawl besides its counts: rates, the machine, what binds it, how long it needs.
 
 Brought up to date once per second, from the figures and the machine of that moment; `FiguresSource` adds it to every
-`Figures` value. Rates are differences within a ring of the last 61 moments, so that a page costs nothing here.
+`Figures` value. Rates are differences within a ring of the last 61 moments, so that a page costs nothing here; while
+a crawl is paused they are 0, and afterwards they begin anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter, deque
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.figures import BoundBy, Figures, Forecast, Rate
+from gossamer.figures import BoundBy, Figures, Forecast, ParkedHost, Rate, RunState
 from gossamer.runtime.machine import Machine
 from gossamer.telemetry.bound_by import Load, bound_by
 
@@ -73,6 +74,7 @@ class Gauges:
         self.bound_by: BoundBy | None = None
         self.forecast: Forecast | None = None
         self.parked_hosts = self.parked_urls = 0  # when the forecast was made
+        self.next_parked: ParkedHost | None = None  # the parked host that may be contacted first, then
         self._loads: deque[Load] = deque()  # of the last 10 s, oldest first
 
     def update(self, figures: Figures, machine: Machine) -> None:
@@ -82,6 +84,8 @@ class Gauges:
         now = Moment.of(figures, machine)
         self._first = self._first or now
         moments = self._moments
+        if figures.state is RunState.PAUSED:  # nothing is done, and its time may stand still
+            moments.clear()
         moments.append(now)
         while len(moments) > 2 and now.at_s - moments[0].at_s > LONG_S + _SLACK_S:
             moments.popleft()

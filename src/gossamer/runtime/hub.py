@@ -447,4 +447,4 @@ class Hub:
         now = self._now()
         file, end = self._targets.events.mark()
         self._crawl.state.event_ends[file] = end
-        self._crawl.save_state(now - self._started_at, vitals.cpu_seconds(), now)
+        self._crawl.save_state(self.active_s(now), vitals.cpu_seconds(), now)

@@ -1,4 +1,4 @@
-"""Who has paused a crawl, and for how long the operator has: a time limit does not run meanwhile."""
+"""Who has paused a crawl, and for how long. The time of a run does not pass while the operator has paused it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ class Pauses:
 
     def __init__(self) -> None:
         self._by: set[str] = set()
+        self._begun_at = 0.0  # when the first of them paused it
         self._since = 0.0  # when the operator paused it
         self._before_s = 0.0
 
@@ -23,6 +24,8 @@ class Pauses:
 
     def begin(self, by: str, now: float) -> None:
         """Pause the crawl for somebody."""
+        if not self._by:
+            self._begun_at = now
         if by == OPERATOR and by not in self._by:
             self._since = now
         self._by.add(by)
@@ -32,6 +35,10 @@ class Pauses:
         if by == OPERATOR and by in self._by:
             self._before_s += now - self._since
         self._by.discard(by)
+
+    def lasting_s(self, now: float) -> float:
+        """Return for how long the crawl has been paused; 0 if it is not."""
+        return now - self._begun_at if self._by else 0.0
 
     def operator_s(self, now: float) -> float:
         """Return how long the operator has paused the crawl in all."""

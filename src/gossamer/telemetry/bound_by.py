@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.figures import BoundBy, Resource, RunState
-from gossamer.telemetry.text import count, percent
+from gossamer.figures import BoundBy, ParkedHost, Resource, RunState
+from gossamer.telemetry.text import count, duration, percent, printable
 
 BUSY_SHARE = 0.9
 MOST = 0.5
@@ -35,6 +35,8 @@ class Load(Struct, frozen=True, kw_only=True):
     lookups: int = 0
     pages_left: int | None = None  # until the page limit, with those in flight counted as fetched
     hosts: dict[str, int] = {}  # by state, see `core.workbench`: the mean of some seconds, as they change it often
+    next_parked: ParkedHost | None = None  # the parked host that may be contacted first
+    next_parked_in_s: float = 0.0
     core_share: dict[str, float] = {}
     commit_s: float = 0.0  # of all commits so far; like the next
     flush_s: float = 0.0  # of those, until the archives and stores had their part
@@ -125,13 +127,14 @@ def _hosts(now: Load) -> BoundBy | None:
     limits = now.limits
     states = ("busy", "blocked", "waiting", "ready", "parked")
     busy, blocked, waiting, ready, parked = (now.hosts.get(state, 0) for state in states)
-    waiting += parked
-    whole = busy + blocked + waiting + ready
-    most = max(busy, blocked, waiting)
+    whole = busy + blocked + waiting + ready + parked
+    most = max(busy, blocked, waiting + parked)
     if not most:
         return None
-    if most == waiting:
-        also = f"; {count(parked)} of them are parked" if parked else ""
+    if parked == whole:
+        return BoundBy(Resource.POLITENESS, _all_parked(now, parked))
+    if most == waiting + parked:
+        also = f", {count(parked)} {'is' if parked == 1 else 'are'} parked" if parked else ""
         return BoundBy(Resource.POLITENESS, f"{count(waiting)} of {count(whole)} hosts wait for their delay{also}")
     if most == busy:
         text = f"{count(busy)} of {count(whole)} hosts have as many requests in flight as they may"
@@ -141,3 +144,14 @@ def _hosts(now: Load) -> BoundBy | None:
         return BoundBy(Resource.POLITENESS, f"{text} (--address-politeness-ms, --domain-politeness-ms)")
     domain = f", --domain-connections {limits.domain_connections}" if limits.domain_connections else ""
     return BoundBy(Resource.CONNECTIONS, f"{text} (--address-connections {limits.address_connections}{domain})")
+
+
+def _all_parked(now: Load, parked: int) -> str:
+    """Return which host a crawl waits for, why, and for how long."""
+    what = "the only host" if parked == 1 else f"all {count(parked)} hosts"
+    text = f"{what} with queued URLs {'is' if parked == 1 else 'are'} parked"
+    if now.next_parked is None:
+        return text
+    first = now.next_parked
+    wait = duration(max(0.0, now.next_parked_in_s))
+    return f"{text}; {first.name} may be contacted in {wait}: {printable(first.reason) or 'no reason given'}"

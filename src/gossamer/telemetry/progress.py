@@ -1,7 +1,8 @@
 """What a crawl is doing while it runs: a live view on a terminal, plain lines elsewhere.
 
 The view is drawn anew at most four times per second. A plain line has the time and the average speed, and appears at
-least every `PLAIN_INTERVAL_S`; on request every 50 pages too, with each heartbeat. Other lines go through `screen`.
+least every `PLAIN_INTERVAL_S` in which the crawl is not paused; on request every 50 pages too, with each heartbeat.
+Other lines go through `screen`.
 """
 
 from __future__ import annotations

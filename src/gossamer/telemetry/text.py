@@ -28,6 +28,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def plural(number: float, noun: str) -> str:
+    """Return a number of things, in the singular if it is one."""
+    return f"{count(number)} {noun}" + ("" if number == 1 else "s")
+
+
 def waiting_for(label: str, waiting: Waiting) -> str:
     """Return what waits for a node with a label."""
     return f"{count(waiting.urls)} URLs in {count(waiting.shards)} shards wait for a node with label {label}"

@@ -59,11 +59,18 @@ def time_left(figures: Figures) -> str:
     return f"{roughly(figures.forecast.seconds)} left"
 
 
+def state_text(figures: Figures) -> str:
+    """Return what the process of a crawl is doing; if it is paused, for how long."""
+    if figures.state is RunState.PAUSED:
+        return f"paused for {duration(figures.paused_seconds)}"
+    return str(figures.state)
+
+
 def _head(figures: Figures, room: int) -> str:
     share = share_done(figures)
     limit, known = figures.max_pages, figures.totals.pages + figures.urls_queued
     goal = f" of {'' if known >= limit else 'at most '}{count(limit)}" if limit else ""
-    state = "" if figures.state is RunState.RUNNING else str(figures.state)
+    state = "" if figures.state is RunState.RUNNING else state_text(figures)
     parts = [f"{count(figures.totals.pages)}{goal} pages", state, time_left(figures)]
     text = _fit([part for part in parts if part], room)
     bar = f"[{'#' * round(share * BAR_CHARS):-<{BAR_CHARS}}] {100 * share:.0f} %  "
@@ -72,7 +79,9 @@ def _head(figures: Figures, room: int) -> str:
 
 def _speed(figures: Figures) -> list[str]:
     totals, rate = figures.totals, figures.rates.get("10s")
-    now = f"{rate.pages:.1f} pages/s" if rate is not None else f"{figures.run_pages_per_second:.1f} pages/s"
+    now = f"{rate.pages if rate is not None else figures.run_pages_per_second:.1f} pages/s"
+    if figures.state is RunState.PAUSED:
+        now = f"{figures.run_pages_per_second:.1f} pages/s before"
     memory = f"memory {size(figures.private_bytes)}"
     if figures.memory_ceiling_bytes:
         memory += f" of {size(figures.memory_ceiling_bytes)}"
@@ -81,7 +90,7 @@ def _speed(figures: Figures) -> list[str]:
         f"{count(totals.errors)} errors ({percent(figures.error_rate)})",
         memory,
         duration(figures.run_seconds),
-        *([f"{size(rate.bytes)}/s"] if rate is not None else []),
+        *([f"{size(rate.bytes)}/s"] if rate is not None and figures.state is not RunState.PAUSED else []),
         f"{size(totals.bytes)} received",
     ]
 
