@@ -13,11 +13,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.commands import OperatorCommand, PauseCrawl
+from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import url_id
+from gossamer.errors import UsageError
 from gossamer.figures import Figures
 from gossamer.records import HostRecord, UrlRecord, UrlState
 from gossamer.telemetry.summary import Summary
@@ -235,7 +236,6 @@ def test_a_command_reaches_the_crawl_that_runs(stopped: Crawled) -> None:
 
     with served(stopped.path, obey=obey) as server, owned(stopped.path):
         assert server.command("pause").json == {"text": "paused"}
-        assert server.command("resume").status == 409, "it is not paused"
         wrong: list[object] = [{"command": "explode"}, {"command": "block"}, {"command": "pause", "more": 1}, [], None]
         for bad in wrong:
             reply = server.ask(
@@ -247,6 +247,26 @@ def test_a_command_reaches_the_crawl_that_runs(stopped: Crawled) -> None:
             assert reply.status == 400, bad
             assert "\n" not in reply.json["error"]
     assert given == [PauseCrawl()]
+
+
+def test_the_crawl_itself_decides_whether_it_can_obey_however_old_the_figures_are(stopped: Crawled) -> None:
+    is_paused = False
+
+    def obey(command: OperatorCommand) -> str:
+        nonlocal is_paused
+        if isinstance(command, ResumeCrawl) and not is_paused:
+            raise UsageError("the crawl is not paused: it runs")
+        if isinstance(command, ChangeSetting):
+            raise UsageError("max-pages: expected a whole number")
+        is_paused = isinstance(command, PauseCrawl)
+        return "done"
+
+    with served(stopped.path, obey=obey) as server, owned(stopped.path):
+        assert server.ask("/api/status").json["state"] != "paused"
+        assert [server.command(name).status for name in ("pause", "resume", "pause", "resume")] == [200] * 4
+        refused = server.command("resume")
+        assert (refused.status, refused.json["error"]) == (409, "the crawl is not paused: it runs")
+        assert server.command("set", key="max-pages", value="many").status == 400, "no state makes it right"
 
 
 def test_events_are_figures_every_second_and_the_last_fetches(server: Served) -> None:

@@ -20,8 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from gossamer.commands import OperatorCommand, PauseCrawl, ResumeCrawl, StopCrawl
-from gossamer.errors import GossamerError
-from gossamer.figures import RunState
+from gossamer.errors import GossamerError, UsageError
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
 from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
@@ -92,14 +91,16 @@ class Api:
         return self._document
 
     async def _control(self, _: Nothing, command: OperatorCommand) -> Done:
-        status = await self.status.read(Nothing())
-        if not status.is_running:
-            raise ApiError(409, f"the crawl does not run; 'gossamer resume {status.name}' continues it")
-        if isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl):
-            wanted = RunState.PAUSED.value if isinstance(command, ResumeCrawl) else RunState.RUNNING.value
-            if isinstance(command, PauseCrawl | ResumeCrawl) and status.state != wanted:
-                raise ApiError(409, f"the crawl is {status.state}, not {wanted}")
-        return Done(await self._source.run(lambda: self._source.obey(command)))
+        """Give the crawl a command. Its answer decides: figures are up to a second old."""
+        is_running, name = await self.status.place()
+        if not is_running:
+            raise ApiError(409, f"the crawl does not run; 'gossamer resume {name}' continues it")
+        try:
+            return Done(await self._source.run(lambda: self._source.obey(command)))
+        except UsageError as error:
+            if isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl):  # right by itself, but not in this state
+                raise ApiError(409, str(error)) from error
+            raise
 
     # -- for machines -----------------------------------------------------------------------------
 

@@ -130,6 +130,13 @@ class Status:
             nodes=nodes,
         )
 
+    async def place(self) -> tuple[bool, str]:
+        """Return whether the crawl runs now, and the name of its folder or ledger."""
+        if self._source.folder is not None:
+            return self._source.is_running(), str(self._source.folder.path)
+        is_running, name, _ = await self._source.read(_of_nodes)
+        return is_running, name
+
     async def settings(self, _: Nothing) -> SettingsAnswer:
         """Return the settings of the crawl."""
         return await self._source.read(lambda view: SettingsAnswer(list(_settings(view.settings))))
