@@ -48,6 +48,12 @@ class PostgresServer:
         """Return a connection; what is done with it is committed at its end."""
         return psycopg.connect(**self.parameters)  # type: ignore[arg-type]
 
+    def cpu_s(self) -> float:
+        """Return the CPU time of the server and of its processes that have ended or are there."""
+        assert self._process is not None
+        pids = [self._process.pid, *_children_of(self._process.pid)]
+        return sum(_cpu_s(pid) for pid in pids)
+
     def create(self, *options: str) -> None:
         """Create the files of the server."""
         if os.getuid() == 0:
@@ -87,6 +93,16 @@ class PostgresServer:
             self._process.send_signal(signal.SIGQUIT if sig == signal.SIGKILL else sig)
             self._process.wait(START_S)
             self._process = None
+
+
+def _children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the CPU time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
