@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gossamer.core.dedup.minhash import LANES
-from gossamer.core.dedup.shared_pages import NearPages
+from gossamer.core.dedup.shared_pages import NearPages, bands_of
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore
 from gossamer.records import Similar, UrlId
@@ -25,11 +25,12 @@ class SharedPages:
         self.contents = {**commit.contents, **self.contents}
         similar: dict[UrlId, Similar] = {}
         for page, signature in commit.signatures.items():
-            found = self.near.nearest(page, signature)
+            bands = bands_of(signature)
+            found = self.near.nearest(page, signature, bands)
             if found is not None:
                 similar[page] = Similar(found[1], found[2] / LANES)
             else:
-                self.near.add(page, signature)
+                self.near.add(page, signature, bands)
         return KnownBefore(repeated, similar)
 
     def rows(self, part: int) -> list[Row]:
@@ -44,4 +45,4 @@ class SharedPages:
             if table == "contents":
                 self.contents.setdefault(key, value)
             else:
-                self.near.add(key, value)
+                self.near.add(key, value, bands_of(value))

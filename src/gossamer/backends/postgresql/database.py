@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.resources import files
@@ -10,6 +11,8 @@ from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 
 from gossamer.core.rows import SHARDED
 from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
@@ -17,6 +20,7 @@ from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
 READABLE = ("hosts", "domains", "robots")
 OTHERS = tuple(table for table in SHARDED if table not in READABLE)
 MAX_IDLE = 8
+_length = struct.Struct(">i").pack
 MIN_VERSION = 130_000
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 _REFUSED = (
@@ -28,6 +32,24 @@ _REFUSED = (
 _REFUSED_TEXTS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
 _FULL = (errors.DiskFull, errors.OutOfMemory)
 _HINT = "give a user, a password and a database in which the user may create a schema"
+
+
+class Bytes(list[bytes]):
+    """A parameter of the type bytea[]."""
+
+
+class _BytesDumper(Dumper):
+    """Encodes such a parameter: the client's own encoding of lists takes four times as long."""
+
+    format = Format.BINARY
+    oid = 1001  # bytea[]
+
+    def dump(self, obj: Bytes) -> bytes:
+        """Return the array: one dimension, no NULL, the type of its elements (bytea), their number, the first index."""
+        parts = [struct.pack(">5i", 1, 0, 17, len(obj), 1)] if obj else [struct.pack(">3i", 0, 0, 17)]
+        for each in obj:
+            parts += (_length(len(each)), each)
+        return b"".join(parts)
 
 
 class Database:
@@ -62,6 +84,7 @@ class Database:
             if self._idle:
                 return self._idle.pop()
         connection: Connection = psycopg.connect(**self._parameters)
+        connection.adapters.register_dumper(Bytes, _BytesDumper)
         # Only once per connection: a name that is quoted like this is the same in every session.
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self.schema)))
         connection.commit()

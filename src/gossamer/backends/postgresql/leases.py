@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.backends.postgresql.database import Connection, Database
+from gossamer.backends.postgresql.database import Bytes, Connection, Database
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
 from gossamer.core.identity import SHARD_COUNT
@@ -321,7 +321,7 @@ class Leases:
                 "UPDATE addresses SET state = changed.state "
                 "FROM unnest(%b::text[], %b::bytea[]) AS changed(address, state) "
                 "WHERE addresses.address = changed.address",
-                [names, [_encode(known[name]) for name in names]],
+                [names, Bytes(_encode(known[name]) for name in names)],
             )
             return grants
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from gossamer.backends.postgresql.database import Connection
+from gossamer.backends.postgresql.database import Bytes, Connection
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import MAX_EQUAL, NearPages, bands_of
 from gossamer.ports import Row
@@ -29,8 +29,8 @@ def add_contents(connection: Connection, contents: Mapping[bytes, UrlId]) -> dic
     if not contents:
         return {}
     hashes = sorted(contents)
-    added = connection.execute(_ADD_CONTENTS, [hashes, [contents[each] for each in hashes]], binary=True)
-    known = list(contents.keys() - {row[0] for row in added})
+    added = connection.execute(_ADD_CONTENTS, [Bytes(hashes), Bytes(contents[each] for each in hashes)], binary=True)
+    known = Bytes(contents.keys() - {row[0] for row in added})
     found = connection.execute("SELECT hash, page FROM contents WHERE hash = ANY(%b)", [known], binary=True)
     return dict(found.fetchall())
 
@@ -46,16 +46,16 @@ def add_signatures(connection: Connection, signatures: Mapping[UrlId, bytes]) ->
     similar: dict[UrlId, Similar] = {}
     added: dict[UrlId, bytes] = {}
     for page, signature in signatures.items():
-        if found := near.nearest(page, signature):
+        if found := near.nearest(page, signature, bands[page]):
             similar[page] = Similar(found[1], found[2] / LANES)
-        elif near.add(page, signature):
+        elif near.add(page, signature, bands[page]):
             added[page] = signature
-    _store(connection, added)
+    _store(connection, added, bands)
     return similar
 
 
 def _pages_by_band(connection: Connection, bands: Collection[bytes]) -> dict[bytes, list[UrlId]]:
-    found = connection.execute("SELECT band, pages FROM bands WHERE band = ANY(%b)", [list(bands)], binary=True)
+    found = connection.execute("SELECT band, pages FROM bands WHERE band = ANY(%b)", [Bytes(bands)], binary=True)
     return {
         band: [pages[start : start + _ID_BYTES] for start in range(0, len(pages), _ID_BYTES)] for band, pages in found
     }
@@ -63,21 +63,21 @@ def _pages_by_band(connection: Connection, bands: Collection[bytes]) -> dict[byt
 
 def _stored_signatures(connection: Connection, pages: Iterable[UrlId]) -> dict[UrlId, bytes]:
     query = "SELECT page, signature FROM signatures WHERE page = ANY(%b)"
-    return dict(connection.execute(query, [list(pages)], binary=True).fetchall())
+    return dict(connection.execute(query, [Bytes(pages)], binary=True).fetchall())
 
 
-def _store(connection: Connection, added: Mapping[UrlId, bytes]) -> None:
+def _store(connection: Connection, added: Mapping[UrlId, bytes], bands: Mapping[UrlId, Sequence[bytes]]) -> None:
     if not added:
         return
     pages = sorted(added)
-    connection.execute(_ADD_SIGNATURES, [pages, [added[page] for page in pages]])
+    connection.execute(_ADD_SIGNATURES, [Bytes(pages), Bytes(added[page] for page in pages)])
     by_band: dict[bytes, bytes] = {}
-    for page, signature in added.items():
-        for band in bands_of(signature):
+    for page in added:
+        for band in bands[page]:
             by_band[band] = (by_band.get(band, b"") + page)[-MAX_EQUAL * _ID_BYTES :]
-    bands = sorted(by_band)
-    if bands:
-        connection.execute(_ADD_BANDS, [bands, [by_band[band] for band in bands], MAX_EQUAL * _ID_BYTES])
+    if by_band:
+        keys = sorted(by_band)
+        connection.execute(_ADD_BANDS, [Bytes(keys), Bytes(by_band[key] for key in keys), MAX_EQUAL * _ID_BYTES])
 
 
 def load_pages(connection: Connection, rows: Sequence[Row]) -> None:
@@ -85,4 +85,5 @@ def load_pages(connection: Connection, rows: Sequence[Row]) -> None:
     add_contents(connection, {row.key: row.value or b"" for row in rows if row.table == "contents"})
     signed = {row.key: row.value or b"" for row in rows if row.table == "signatures"}
     known = _stored_signatures(connection, signed)
-    _store(connection, {page: signature for page, signature in signed.items() if page not in known})
+    new = {page: signature for page, signature in signed.items() if page not in known}
+    _store(connection, new, {page: bands_of(signature) for page, signature in new.items()})

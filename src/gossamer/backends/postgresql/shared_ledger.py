@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from gossamer.backends.postgresql import pages as stored_pages
-from gossamer.backends.postgresql.database import Connection
+from gossamer.backends.postgresql.database import Bytes, Connection
 from gossamer.backends.postgresql.leases import Leases, LockedNode
 from gossamer.backends.postgresql.table_rows import ROWS_AT_ONCE, read_rows, write_rows
 from gossamer.errors import LeaseLostError
@@ -96,7 +96,7 @@ class PostgresSharedLedger(Leases):
             connection.execute(
                 "INSERT INTO inbox (shard, id, links) SELECT shard, %b, links "
                 "FROM unnest(%b::int[], %b::bytea[]) AS sent(shard, links)",
-                [sent_as, list(links), list(links.values())],
+                [sent_as, list(links), Bytes(links.values())],
             )
 
     def _remove_read(self, connection: Connection, node: NodeId, read: Mapping[int, Sequence[bytes]]) -> None:
@@ -106,7 +106,7 @@ class PostgresSharedLedger(Leases):
         removed = connection.execute(
             "DELETE FROM inbox USING unnest(%b::int[], %b::bytea[]) AS read(shard, id) "
             "WHERE inbox.shard = read.shard AND inbox.id = read.id",
-            [[shard for shard, _ in pairs], [each for _, each in pairs]],
+            [[shard for shard, _ in pairs], Bytes(each for _, each in pairs)],
         )
         if removed.rowcount != len(pairs):
             raise LeaseLostError(f"ledger {self._name}: node {node.name}: the engine has lost messages to its shards")
@@ -131,7 +131,7 @@ class PostgresSharedLedger(Leases):
                     ) AS waiting
                 ) AS counted WHERE before < %b ORDER BY position
                 """,
-                [node.name, node.incarnation, [shard for shard, _ in pairs], [each for _, each in pairs],
+                [node.name, node.incarnation, [shard for shard, _ in pairs], Bytes(each for _, each in pairs),
                  _MESSAGES_AT_ONCE, max_bytes],
                 binary=True,
             )  # fmt: skip
@@ -141,7 +141,7 @@ class PostgresSharedLedger(Leases):
             moved = connection.execute(
                 "SELECT shard FROM unnest(%b::int[], %b::bytea[]) AS read(shard, id) WHERE NOT EXISTS "
                 "(SELECT 1 FROM inbox WHERE inbox.shard = read.shard AND inbox.id = read.id)",
-                [[shard for shard, _ in pairs], [each for _, each in pairs]],
+                [[shard for shard, _ in pairs], Bytes(each for _, each in pairs)],
             ).fetchall() if pairs else ()  # fmt: skip
             return {shard: some for shard, some in messages.items() if (shard,) not in moved}
 
@@ -164,7 +164,7 @@ class PostgresSharedLedger(Leases):
     def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
         """Return the rows of URLs."""
         with self._database.transaction() as connection:
-            found = connection.execute("SELECT key, value FROM urls WHERE key = ANY(%b)", [list(ids)], binary=True)
+            found = connection.execute("SELECT key, value FROM urls WHERE key = ANY(%b)", [Bytes(ids)], binary=True)
             known = dict(found.fetchall())
         return [known.get(each) for each in ids]
 

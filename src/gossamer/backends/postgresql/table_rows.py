@@ -15,7 +15,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import astuple, fields, replace
 from psycopg import sql
 
-from gossamer.backends.postgresql.database import READABLE, Connection
+from gossamer.backends.postgresql.database import READABLE, Bytes, Connection
 from gossamer.core import rows
 from gossamer.core.identity import shard_range
 from gossamer.ports import Row
@@ -107,11 +107,11 @@ def write_rows(connection: Connection, changed: Mapping[int, Sequence[Row]]) -> 
         if added:
             connection.execute(_UPSERT[table], _by_column(table, added))
         if removed:
-            connection.execute(_REMOVE[table], [removed])
+            connection.execute(_REMOVE[table], [Bytes(removed)])
 
 
 def _by_column(table: str, added: Sequence[Row]) -> list[list[Any]]:
-    keys, values = [row.key for row in added], [row.value or b"" for row in added]
+    keys, values = Bytes(row.key for row in added), Bytes(row.value or b"" for row in added)
     match table:
         case "hosts":
             hosts = [rows.decode_host(value) for value in values]
@@ -122,7 +122,7 @@ def _by_column(table: str, added: Sequence[Row]) -> list[list[Any]]:
         case "robots":
             found = [rows.decode_robots(value) for value in values]
             texts = [_robots.encode(replace(record, body=b"")) for record in found]
-            return [keys, [record.origin for record in found], texts, [record.body for record in found]]
+            return [keys, [record.origin for record in found], texts, Bytes(record.body for record in found)]
         case _:
             return [keys, values]
 
@@ -131,7 +131,7 @@ def read_rows(connection: Connection, shards: Collection[int], table: str) -> It
     """Yield the rows of shards in slices."""
     ranges = list(_ranges(shards))
     with connection.cursor(name="rows") as cursor:
-        bounds = [[first for first, _ in ranges], [after for _, after in ranges]]
+        bounds = [Bytes(first for first, _ in ranges), Bytes(after for _, after in ranges)]
         cursor.execute(_READ[table], bounds, binary=True)
         while found := cursor.fetchmany(ROWS_AT_ONCE):
             yield [_row_of(table, each) for each in found]

@@ -30,9 +30,9 @@ class StoredNearPages:
         self.similar: list[Nearest] = []
         self.added: dict[UrlId, Sequence[bytes]] = {}  # pages that repeat no other, with their bands
         for page, signature in signatures.items():
-            if found := near.nearest(page, signature):
+            if found := near.nearest(page, signature, bands[page]):
                 self.similar.append(found)
-            elif near.add(page, signature):
+            elif near.add(page, signature, bands[page]):
                 self.added[page] = bands[page]
 
     def _pages_by_band(self, bands: set[bytes]) -> dict[bytes, list[UrlId]]:

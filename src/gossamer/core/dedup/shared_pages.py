@@ -37,21 +37,21 @@ class NearPages:
         shared = Counter(other for band in bands for other in self.bands.get(band, ()) if other != page)
         return sorted(shared, key=lambda other: (-shared[other], other))[:MAX_COMPARED]
 
-    def nearest(self, page: UrlId, signature: bytes) -> Nearest | None:
-        """Return the page that one nearly repeats; None if there is none."""
+    def nearest(self, page: UrlId, signature: bytes, bands: Iterable[bytes]) -> Nearest | None:
+        """Return the page that one nearly repeats; None if there is none. The bands are those of its signature."""
         best, lanes = b"", 0
-        for other in self.ranked(page, bands_of(signature)):
+        for other in self.ranked(page, bands):
             known = self.signatures.get(other)
             equal = equal_lanes(signature, known) if known else 0
             if equal > lanes:
                 best, lanes = other, equal
         return (page, best, lanes) if lanes >= MIN_SIMILARITY * LANES else None
 
-    def add(self, page: UrlId, signature: bytes) -> bool:
+    def add(self, page: UrlId, signature: bytes, bands: Iterable[bytes]) -> bool:
         """Add a page; return False if it is known."""
         if page in self.signatures:
             return False
         self.signatures[page] = signature
-        for band in bands_of(signature):
+        for band in bands:
             self.bands[band] = [*self.bands.get(band, ()), page][-MAX_EQUAL:]
         return True
