@@ -138,8 +138,19 @@ def test_dead_letters_can_be_looked_at_and_tried_again(tmp_path: Path, small_web
     listed = run("retry", str(out), "--list")
     assert listed.returncode == 0
     assert len(listed.stdout.splitlines()) == first["dead"] > 0
+    for words, status, says in (
+        (("--outcome", "nonsense"), 2, "--outcome nonsense: no such outcome; expected one of client_error, "),
+        (("--list", "--outcome", "nonsense"), 2, "no such outcome"),
+        (("--host", "nonsense.test"), 1, "no dead letters match"),
+        (("--list", "--host", "nonsense.test"), 1, "no dead letters match"),
+    ):
+        refused = run("retry", str(out), *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (status, 1), refused.stderr
+        assert says in refused.stderr
+    assert len(list((out / "events").glob("*.jsonl"))) == 1, "no run was started"
     done = run("retry", str(out), "--json")
     assert done.returncode == 0, done.stderr
+    assert f"{first['dead']} dead letters are queued again" in done.stderr
     again = summary_of(done.stdout)
     assert again["fetches"] >= first["fetches"] + first["dead"]
     assert again["dead"] == first["dead"]

@@ -204,6 +204,7 @@ def test_dead_letters_are_retried_while_a_crawl_runs(web: RunningWeb, tmp_path: 
     dead = refused(web)[0]
     wait_for(lambda: dead.target in crawl.tell("retry", "--list"))
     assert "queued again" in crawl.tell("retry", "--host", dead.host)
+    assert "no dead letters match" in crawl.tell("retry", "--host", "nonsense.test", status=1)
     crawl.end()
     asked = [request for request in web.log() if (request.host, request.target) == (dead.host, dead.target)]
     assert len(asked) == 2

@@ -17,7 +17,7 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.errors import UsageError
 from gossamer.events import EventName
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, Source, UrlRecord
+from gossamer.records import Order, OrderKind, Outcome, Result, Source, UrlRecord, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 from gossamer.state import SeedRecord
@@ -168,7 +168,9 @@ def test_a_bare_domain_without_https_has_its_rules_over_http(ledger: Ledger) -> 
         seed_rules=[SeedRecord("https://h0.test/", scope="prefix", depth=4, metadata={"k": "v"})],
         ledger=ledger,
     )
-    scenario.run()
+    _, crawl, _ = scenario.run()
+    dead = [url for url, row in rows(ledger).items() if row.state is UrlState.DEAD]
+    assert (dead, crawl.totals.dead) == (["https://h0.test/"], 1), "it counts as a dead letter"
     found = {url: row.seed for url, row in rows(ledger).items() if url.startswith("http:")}
     assert found == {A: 1, **{f"{A}{n}": 1 for n in range(1, 5)}}
 

@@ -14,16 +14,21 @@ from msgspec.structs import replace
 from gossamer.cli.ledger import change
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.tables import QUARANTINES
-from gossamer.engine.revival import is_requested
+from gossamer.engine.revival import NO_LETTERS, is_requested
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.records import UrlRecord
+from gossamer.records import ANSWERED, Outcome, UrlRecord
 from gossamer.state import ORIGIN_NODE, CrawlRecord, OperatorRequest
 from gossamer.telemetry.text import count, printable
 
+OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome not in ANSWERED)  # that dead letters can have
+
 
 def retry_request(arguments: argparse.Namespace, crawl: SharedReader | None = None) -> OperatorRequest:
-    """Return what the arguments of `retry` request, of any time and any shard."""
+    """Return what the arguments of `retry` request, of any time and any shard; raise if an outcome is unknown."""
+    for word in arguments.outcome or []:
+        if word not in OUTCOMES:
+            raise UsageError(f"--outcome {printable(word)}: no such outcome; expected one of {', '.join(OUTCOMES)}")
     node = arguments.stored_on or ""
     files: frozenset[str] = frozenset()
     if node and crawl is not None and crawl.folders.home_of(node) == crawl.folders.home_of(ORIGIN_NODE):
@@ -55,7 +60,7 @@ def queue_again(crawl: SharedReader, ledger: str, wanted: OperatorRequest) -> st
             shards.add(shard_of(url_id))
         unfulfilled |= _unfulfilled(row, crawl.record.requests)
     if not found:
-        return "nothing to queue again"
+        return f"no URLs are stored on {wanted.stored_on}" if wanted.stored_on else NO_LETTERS
     # Only what has happened by now: no clock is needed to say that.
     request = replace(wanted, at=nextafter(last_at, inf), shards=sorted(shards))
     before = enumerate(crawl.record.requests)

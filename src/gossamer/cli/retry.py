@@ -13,11 +13,12 @@ from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.requests import check_node, queue_again, retry_request
-from gossamer.cli.steer import tell
+from gossamer.cli.steer import operator
 from gossamer.commands import RetryLetters
-from gossamer.engine.revival import is_requested
+from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
+from gossamer.runtime.control_socket import send
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 from gossamer.telemetry.text import printable
@@ -54,11 +55,23 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--stored-on is for a ledger URL; a crawl in a folder has its pages there")
     folder = CrawlFolder(Path(arguments.dir))
     folder.require_crawl()
-    if folder.owner() is not None:
-        return tell(arguments.dir, RetryLetters(arguments.outcome or [], arguments.host or []))
     wanted = retry_request(arguments)
+    if folder.owner() is not None:
+        return _answered(send(folder.state, RetryLetters(wanted.outcomes, wanted.hosts), operator()))
     settings = settings_for_known(folder.settings_path, given(arguments))
+    with open_view(arguments) as crawl:
+        letters = sum(is_requested(row, wanted) for _, row in crawl.ledger.urls())
+    if not letters:
+        return _answered(NO_LETTERS)
+    print(f"gossamer: {queued_again(letters)}", file=sys.stderr)
     return start(settings, folder, [], arguments, retries=lambda row: is_requested(row, wanted))
+
+
+def _answered(text: str) -> int:
+    """Print what became of a request; return the exit status."""
+    is_empty = text == NO_LETTERS
+    print(text, file=sys.stderr if is_empty else sys.stdout)
+    return 1 if is_empty else 0
 
 
 def _queue_again(arguments: argparse.Namespace) -> int:
@@ -70,8 +83,7 @@ def _queue_again(arguments: argparse.Namespace) -> int:
         assert isinstance(crawl, SharedReader)
         if arguments.stored_on:
             check_node(crawl, arguments.stored_on)
-        print(queue_again(crawl, arguments.dir, retry_request(arguments, crawl)))
-    return 0
+        return _answered(queue_again(crawl, arguments.dir, retry_request(arguments, crawl)))
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -87,6 +99,9 @@ def _list(arguments: argparse.Namespace) -> int:
                 status = f" {row.status}" if row.status else ""
                 print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    what = f"URLs stored on {arguments.stored_on}" if arguments.stored_on else "dead letters"
+    letters = "dead letter" if outcomes.total() == 1 else "dead letters"
+    what = f"URLs stored on {arguments.stored_on}" if arguments.stored_on else letters
+    if not outcomes and (arguments.outcome or arguments.host):
+        return _answered(NO_LETTERS)
     print(f"{outcomes.total()} {what}: {counts}" if outcomes else f"no {what}", file=sys.stderr)
     return 0

@@ -22,6 +22,7 @@ from gossamer.ports import Ledger
 from gossamer.records import HostRecord, OrderKind, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.state import OperatorRequest
 
+NO_LETTERS = "no dead letters match"
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -147,3 +148,8 @@ def is_requested(row: UrlRecord, request: OperatorRequest) -> bool:
             return False
         return row.archived.file in request.files or node_of(row.archived.file) == request.stored_on
     return row.state is UrlState.DEAD and (not request.outcomes or row.outcome in request.outcomes)
+
+
+def queued_again(letters: int) -> str:
+    """Return for people how many dead letters are queued again."""
+    return "1 dead letter is queued again" if letters == 1 else f"{letters:,} dead letters are queued again"

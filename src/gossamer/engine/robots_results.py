@@ -143,6 +143,7 @@ class RobotsResults:
         record = record_of(url)
         record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
         self._ledger.finish(url, record)
+        self._state.totals.dead += 1
         link = link_to("http:" + url.url.removeprefix("https:"))
         self._scope.join(link, url.seed)
         self._events.fallback(url, link, now)

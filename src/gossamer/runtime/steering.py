@@ -22,7 +22,7 @@ from gossamer.core.politeness import PaceRule
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.revival import is_requested
+from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
 from gossamer.errors import UsageError
 from gossamer.events import EventName, Promises
 from gossamer.figures import RunState
@@ -202,7 +202,8 @@ class Steering:
         if not hosts:
             return "nothing was queued there"
         request = OperatorRequest(self._steered.now(), [], outcomes=[Outcome.OPTED_OUT.value], hosts=hosts)
-        return await self._retry(request)
+        queued = await self._retry(request)
+        return "nothing was queued there" if queued == NO_LETTERS else queued
 
     async def _retry(self, request: OperatorRequest) -> str:
         ledger = self._steered.ledger
@@ -213,9 +214,10 @@ class Steering:
             count = sum(is_requested(row, request) for _, row in ledger.urls(key))
             if count:
                 found[shard_of(key)] = found.get(shard_of(key), 0) + count
-        if found:
-            await self._fulfil(OperatorRequest(request.at, sorted(found), request.outcomes, request.hosts))
-        return f"{sum(found.values())} dead letters are queued again"
+        if not found:
+            return NO_LETTERS
+        await self._fulfil(OperatorRequest(request.at, sorted(found), request.outcomes, request.hosts))
+        return queued_again(sum(found.values()))
 
     async def _release(self, pattern: str) -> str:
         known = [each for each in self._steered.ledger.records(QUARANTINES) if not each.is_released]
