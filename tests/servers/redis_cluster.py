@@ -127,7 +127,13 @@ class RedisClusterServers:
 def _wait_until_written(server: RedisServer) -> None:
     """Wait until the append-only file has everything: while an earlier part is synced, writes are delayed."""
     client: Any = server.client()
-    wait_for(lambda: not client.info("persistence")["aof_buffer_length"])
+
+    def is_written() -> bool:
+        state = client.info("persistence")
+        names = ("aof_buffer_length", "aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        return not any(state[name] for name in names)
+
+    wait_for(is_written)
     client.close()
 
 
