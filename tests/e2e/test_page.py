@@ -68,9 +68,42 @@ def test_a_crawl_is_watched_from_its_first_pages_to_its_end(
     browser.wait(lambda: len(browser.all(".chart path.line")) >= 4, "charts")
     view(browser, "live", "Live")
     browser.wait(lambda: len(browser.all("table.live tbody tr")) > 10, "events")
-    status, _, err = crawl.end()
+    status, out, err = crawl.end()
     assert status == 0, err
-    assert browser.wait(lambda: "The connection is lost" in browser.text(), "the end of the page")
+    browser.find("#state", "finished")
+    browser.wait_for_text(f"The crawl has ended, and this page with it. To see it again: gossamer ui {crawl.out}")
+    assert browser.all("#pause, #stop") == []
+    view(browser, "", "Overview")
+    assert tile(browser, "Pages") == f"{json.loads(out.splitlines()[-1])['pages']:,}"
+    browser.find("main .view-head p", "ended: everything within reach was fetched")
+
+
+def test_a_crawl_that_is_stopped_on_its_page_is_shown_as_stopped(
+    browser: Browser, web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    crawl.wait_for_requests(20)
+    browser.go(crawl.address)
+    browser.find("#stop").click()
+    browser.find("#confirm").click()
+    assert crawl.end()[0] == 11
+    browser.find("#state", "stopped")
+    browser.find("#banner", f"gossamer ui {crawl.out}")
+    assert browser.all("#pause, #stop") == []
+
+
+def test_a_page_whose_process_was_killed_does_not_claim_that_the_crawl_runs(
+    browser: Browser, short_web: RunningWeb, tmp_path: Path
+) -> None:
+    summary = crawl(short_web, tmp_path / "out", 10)
+    assert summary["pages"]
+    page = start("ui", str(tmp_path / "out"))
+    browser.go(address_in(page))
+    browser.find("#state", "finished")
+    page.kill()
+    page.communicate(timeout=30)
+    browser.find("#state", "not connected")
+    browser.find("#banner", f"gossamer ui {tmp_path / 'out'}")
 
 
 def test_a_host_is_found_and_a_url_is_inspected(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:

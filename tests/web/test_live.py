@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+from collections.abc import AsyncIterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -113,6 +114,44 @@ def test_only_so_many_look_at_once_and_who_never_came_is_forgotten(
                     break
                 await asyncio.sleep(0.01)
             running.cancel()
+
+    asyncio.run(main())
+
+
+def test_who_looks_when_the_page_ends_gets_the_last_figures_and_its_end(stopped: Crawled) -> None:
+    async def main() -> list[bytes]:
+        async with source_of(stopped.path) as source, asyncio.timeout(30):
+            shown = Live(source, Status(source))
+            messages = (await shown.look(EventsQuery(show="none"))).body
+            assert not isinstance(messages, bytes)
+            with owned(stopped.path):
+                assert source.is_running()
+                await source.figures()  # a second old when the crawl has ended
+            received = asyncio.ensure_future(_all(messages))
+            await shown.end()
+            return await received
+
+    *_, status, end = asyncio.run(main())
+    figures = msgspec.json.decode(status.removeprefix(b"event: status\ndata: "))
+    assert (figures["is_running"], figures["state"]) == (False, "finished")
+    assert figures["finished"] == stopped.summary.finished
+    assert figures["pages"] == stopped.summary.pages
+    assert figures["show_again"] == f"gossamer ui {stopped.path}"
+    assert end == b"event: end\ndata: {}\n\n"
+
+
+async def _all(messages: AsyncIterable[bytes]) -> list[bytes]:
+    return [message async for message in messages]
+
+
+def test_an_end_does_not_wait_for_who_never_reads(finished: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "END_WITHIN_S", 0.01)
+
+    async def main() -> None:
+        async with source_of(finished.path) as source, asyncio.timeout(30):
+            shown = Live(source, Status(source))
+            await shown.look(EventsQuery())
+            await shown.end()
 
     asyncio.run(main())
 

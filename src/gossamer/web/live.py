@@ -28,6 +28,7 @@ from gossamer.web.status import Status
 
 TURN_S = 0.5
 FIGURES_S = 1.0
+END_WITHIN_S = 0.8  # for the last figures, and again until they are sent: a crawl waits 2 s for the end of its page
 MAX_WAITING = 32
 MAX_LOOKERS = 20
 MAX_LINES = 100
@@ -149,6 +150,7 @@ class _Looker:
         self.messages: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
         self.is_dropped = False
         self.is_new = True  # it has not seen what happened before
+        self.left = asyncio.Event()
 
     def send(self, message: bytes) -> None:
         try:
@@ -199,6 +201,7 @@ class Live:
                 yield message
         finally:
             looker.is_dropped = True
+            looker.left.set()
             self._forget_dropped()
 
     def _forget_dropped(self) -> None:
@@ -207,12 +210,22 @@ class Live:
         if not self._lookers:
             self._somebody.clear()
 
-    def close(self) -> None:
-        """End all streams."""
+    async def end(self) -> None:
+        """Send the last figures, say that the page ends, and end all streams. Waits shortly for those who read."""
+        if not self._lookers:
+            return
+        self._source.forget_figures()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_WITHIN_S):
+                await self._send_figures()
         for looker in self._lookers:
-            looker.is_dropped = True
+            looker.send(_message("end", {}))
             with suppress(asyncio.QueueFull):
                 looker.messages.put_nowait(None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_WITHIN_S):
+                for looker in list(self._lookers):
+                    await looker.left.wait()
 
     async def run(self) -> None:
         """Read for all lookers, for ever."""

@@ -189,8 +189,8 @@ async def serve(source: Source, plan: Plan, announce: Callable[[str], None], end
         async with asyncio.TaskGroup() as tasks:
             live = tasks.create_task(api.live.run())
             await ended.wait()
-            api.live.close()
             live.cancel()
+            await api.live.end()
 
 
 async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:

@@ -161,6 +161,10 @@ class Source:
                 self._figures_until = time.monotonic() + fresh_s
             return self._figures
 
+    def forget_figures(self) -> None:
+        """Make the next call of `figures` read them anew."""
+        self._figures_until = 0.0
+
     async def _read_figures(self) -> tuple[Figures, float]:
         if self.is_running():
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ class StatusAnswer(Summary, kw_only=True):
     can_control: bool  # it runs, and the page is not read-only
     is_read_only: bool
     name: str  # the folder, or the ledger without a password
+    show_again: str  # the command that opens this page when it has ended
     version: str
     figures: Figures
     nodes: list[NodeLine]  # empty if there is one machine
@@ -125,10 +127,15 @@ class Status:
             can_control=is_running and not self._source.is_read_only,
             is_read_only=self._source.is_read_only,
             name=name,
+            show_again=f"gossamer ui {shlex.quote(self._address(name))}",
             version=__version__,
             figures=figures,
             nodes=nodes,
         )
+
+    def _address(self, name: str) -> str:
+        """Return how the crawl is named in a command that is given anywhere on this machine."""
+        return name if self._source.folder is None else str(self._source.folder.path.absolute())
 
     async def place(self) -> tuple[bool, str]:
         """Return whether the crawl runs now, and the name of its folder or ledger."""

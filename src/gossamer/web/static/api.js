@@ -5,7 +5,7 @@ async function answered(promise) {
   try {
     response = await promise;
   } catch {
-    throw new Error("The page's process does not answer. If the crawl has ended, open it with: gossamer ui DIR");
+    throw new Error("The page's process does not answer. If the crawl has ended, so has its page; 'gossamer ui' with the crawl's folder shows it again.");
   }
   const type = response.headers.get("content-type") ?? "";
   const content = type.includes("json") ? await response.json() : {};

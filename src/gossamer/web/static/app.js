@@ -22,6 +22,7 @@ const VIEWS = [
   ["dead", "Dead letters", dead, (status) => status.dead],
   ["settings", "Settings", settings],
 ];
+const NOT_FINISHED = { signal: "stopped", stopped: "stopped", left: "stopped", failed: "failed", interrupted: "interrupted" };
 const DETAILS = { hosts: host, pages: page };
 
 const main = document.getElementById("main");
@@ -29,6 +30,8 @@ const main = document.getElementById("main");
 // What views get: the newest status, and what they may do.
 const app = {
   status: null,
+  isConnected: false,
+  isOver: false,  // the page's process has ended
   listeners: new Set(),
   eventListener: null,
   command: give,
@@ -95,6 +98,7 @@ function drawViews() {
 // -- figures --
 
 function connect(filter) {
+  if (app.isOver) return;
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value)).toString();
   if (stream && query === streamFilter && stream.readyState !== EventSource.CLOSED) return;
   stream?.close();
@@ -103,17 +107,37 @@ function connect(filter) {
   stream.addEventListener("status", (message) => receive(JSON.parse(message.data)));
   stream.addEventListener("events", (message) => app.eventListener?.(JSON.parse(message.data)));
   stream.addEventListener("trouble", (message) => banner(`The crawl cannot be read now: ${JSON.parse(message.data).error}`));
+  stream.addEventListener("end", end);
   stream.addEventListener("error", () => {
-    banner("The connection is lost; trying again. If the crawl has ended, so has its page: gossamer ui DIR shows it again.");
+    disconnect("not connected", `The connection is lost; trying again. If the page has ended, this shows it again: ${app.status?.show_again ?? "gossamer ui DIR"}`);
     if (stream.readyState === EventSource.CLOSED) {
       setTimeout(() => query === streamFilter && connect(filter), 3000);  // unless another filter was chosen meanwhile
     }
   });
 }
 
-function banner(text) {
+// The process of the page has said that it ends: nothing more will come.
+function end() {
+  stream.close();
+  streamFilter = null;
+  const again = app.status.show_again;
+  if (app.status.is_running) disconnect("page closed", `This page has ended; the crawl goes on. To see it: ${again}`);
+  else disconnect(stateName(app.status), `The crawl has ended, and this page with it. To see it again: ${again}`, "info");
+  app.isOver = true;
+}
+
+// Nothing is known about the crawl now: neither its state nor its buttons may claim that it runs.
+function disconnect(state, text, kind = "") {
+  app.isConnected = false;
+  drawState(state);
+  put(document.getElementById("actions"));
+  banner(text, kind);
+}
+
+function banner(text, kind = "") {
   const place = document.getElementById("banner");
   place.hidden = !text;
+  place.className = `banner ${kind}`.trim();
   if (place.textContent !== text) place.textContent = text;
 }
 
@@ -123,12 +147,10 @@ function receive(status) {
   banner("");
   document.getElementById("crawl-name").textContent = `\u200e${status.name}`;
   document.getElementById("crawl-name").title = status.name;
-  const pill = document.getElementById("state");
-  if (before?.state !== status.state) {
-    pill.textContent = status.state;
-    pill.className = `pill ${status.state}`;
-  }
-  if (before?.state !== status.state || before?.can_control !== status.can_control) drawActions(status);
+  const isNew = !app.isConnected || stateName(before) !== stateName(status);
+  app.isConnected = true;
+  if (isNew) drawState(stateName(status));
+  if (isNew || before.is_running !== status.is_running) drawActions(status);
   VIEWS.forEach(([path, , , beside]) => {
     if (!beside) return;
     const number = beside(status);
@@ -136,6 +158,17 @@ function receive(status) {
   });
   sample(status);
   for (const listener of app.listeners) listener(status);
+}
+
+// A crawl that was stopped can be resumed, one that has finished has nothing to do.
+function stateName(status) {
+  return status.is_running ? status.state : (NOT_FINISHED[status.finished] ?? status.state);
+}
+
+function drawState(name) {
+  const pill = document.getElementById("state");
+  pill.textContent = name;
+  pill.className = `pill ${name}`;
 }
 
 function drawActions(status) {
