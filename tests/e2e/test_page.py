@@ -133,6 +133,9 @@ def test_a_crawl_is_paused_and_resumed_by_its_buttons(browser: Browser, web: Run
     browser.go(crawl.address)
     browser.find("#pause", "Pause").click()
     browser.find("#state", "paused")
+    browser.find("main .view-head p", "paused for")
+    assert tile(browser, "Pages per second") == "paused"
+    browser.find("main .card", "The crawl is paused.")
     paused_at = time.monotonic()
     wait_for(lambda: time.monotonic() > paused_at + WITHIN_S)
     before = len(web.log())
@@ -219,7 +222,10 @@ def test_a_finished_crawl_has_everything_but_control(browser: Browser, short_web
         browser.find("#state", "finished")
         assert tile(browser, "Pages") == f"{summary['pages']:,}"
         assert browser.all("#pause, #stop") == []
+        known = browser.find("a[data-view=hosts] .count").text
+        assert tile(browser, "Hosts") == known
         for path, text in (
+            ("hosts", f"{known} hosts"),
             ("hosts", "site-0"),
             ("pages", "text/html"),
             ("duplicates", "same"),

@@ -194,6 +194,12 @@ def test_no_value_of_a_query_is_shown_if_queries_are_masked(
     assert f"={value}" not in json.dumps(why["url"])
 
 
+def test_the_status_and_the_list_of_hosts_know_the_same_hosts(server: Served) -> None:
+    status = server.ask("/api/status").json
+    assert status["hosts_known"] == server.ask("/api/hosts").json["known"] > 0
+    assert status["hosts_known"] >= status["unique_hosts"]
+
+
 def test_the_history_of_a_finished_crawl_is_that_of_its_report(server: Served, finished: Crawled) -> None:
     points = server.ask("/api/history").json["points"]
     assert points[-1]["pages"] == finished.summary.pages

@@ -21,6 +21,7 @@ from gossamer.runtime.control_socket import FILE_NAME
 from gossamer.state import CrawlState
 from gossamer.web import live
 from gossamer.web import source as web_source
+from gossamer.web.hosts import Hosts
 from gossamer.web.live import EventsQuery, EventTail, Live
 from gossamer.web.routes import ApiError
 from gossamer.web.source import Source
@@ -76,7 +77,7 @@ def test_who_reads_too_slowly_is_dropped_and_the_others_go_on(
 
     async def main() -> int:
         async with source_of(finished.path) as source, asyncio.timeout(30):
-            shown = Live(source, Status(source))
+            shown = Live(source, Status(source, Hosts(source)))
             slow = (await shown.look(EventsQuery(show="none"))).body
             quick = (await shown.look(EventsQuery(show="none"))).body
             assert not isinstance(slow, bytes)
@@ -102,7 +103,7 @@ def test_only_so_many_look_at_once_and_who_never_came_is_forgotten(
 
     async def main() -> None:
         async with source_of(finished.path) as source, asyncio.timeout(30):
-            shown = Live(source, Status(source))
+            shown = Live(source, Status(source, Hosts(source)))
             for _ in range(live.MAX_LOOKERS):
                 await shown.look(EventsQuery())
             with pytest.raises(ApiError, match="others look already"):
@@ -121,7 +122,7 @@ def test_only_so_many_look_at_once_and_who_never_came_is_forgotten(
 def test_who_looks_when_the_page_ends_gets_the_last_figures_and_its_end(stopped: Crawled) -> None:
     async def main() -> list[bytes]:
         async with source_of(stopped.path) as source, asyncio.timeout(30):
-            shown = Live(source, Status(source))
+            shown = Live(source, Status(source, Hosts(source)))
             messages = (await shown.look(EventsQuery(show="none"))).body
             assert not isinstance(messages, bytes)
             with owned(stopped.path):
@@ -137,7 +138,7 @@ def test_who_looks_when_the_page_ends_gets_the_last_figures_and_its_end(stopped:
     assert figures["finished"] == stopped.summary.finished
     assert figures["pages"] == stopped.summary.pages
     assert figures["show_again"] == f"gossamer ui {stopped.path}"
-    assert end == b"event: end\ndata: {}\n\n"
+    assert end == b'event: end\ndata: {"is_running":false}\n\n'
 
 
 async def _all(messages: AsyncIterable[bytes]) -> list[bytes]:
@@ -149,7 +150,7 @@ def test_an_end_does_not_wait_for_who_never_reads(finished: Crawled, monkeypatch
 
     async def main() -> None:
         async with source_of(finished.path) as source, asyncio.timeout(30):
-            shown = Live(source, Status(source))
+            shown = Live(source, Status(source, Hosts(source)))
             await shown.look(EventsQuery())
             await shown.end()
 
@@ -170,7 +171,7 @@ def test_an_error_of_our_own_ends_a_turn_and_not_the_page(
 
     async def main() -> list[bytes]:
         async with Source(open_view, lambda _: "", finished.path) as source, asyncio.timeout(30):
-            shown = Live(source, Status(source))
+            shown = Live(source, Status(source, Hosts(source)))
             messages = (await shown.look(EventsQuery(show="none"))).body
             assert not isinstance(messages, bytes)
             running = asyncio.ensure_future(shown.run())

@@ -213,6 +213,10 @@ class Hosts:
             ),
         ]
 
+    async def known(self) -> int:
+        """Return how many hosts the crawl knows, as the list of hosts counts them."""
+        return len((await self._source.run(self._current)).names)
+
     async def find(self, query: HostsQuery) -> HostsAnswer:
         """Return a page of the hosts."""
         return await self._source.run(lambda: self._find(query))

@@ -82,6 +82,12 @@ class EventBatch(Struct, frozen=True):
     left_out: int
 
 
+class PageEnd(Struct, frozen=True):
+    """The page's process ends; the crawl may go on."""
+
+    is_running: bool
+
+
 class EventTail:
     """Reads what is appended to the newest event file of a folder."""
 
@@ -218,8 +224,9 @@ class Live:
         with suppress(TimeoutError):
             async with asyncio.timeout(END_WITHIN_S):
                 await self._send_figures()
+        is_running, _ = await self._status.place()
         for looker in self._lookers:
-            looker.send(_message("end", {}))
+            looker.send(_message("end", PageEnd(is_running)))
             with suppress(asyncio.QueueFull):
                 looker.messages.put_nowait(None)
         with suppress(TimeoutError):

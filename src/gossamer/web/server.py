@@ -56,9 +56,9 @@ class Api:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.is_read_only = source.is_read_only
-        self.status = Status(source)
-        self.live = Live(source, self.status)
         self._hosts = Hosts(source)
+        self.status = Status(source, self._hosts)
+        self.live = Live(source, self.status)
         self._pages = Pages(source)
         parts = (self.status, self._hosts, self._pages, self.live)
         self.routes = [*(route for part in parts for route in part.routes()), *self._own_routes()]

@@ -1,10 +1,9 @@
-"""The figures of a crawl for its page, what it is set to, and its course so far."""
+"""The figures of a crawl for its page, and what it is set to."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gossamer import __version__
-from gossamer.events import Event
 from gossamer.figures import Figures
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
@@ -20,13 +18,10 @@ from gossamer.settings.changes import CHANGEABLE
 from gossamer.settings.model import Settings, options
 from gossamer.settings.stores import masked_store
 from gossamer.telemetry.summary import Summary, summary_of
+from gossamer.web.course import HistoryAnswer, history
+from gossamer.web.hosts import Hosts
 from gossamer.web.routes import Nothing, Route
 from gossamer.web.source import Source
-
-MAX_POINTS = 300
-_TAIL_BYTES = 8 << 20  # of the events of a crawl that runs
-_BEAT = b'"event":"heartbeat"'
-_REPORT = "report.json"
 
 
 class NodeLine(Struct, frozen=True):
@@ -53,6 +48,7 @@ class StatusAnswer(Summary, kw_only=True):
     show_again: str  # the command that opens this page when it has ended
     version: str
     figures: Figures
+    hosts_known: int  # with or without pages, as in the list of hosts
     nodes: list[NodeLine]  # empty if there is one machine
 
 
@@ -73,33 +69,12 @@ class SettingsAnswer(Struct, frozen=True):
     settings: list[SettingLine]
 
 
-class Point(Struct, frozen=True):
-    """The crawl up to a time."""
-
-    t_s: float  # since the first point
-    pages: int
-    errors: int
-    queued: int
-    pages_per_second: float
-
-
-class HistoryAnswer(Struct, frozen=True):
-    """The course of a crawl: of its last part while it runs, of all of it when it has ended."""
-
-    points: list[Point]
-
-
-class _Course(Struct):
-    """What is read of a report."""
-
-    timeline: list[Point] = []
-
-
 class Status:
     """Answers questions about the crawl as a whole."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, hosts: Hosts) -> None:
         self._source = source
+        self._hosts = hosts
 
     def routes(self) -> list[Route]:
         """Return the routes to the crawl as a whole."""
@@ -130,6 +105,7 @@ class Status:
             show_again=f"gossamer ui {shlex.quote(self._address(name))}",
             version=__version__,
             figures=figures,
+            hosts_known=await self._hosts.known(),
             nodes=nodes,
         )
 
@@ -150,7 +126,7 @@ class Status:
 
     async def history(self, _: Nothing) -> HistoryAnswer:
         """Return the course of the crawl."""
-        return await self._source.read(_history)
+        return await self._source.read(history)
 
 
 def _of_nodes(crawl: CrawlView) -> tuple[bool, str, list[NodeLine]]:
@@ -171,46 +147,3 @@ def _settings(settings: Settings) -> Iterator[SettingLine]:
         default = msgspec.to_builtins(option.default) if option.default is not msgspec.NODEFAULT else None
         is_changeable = option.key in CHANGEABLE
         yield SettingLine(option.key, values[option.name], default, option.group.value, option.help, is_changeable)
-
-
-# -- its course -----------------------------------------------------------------------------------
-
-
-def _history(crawl: CrawlView) -> HistoryAnswer:
-    points: list[Point] = []
-    folder = next(iter(crawl.folders.found.values()), None)
-    if folder is not None and len(crawl.folders.found) == 1:
-        reported = [] if crawl.is_running else _from_report(folder.path / _REPORT)
-        points = reported or list(_from_heartbeats(sorted(folder.events.glob("*.jsonl"))[-1:]))
-    step = max(1, -(-len(points) // MAX_POINTS))
-    return HistoryAnswer(points[::-step][::-1])
-
-
-def _from_report(path: Path) -> list[Point]:
-    """Return the course in a report; empty if there is none, or one of another version."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Course).timeline
-    except (OSError, msgspec.DecodeError):
-        return []
-
-
-def _from_heartbeats(files: list[Path]) -> Iterator[Point]:
-    """Yield a point per heartbeat at the end of an event file; the time between two of them gives the speed."""
-    decode = msgspec.json.Decoder(Event).decode
-    first: Event | None = None
-    last: Event | None = None
-    for path in files:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            for line in file:
-                if _BEAT not in line:
-                    continue
-                try:
-                    beat = decode(line)
-                except msgspec.DecodeError:
-                    continue
-                first = first or beat
-                seconds = beat.ts - last.ts if last is not None else 0.0
-                rate = (beat.fetched - last.fetched) / seconds if last is not None and seconds > 0 else 0.0
-                last = beat
-                yield Point(beat.ts - first.ts, beat.fetched, beat.errors, beat.frontier_size, round(rate, 2))

@@ -13,7 +13,7 @@ import { why } from "./why.js";
 // Path, name, view, and what stands beside the name.
 const VIEWS = [
   ["", "Overview", overview],
-  ["hosts", "Hosts", hosts, (status) => Object.values(status.figures.hosts).reduce((sum, number) => sum + number, 0)],
+  ["hosts", "Hosts", hosts, (status) => status.hosts_known],
   ["live", "Live", live],
   ["why", "URL inspector", why],
   ["pages", "Pages", pages, (status) => status.pages],
@@ -107,7 +107,7 @@ function connect(filter) {
   stream.addEventListener("status", (message) => receive(JSON.parse(message.data)));
   stream.addEventListener("events", (message) => app.eventListener?.(JSON.parse(message.data)));
   stream.addEventListener("trouble", (message) => banner(`The crawl cannot be read now: ${JSON.parse(message.data).error}`));
-  stream.addEventListener("end", end);
+  stream.addEventListener("end", (message) => end(JSON.parse(message.data)));
   stream.addEventListener("error", () => {
     disconnect("not connected", `The connection is lost; trying again. If the page has ended, this shows it again: ${app.status?.show_again ?? "gossamer ui DIR"}`);
     if (stream.readyState === EventSource.CLOSED) {
@@ -117,12 +117,12 @@ function connect(filter) {
 }
 
 // The process of the page has said that it ends: nothing more will come.
-function end() {
+function end(last) {
   stream.close();
   streamFilter = null;
-  const again = app.status.show_again;
-  if (app.status.is_running) disconnect("page closed", `This page has ended; the crawl goes on. To see it: ${again}`);
-  else disconnect(stateName(app.status), `The crawl has ended, and this page with it. To see it again: ${again}`, "info");
+  const again = app.status?.show_again ?? "gossamer ui DIR";
+  if (last.is_running) disconnect("page closed", `This page has ended; the crawl goes on. To see it: ${again}`);
+  else disconnect(!app.status || app.status.is_running ? "ended" : stateName(app.status), `The crawl has ended, and this page with it. To see it again: ${again}`, "info");
   app.isOver = true;
 }
 

@@ -8,11 +8,23 @@ const LEFT = 4;
 const TOP = 6;
 const BOTTOM = 4;
 
-// The next number of the form 1, 2, 5 times a power of ten.
+// The next round number: at most a quarter of the height stays empty.
+const STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+
 function ceiling(value) {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
+  return STEPS.map((step) => step * power).find((step) => step >= value * 0.999);
+}
+
+// The rows in runs without a gap: a row whose value is null belongs to none.
+function runs(rows, place) {
+  const found = [[]];
+  for (const row of rows) {
+    if (row.values[place] !== null) found[found.length - 1].push(row);
+    else if (found[found.length - 1].length) found.push([]);
+  }
+  return found.filter((run) => run.length > 1);
 }
 
 export class LineChart {
@@ -32,7 +44,7 @@ export class LineChart {
       el("div", { class: "card-head" }, el("h2", {}, title), this.note), el("div", {}, this.value), this.plot);
   }
 
-  // rows: [{ t, values: [number, …] }] in order of time
+  // rows: [{ t, values: [number or null, …] }] in order of time; null is a gap
   // resting: what is written while nothing is pointed at, instead of the last value
   draw(rows, resting = "") {
     this.rows = rows;
@@ -42,13 +54,12 @@ export class LineChart {
     const seconds = rows.length > 1 ? rows[rows.length - 1].t - first : 1;
     const x = (t) => LEFT + ((t - first) / (seconds || 1)) * (WIDTH - 2 * LEFT);
     const y = (value) => TOP + (1 - value / top) * (HEIGHT - TOP - BOTTOM);
-    const lines = this.series.map((one, place) => {
-      const points = rows.map((row) => `${x(row.t).toFixed(1)},${y(row.values[place]).toFixed(1)}`);
-      if (points.length < 2) return [];
+    const lines = this.series.flatMap((one, place) => runs(rows, place).map((run) => {
+      const points = run.map((row) => `${x(row.t).toFixed(1)},${y(row.values[place]).toFixed(1)}`);
       const base = HEIGHT - BOTTOM;
-      const area = `M${x(first).toFixed(1)},${base}L${points.join("L")}L${x(first + seconds).toFixed(1)},${base}Z`;
+      const area = `M${x(run[0].t).toFixed(1)},${base}L${points.join("L")}L${x(run[run.length - 1].t).toFixed(1)},${base}Z`;
       return [svg("path", { class: `area ${one.key}`, d: area }), svg("path", { class: `line ${one.key}`, d: `M${points.join("L")}`, fill: "none" })];
-    });
+    }));
     this.cursor = svg("line", { class: "axis", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
     put(this.plot,
       svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y(0), y2: y(0) }),
@@ -66,7 +77,8 @@ export class LineChart {
     }
     const isLast = place === this.rows.length - 1;
     const several = this.series.length > 1;
-    this.value.textContent = isLast && this.resting ? this.resting : row.values.map((value, number) => (several ? `${this.series[number].name} ${this.format(value)}` : this.format(value))).join(" · ");
+    const written = (value) => (value === null ? "–" : this.format(value));
+    this.value.textContent = isLast && this.resting ? this.resting : row.values.map((value, number) => (several ? `${this.series[number].name} ${written(value)}` : written(value))).join(" · ");
     this.cursor.setAttribute("visibility", isLast ? "hidden" : "visible");
     this.cursor.setAttribute("x1", this.x(row.t));
     this.cursor.setAttribute("x2", this.x(row.t));

@@ -13,7 +13,7 @@ function stateTag(host) {
   return el("span", { class: `tag ${KINDS[state] ?? ""}`.trim() }, words(state));
 }
 
-export function hosts(main) {
+export function hosts(main, app) {
   const note = el("p", {});
   const list = new Growing(async (cursor) => {
     const answer = await get("/api/hosts", { ...chosen, cursor });
@@ -38,7 +38,7 @@ export function hosts(main) {
       { name: "errors", sort: "errors", number: true, wide: true, cell: (host) => count(host.errors) },
       { name: "first byte", sort: "latency", number: true, wide: true, cell: (host) => (host.latency_ms ? duration(host.latency_ms / 1000) : "–") },
       { name: "delay", sort: "delay", number: true, wide: true, cell: (host) => (host.delay_s ? duration(host.delay_s) : "–") },
-      { name: "next", wide: true, cell: (host) => next(host) },
+      { name: "next", wide: true, cell: (host) => next(host, app) },
     ], rows, { sort: chosen.sort, onsort: (sort) => {
       chosen.sort = sort;
       list.begin();
@@ -49,9 +49,10 @@ export function hosts(main) {
   list.begin();
 }
 
-function next(host) {
+function next(host, app) {
   if (host.park_reason) return `in ${duration(host.next_in_s)}: ${host.park_reason}`;
   if (!host.queued) return "–";
+  if (app.status?.state === "paused") return "paused";
   return host.next_in_s ? `in ${duration(host.next_in_s)}` : "now";
 }
 
@@ -91,10 +92,10 @@ function draw(place, app, answer, again) {
       ["domain", host.domain],
       ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
       ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${count(host.server_errors_24h)} answers with 5xx in 24 h`],
-      ["queued", `${plural(host.queued, "URL")}${host.queued ? `, done in ${duration(host.time_left_s)}` : ""}`],
+      ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
       ["pace", `one request every ${duration(host.delay_s)}, ${count(host.connections)} at a time${host.backoff ? `, slowed down ${plural(host.backoff, "time")}` : ""}`],
       ["in flight", host.in_flight ? count(host.in_flight) : null],
-      ["next request", next(host)],
+      ["next request", next(host, app)],
       ["first byte", duration(host.latency_ms / 1000)],
       ["known since", `${moment(host.first_seen_at)}, last request ${moment(host.last_fetch_at)}`],
       ["addresses", host.addresses.join(", ") || "not looked up"],

@@ -5,6 +5,7 @@ import { LineChart, meter, partsBar } from "./chart.js";
 import { card, count, duration, el, hostLink, moment, percent, plural, put, rate, size, table, words } from "./dom.js";
 
 const MAX_SAMPLES = 600;
+const SHOWN_S = 600;  // of before the page was opened
 // A crawl that runs knows what is in progress, its ledger what is swapped out or dead: hardly two of a colour are shown together.
 const HOST_STATES = [
   ["ready", "k1"], ["busy", "k4"], ["blocked", "k2"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"],
@@ -26,7 +27,9 @@ export function sample(status) {
   const last = samples[samples.length - 1];
   if (last && now - last.t < 0.4) return;
   const speed = status.figures.rates["10s"] ?? {};
-  samples.push({ t: now, pages: speed.pages ?? 0, errors: speed.errors ?? 0, bytes: speed.bytes ?? 0, queued: status.urls_queued });
+  // A pause has no speed: it is a gap in the lines.
+  const { pages, errors, bytes } = status.state === "paused" ? { pages: null, errors: null, bytes: null } : { pages: 0, errors: 0, bytes: 0, ...speed };
+  samples.push({ t: now, pages, errors, bytes, queued: status.urls_queued });
   if (samples.length > MAX_SAMPLES) samples.shift();
 }
 
@@ -68,7 +71,7 @@ export function overview(main, app) {
     el("div", { class: "grid" }, charts.pages.element, charts.queued.element, charts.errors.element, charts.bytes.element, hosts, answers, latency, machine));
 
   function draw(status) {
-    put(note, status.is_running ? `running for ${duration(status.figures.run_seconds)}` : `ended: ${status.reason}`);
+    put(note, course(status));
     drawTiles(tiles, status);
     drawBound(bound, status);
     drawForecast(forecast, status);
@@ -90,6 +93,12 @@ export function overview(main, app) {
   }
 }
 
+function course(status) {
+  if (!status.is_running) return `ended: ${status.reason}`;
+  if (status.state !== "paused") return `running for ${duration(status.figures.run_seconds)}`;
+  return status.figures.paused_seconds ? `paused for ${duration(status.figures.paused_seconds)}` : "paused";
+}
+
 function lasting(seconds) {
   return `${duration(Math.round(seconds))} shown`;
 }
@@ -104,12 +113,14 @@ function drawTiles(into, status) {
   const speed = figures.rates["10s"]?.pages;
   put(into, [
     tile("Pages", count(status.pages), limit),
-    status.is_running && speed !== undefined
+    status.is_running && status.state === "paused"
+      ? tile("Pages per second", "paused", `${rate(figures.rates.run?.pages)} in this run`)
+      : status.is_running && speed !== undefined
       ? tile("Pages per second", rate(speed), `${rate(figures.rates["1m"]?.pages)} in a minute, ${rate(figures.rates.run?.pages)} in this run`)
       : tile("Pages per second", rate(status.pages_per_second), `over ${duration(status.seconds)}`),
     tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${count(status.fetches)} fetches`),
     tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked`),
-    tile("Hosts", count(status.unique_hosts), `of ${plural(status.unique_domains, "domain")}`),
+    tile("Hosts", count(status.hosts_known), `${count(status.unique_hosts)} with pages, of ${plural(status.unique_domains, "domain")}`),
     tile("Received", size(status.bytes), `${count(status.duplicates + status.near_duplicates)} copies among the pages`),
     tile("In flight", count(figures.in_flight), plural(status.dead, "dead letter")),
   ]);
@@ -126,12 +137,13 @@ function drawBound(into, status) {
 function drawForecast(into, status) {
   const forecast = status.figures.forecast;
   put(into, el("h2", {}, "What is left"));
-  if (!forecast || !status.is_running) {
-    const left = status.urls_queued ? `${plural(status.urls_queued, "URL")} queued.` : "Nothing is queued.";
-    into.append(el("p", { class: "soft" }, left));
+  const isPaused = status.state === "paused";
+  if (!forecast?.text || isPaused) {
+    const left = status.urls_queued ? `${plural(status.urls_queued, "URL")} queued` : "Nothing is queued";
+    into.append(el("p", { class: "soft" }, isPaused ? `${left}. The crawl is paused.` : `${left}.`));
   } else into.append(el("p", { class: "break" }, forecast.text));
   if (status.left_out.length) into.append(el("ul", { class: "plain small", id: "left-out" }, status.left_out.map((text) => el("li", { class: "break" }, text))));
-  if (forecast?.slow_hosts.length && status.is_running) {
+  if (forecast?.slow_hosts.length && !isPaused) {
     into.append(el("ul", { class: "plain small" }, forecast.slow_hosts.slice(0, 3).map((host) =>
       el("li", { class: "break" }, hostLink(host.name), ` ${duration(host.seconds)} for ${plural(host.queued, "URL")}, one per ${duration(host.delay_s)}`))));
   }
@@ -147,31 +159,25 @@ function drawWarnings(into, status) {
 }
 
 function drawCharts(charts, status) {
-  const isOver = !status.is_running && history?.length > 1;
-  if (isOver) {
-    charts.pages.draw(history.map((point, place) => ({ t: point.t_s, values: [place ? point.pages_per_second : 0] })), `${rate(status.pages_per_second)} on average`);
-    charts.errors.draw(history.map((point, place) => ({ t: point.t_s, values: [slope(history, place, "errors")] })), `${count(status.errors)} in all`);
-    charts.queued.draw(history.map((point) => ({ t: point.t_s, values: [point.queued] })), `${count(Math.max(...history.map((point) => point.queued)))} at most`);
+  if (!status.is_running && history?.length > 1) {
+    const rows = (key) => history.map((point) => ({ t: point.t_s, values: [point[key]] }));
+    charts.pages.draw(rows("pages_per_second"), `${rate(status.pages_per_second)} on average`);
+    charts.errors.draw(rows("errors_per_second"), `${count(status.errors)} in all`);
+    charts.queued.draw(rows("queued"), `${count(Math.max(...history.map((point) => point.queued)))} at most`);
     charts.bytes.element.hidden = true;
     return;
   }
   charts.bytes.element.hidden = false;
-  const earlier = (history ?? []).filter((point) => point.t_s > 0);
+  const earlier = history ?? [];
   const end = earlier.length ? earlier[earlier.length - 1].t_s : 0;
   const start = samples.length ? samples[0].t : 0;
-  const shown = earlier.map((point, place) => ({ ...point, t: start - 1 - (end - point.t_s), errors: slope(earlier, place, "errors") })).filter((point) => start - point.t < 600);
-  const before = (key) => shown.map((point) => ({ t: point.t, values: [point[key]] }));
-  charts.pages.draw([...before("pages_per_second"), ...samples.map((one) => ({ t: one.t, values: [one.pages] }))]);
-  charts.queued.draw([...before("queued"), ...samples.map((one) => ({ t: one.t, values: [one.queued] }))]);
-  charts.errors.draw([...before("errors"), ...samples.map((one) => ({ t: one.t, values: [one.errors] }))]);
-  charts.bytes.draw(samples.map((one) => ({ t: one.t, values: [one.bytes] })));
-}
-
-// How fast a number grew up to a point.
-function slope(points, place, key) {
-  const before = points[place - 1];
-  const seconds = before ? points[place].t_s - before.t_s : 0;
-  return seconds > 0 ? Math.max(0, (points[place][key] - before[key]) / seconds) : 0;
+  const shown = earlier.map((point) => ({ ...point, t: start - 1 - (end - point.t_s) })).filter((point) => start - point.t < SHOWN_S);
+  const resting = status.state === "paused" ? "paused" : "";
+  const line = (chart, before, now) => chart.draw([...shown.map((point) => ({ t: point.t, values: [point[before]] })), ...samples.map((one) => ({ t: one.t, values: [one[now]] }))], resting);
+  line(charts.pages, "pages_per_second", "pages");
+  line(charts.errors, "errors_per_second", "errors");
+  line(charts.bytes, "bytes_per_second", "bytes");
+  charts.queued.draw([...shown.map((point) => ({ t: point.t, values: [point.queued] })), ...samples.map((one) => ({ t: one.t, values: [one.queued] }))]);
 }
 
 function drawHosts(into, hosts) {

@@ -1,0 +1,171 @@
+"""The course of a crawl so far, as equal intervals of time.
+
+Pages come in bursts and heartbeats with them, so the speed between two heartbeats says little: what was counted is
+spread over the time between two counts, and averaged over intervals. While an operator had paused the crawl, nothing is
+spread and no speed is given. A crawl that runs is read from the end of its events, one that has ended from its report.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.events import REQUEST_EVENTS, EventName
+from gossamer.inspect.view import CrawlView
+
+MAX_INTERVALS = 100
+SMOOTH_S = 5.0  # an interval, if the crawl lasts long enough for ten of them
+_TAIL_BYTES = 8 << 20  # of the events of a crawl that runs
+_REPORT = "report.json"
+
+
+class Point(Struct, frozen=True):
+    """The crawl at the end of an interval, and its speed in it: None if it was paused, or if it is not known."""
+
+    t_s: float  # since the first point
+    pages: int
+    errors: int
+    queued: int
+    pages_per_second: float | None
+    errors_per_second: float | None
+    bytes_per_second: float | None
+
+
+class HistoryAnswer(Struct, frozen=True):
+    """The course of a crawl: of its last part while it runs, of all of it when it has ended."""
+
+    points: list[Point]
+
+
+class Count(Struct, frozen=True):
+    """What was counted up to a time."""
+
+    t_s: float
+    pages: int
+    errors: int
+    queued: int
+    bytes: int | None = None
+
+
+class _Course(Struct):
+    """What is read of a report."""
+
+    timeline: list[Count] = []
+
+
+class _Line(Struct, frozen=True):
+    """What is read of an event."""
+
+    ts: float
+    event: EventName
+    bytes: int = 0
+    rule: str = ""
+    fetched: int = 0
+    errors: int = 0
+    frontier_size: int = 0
+
+
+def history(crawl: CrawlView) -> HistoryAnswer:
+    """Return the course of a crawl; empty if its events are on several machines."""
+    folder = next(iter(crawl.folders.found.values()), None)
+    if folder is None or len(crawl.folders.found) != 1:
+        return HistoryAnswer([])
+    counts = [] if crawl.is_running else _from_report(folder.path / _REPORT)
+    if counts:
+        return HistoryAnswer(evened(counts, []))
+    newest = max(folder.events.glob("*.jsonl"), default=None)
+    return HistoryAnswer(evened(*_from_events(newest)) if newest is not None else [])
+
+
+def _from_report(path: Path) -> list[Count]:
+    """Return the course in a report; empty if there is none, or one of another version."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Course).timeline
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _from_events(path: Path) -> tuple[list[Count], list[tuple[float, float]]]:
+    """Return a count per heartbeat at the end of an event file, and the pauses between them."""
+    decode = msgspec.json.Decoder(_Line).decode
+    counts: list[Count] = []
+    pauses: list[tuple[float, float]] = []
+    first, paused_at, received = 0.0, None, 0
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        for text in file:
+            try:
+                line = decode(text)
+            except msgspec.DecodeError:  # the first one is cut, the last one may be
+                continue
+            first = first or line.ts
+            if line.event in REQUEST_EVENTS:
+                received += line.bytes
+            elif line.event is EventName.HEARTBEAT:
+                counts.append(Count(line.ts - first, line.fetched, line.errors, line.frontier_size, received))
+            elif line.event is EventName.OPERATOR and line.rule == "pause":
+                paused_at = line.ts - first
+            elif line.event is EventName.OPERATOR and line.rule == "resume" and paused_at is not None:
+                pauses.append((paused_at, line.ts - first))
+                paused_at = None
+    return counts, pauses
+
+
+def evened(counts: Sequence[Count], pauses: Sequence[tuple[float, float]]) -> list[Point]:
+    """Return counts as points at equal intervals of time, beginning with the first count."""
+    start_s = counts[0].t_s if counts else 0.0
+    span_s = counts[-1].t_s - start_s if counts else 0.0
+    if span_s <= 0:
+        return []
+    width_s = max(span_s / MAX_INTERVALS, min(SMOOTH_S, span_s / 10))
+    number = max(1, round(span_s / width_s))
+    ends = [start_s + span_s * place / number for place in range(number + 1)]
+    times = [count.t_s for count in counts]
+    at_ends = [_at(counts, times, pauses, end_s) for end_s in ends]
+    return [
+        _point(before, after, start_s, max(0.0, span_s / number - _paused(pauses, before.t_s, after.t_s)))
+        for before, after in pairwise(at_ends)
+    ]
+
+
+def _point(before: Count, after: Count, start_s: float, active_s: float) -> Point:
+    is_known = active_s > 0.1 * (after.t_s - before.t_s)
+
+    def speed(earlier: int | None, later: int | None) -> float | None:
+        if not is_known or earlier is None or later is None:
+            return None
+        return round(max(0, later - earlier) / active_s, 2)
+
+    return Point(
+        t_s=round(after.t_s - start_s, 3),
+        pages=after.pages,
+        errors=after.errors,
+        queued=after.queued,
+        pages_per_second=speed(before.pages, after.pages),
+        errors_per_second=speed(before.errors, after.errors),
+        bytes_per_second=speed(before.bytes, after.bytes),
+    )
+
+
+def _at(counts: Sequence[Count], times: Sequence[float], pauses: Sequence[tuple[float, float]], t_s: float) -> Count:
+    """Return what was counted up to a time, as if it had come evenly since the count before, except in pauses."""
+    place = min(max(1, bisect_left(times, t_s)), len(counts) - 1)
+    a, b = counts[place - 1], counts[place]
+    active_s = b.t_s - a.t_s - _paused(pauses, a.t_s, b.t_s)
+    share = (t_s - a.t_s - _paused(pauses, a.t_s, t_s)) / active_s if active_s > 0 else 1.0
+
+    def between(earlier: int, later: int) -> int:
+        return round(earlier + min(1.0, max(0.0, share)) * (later - earlier))
+
+    received = None if a.bytes is None or b.bytes is None else between(a.bytes, b.bytes)
+    return Count(t_s, between(a.pages, b.pages), between(a.errors, b.errors), between(a.queued, b.queued), received)
+
+
+def _paused(pauses: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
+    """Return how much of a time was a pause."""
+    return sum(max(0.0, min(end_s, until_s) - max(start_s, from_s)) for from_s, until_s in pauses)
