@@ -38,6 +38,25 @@ def test_the_floor_is_the_larger_of_setting_and_crawl_delay() -> None:
     assert pace.floor_s("h.test", 60.0) == 60.0
 
 
+def test_the_narrowest_rule_counts_whatever_their_order() -> None:
+    rules = [
+        PaceRule("*", delay_s=1.0),
+        PaceRule("*.example.org", delay_s=2.0),
+        PaceRule("*.shop.example.org", delay_s=3.0),
+        PaceRule("a.shop.example.org", delay_s=4.0),
+    ]
+    for order in (rules, rules[::-1]):
+        pace = Pace(9.0, 1, order)
+        for host, delay_s, pattern in (
+            ("other.test", 1.0, "*"),
+            ("www.example.org", 2.0, "*.example.org"),
+            ("b.shop.example.org", 3.0, "*.shop.example.org"),
+            ("a.shop.example.org", 4.0, "a.shop.example.org"),
+        ):
+            assert (pace.floor_s(host, None), pace.pattern_of(host)) == (delay_s, pattern)
+    assert Pace(9.0, 1).pattern_of("other.test") == ""
+
+
 def test_a_rule_sets_the_pace_of_the_hosts_that_it_names() -> None:
     pace = Pace(1.0, 1, [PaceRule("*.Fast.test", delay_s=0.0, connections=8), PaceRule("slow.test", delay_s=9.0)])
     assert (pace.floor_s("a.fast.test", None), pace.connections("a.fast.test")) == (0.0, 8)

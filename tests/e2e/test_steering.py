@@ -174,7 +174,9 @@ def test_limits_change_while_a_crawl_runs_and_are_kept(web: RunningWeb, tmp_path
     summary = crawl.end()
     assert (summary["finished"], summary["pages"]) == ("max_pages", 150)
     assert "max-pages = 150" in (crawl.out / "crawl.toml").read_text()
-    assert "this is for its next run" in crawl.tell("set", "max-pages", "none")
+    said = crawl.tell("set", "max-pages", "none")
+    assert "max-pages = none; the crawl does not run: this is for its next run" in said
+    assert "*: 0.1 s between requests; the crawl does not run" in crawl.tell("pace", "*", "0.1")
     assert summary_of(run("resume", str(crawl.out), "--json").stdout)["pages"] == PAGES
 
 
@@ -184,11 +186,11 @@ def test_seeds_are_added_while_a_crawl_runs_and_while_it_does_not(web: RunningWe
     options = (*crawl_options(web, out, 100), "--no-progress", "--scope", "host")
     process = start("crawl", first, *options)
     wait_for(lambda: len(web.log()) >= 5)
-    assert "1 of 1 seeds are new" in run("add", str(out), second).stdout
+    assert "1 of 1 seed is new" in run("add", str(out), second).stdout
     process.communicate(timeout=120)
     hosts = {request.host for request in web.log()}
     assert registrable_domain(second.partition("//")[2].partition(":")[0]) in {registrable_domain(h) for h in hosts}
-    assert "1 seeds are added" in run("add", str(out), third).stdout
+    assert "1 seed is added" in run("add", str(out), third).stdout
     before = len(web.log())
     assert run("resume", str(out), "--no-progress").returncode == 0
     assert len(web.log()) > before + 2
@@ -230,6 +232,9 @@ def test_what_cannot_be_obeyed_is_one_line(web: RunningWeb, tmp_path: Path) -> N
     crawl = Running(web, tmp_path / "out")
     for words, part in (
         (("set", "scope", "any"), "scope cannot be changed while a crawl runs; these can: max-pages"),
+        (("set", "max-pgaes", "5"), "max-pgaes: no such setting; did you mean max-pages?"),
+        (("set", "max-time", "0"), "max-time = 0: every run would end at once; expected more than 0 seconds, or none"),
+        (("set", "connections", "none"), "connections = none: there must be a limit; expected a number"),
         (("set", "max-pages", "many"), "max-pages = 'many': expected a whole number"),
         (("unblock", "example.org"), "example.org is not blocked"),
         (("pace", "a b", "1"), "not a pattern of hosts"),

@@ -107,7 +107,11 @@ def test_errors_over_5_percent_of_the_last_fetches_are_reported_once(watch: Watc
     fetch(20, 2)
     assert watch.rules() == ["error_rate"]
     assert watch.lines == ["6.0 % of the last 100 fetches were errors; 'gossamer report' says which"]
-    fetch(20, 0)
+    for _ in range(5):
+        fetch(50, 0)
+        fetch(20, 2)
+    assert watch.rules() == ["error_rate"], "it has not ended meanwhile"
+    fetch(70, 0)
     fetch(20, 2)
     assert watch.rules() == ["error_rate", "error_rate"]
 

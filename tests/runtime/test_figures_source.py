@@ -122,5 +122,6 @@ def test_gauges_and_warnings_are_part_of_the_figures() -> None:
     assert (figures.open_files, figures.free_bytes, figures.core_share) == (7, 5000, {"hub": 0.5})
     assert {name: rate.pages for name, rate in figures.rates.items()} == {"10s": 10.0, "1m": 10.0, "run": 10.0}
     assert [(each.rule, each.is_lasting) for each in figures.warnings] == [("disk", True), ("worker_died", False)]
+    assert [each.rule for each in sources.figures.read_all("exhausted").warnings] == ["worker_died"], "nothing lasts"
     sources.warnings.end("disk")
     assert [each.rule for each in sources.figures.read().warnings] == ["worker_died"]

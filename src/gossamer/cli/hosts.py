@@ -162,6 +162,7 @@ def _described(view: HostView) -> str:
         (
             "pace",
             f"one request every {view.delay_s:g} s, {view.connections} at a time"
+            + (f", by the pace of {printable(view.pace_rule)}" if view.pace_rule else "")
             + (f", slowed down {view.backoff} times" if view.backoff else ""),
         ),
         ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),

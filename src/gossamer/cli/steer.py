@@ -25,10 +25,11 @@ from gossamer.commands import (
 )
 from gossamer.errors import GossamerError
 from gossamer.runtime.control_socket import send
-from gossamer.settings.changes import with_command
+from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import settings_for_known, to_toml
 from gossamer.settings.seeds import seeds_in
 from gossamer.state import CrawlState
+from gossamer.telemetry.text import plural
 
 
 def operator() -> str:
@@ -75,11 +76,12 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
                 state.added_seeds = [*state.added_seeds, *command.seeds]
                 ledger.put_crawl_state(state)
                 ledger.commit()
-            return f"{len(command.seeds)} seeds are added"
+            return f"{plural(len(command.seeds), 'seed')} {'is' if len(command.seeds) == 1 else 'are'} added"
         assert not isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl | ReleasePattern | RetryLetters)
         settings = settings_for_known(folder.settings_path, [])
-        folder.write(SETTINGS_FILE, to_toml(with_command(settings, command)).encode())
-        return f"{SETTINGS_FILE} is changed"
+        changed = with_command(settings, command)
+        folder.write(SETTINGS_FILE, to_toml(changed).encode())
+        return described(changed, command)
     finally:
         folder.release()
 

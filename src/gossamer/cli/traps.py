@@ -20,7 +20,7 @@ from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, plural, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)
     held = sum(not each.is_released for each in quarantines)
-    print(f"{held} patterns in quarantine" if held else "no pattern is in quarantine", file=sys.stderr)
+    print(f"{plural(held, 'pattern')} in quarantine" if held else "no pattern is in quarantine", file=sys.stderr)
     return 0
 
 
@@ -55,6 +55,8 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         return
     state = "released" if quarantine.is_released else f"{count(quarantine.held)} URLs held"
     print(f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {quarantine.fetched} pages had new content")
+    if quarantine.samples:
+        print("  pages of this pattern that were fetched:")
     for sample in quarantine.samples:
         print(f"    {printable(sample, 500)}")
 

@@ -53,12 +53,17 @@ class Pace:
         self.change_rules(rules)
 
     def change_rules(self, rules: Sequence[PaceRule]) -> None:
-        """Replace the rules; the first that matches a host counts."""
-        self._rules = tuple(rules)
+        """Replace the rules. The narrowest that matches a host counts: its name, then the longest pattern."""
+        self._rules = tuple(sorted(rules, key=lambda rule: (_has_wildcard(rule.pattern), -len(rule.pattern))))
         self._rule = lru_cache(maxsize=10_000)(self._find_rule)
 
     def _find_rule(self, host: str) -> PaceRule | None:
         return next((rule for rule in self._rules if fnmatch.fnmatchcase(host, rule.pattern.lower())), None)
+
+    def pattern_of(self, host: str) -> str:
+        """Return the pattern of the rule that counts for a host; empty if none does."""
+        rule = self._rule(host)
+        return "" if rule is None else rule.pattern
 
     @property
     def has_delay(self) -> bool:
@@ -75,6 +80,10 @@ class Pace:
         """Return how many requests a host may have in flight."""
         rule = self._rule(host) if self._rules else None
         return self._connections if rule is None or rule.connections is None else rule.connections
+
+
+def _has_wildcard(pattern: str) -> bool:
+    return any(each in pattern for each in "*?[")
 
 
 def count_server_error(record: HostRecord, now: float) -> None:

@@ -65,6 +65,7 @@ class HostView(Struct, kw_only=True):
     is_blocked: bool  # by --block-host or blocked.txt
     robots: list[RobotsView]
     in_flight: int = 0  # requests; known to a crawl that runs
+    pace_rule: str = ""  # the pattern of the `[[pace]]` rule that counts for it
 
 
 class RobotsView(Struct, kw_only=True):
@@ -80,7 +81,7 @@ class RobotsView(Struct, kw_only=True):
 
 def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     """Return a host as it is shown."""
-    now = crawl.now
+    now, pace = crawl.now, pace_of(crawl.settings)
     left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
     return HostView(
         name=host.name,
@@ -104,7 +105,8 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
         addresses=host.addresses,
         robots_tries=host.robots_tries,
         rank=host.rank,
-        connections=pace_of(crawl.settings).connections(host.name),
+        connections=pace.connections(host.name),
+        pace_rule=pace.pattern_of(host.name),
         server_errors_24h=server_errors_of_a_day(host, now),
         is_blocked=host.is_blocked,
         robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],

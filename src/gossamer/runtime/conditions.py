@@ -4,7 +4,7 @@ Once per second the figures and the machine are looked at. A condition that begi
 again only after it has ended (`warning_log`). So that a value near a limit does not begin and end again and
 again, a condition ends well on the other side of it. No clock is read here: times are those of the figures.
 
-    error_rate         over 5 % of the last 100 fetches or more
+    error_rate         over 5 % of the last 100 fetches or more; it ends when they were fewer for 60 s
     frontier_starving  for 30 s fewer URLs are queued than there are connections, most of which are idle
     stalled            for 60 s no request has ended, although hosts could be contacted or requests are in flight
     loop_stalled       in the last minute an event loop, of the hub or of a worker, was blocked for over a second
@@ -25,10 +25,11 @@ from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.machine import Machine
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.telemetry.text import count, percent, size
+from gossamer.telemetry.text import REPORT_HINT, count, percent, size
 
 LOOK_S = 1.0
 FETCHES_JUDGED = 100
+ERRORS_QUIET_S = 60.0
 STARVING_S = 30.0
 STALLED_S = 60.0
 FILES_SHARE = 0.9
@@ -59,6 +60,7 @@ class Conditions:
         self._pace = pace
         # Fetches and errors, once per change: the first is at least 100 fetches old, if there were as many.
         self._earlier: deque[tuple[int, int]] = deque()
+        self._failed_at_s = 0.0  # when there were last too many errors
         self._fed_at_s = self._moved_at_s = 0.0  # when the frontier last had enough; when a request last ended
         self._fetches = 0
         self._sent_at: dict[str, float] = {}  # the last request to each host
@@ -112,8 +114,11 @@ class Conditions:
         if fetches < FETCHES_JUDGED:
             return
         rate = (totals.errors - earlier[0][1]) / fetches
-        text = f"{percent(rate)} of the last {count(fetches)} fetches were errors; 'gossamer report' says which"
-        self._report("error_rate", rate > HIGH_ERROR_RATE, rate < 0.8 * HIGH_ERROR_RATE, text)
+        if rate > HIGH_ERROR_RATE:
+            self._failed_at_s = figures.run_seconds
+        is_over = figures.run_seconds - self._failed_at_s >= ERRORS_QUIET_S
+        text = f"{percent(rate)} of the last {count(fetches)} fetches were errors{REPORT_HINT}"
+        self._report("error_rate", rate > HIGH_ERROR_RATE, is_over, text)
 
     def _judge_frontier(self, figures: Figures) -> None:
         is_hungry = figures.urls_queued < self._connections and figures.in_flight < self._connections / 10

@@ -161,6 +161,7 @@ class FiguresSource:
             finished=finished,
             bound_by=None,
             forecast=None,
+            warnings=[each for each in figures.warnings if not each.is_lasting],
             urls_parked=self._crawl.frontier.view.parked_urls(self._now(), measures.max_wait_s),
             commit_p50_ms=_percentile_ms(commits, 0.5),
             commit_p99_ms=_percentile_ms(commits, 0.99),

@@ -31,11 +31,12 @@ from gossamer.records import Outcome
 from gossamer.runtime import control
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch
-from gossamer.settings.changes import with_command
+from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import PER_NODE, settings_in, to_toml
 from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.promises import promises_of
 from gossamer.state import CrawlRecord, OperatorRequest
+from gossamer.telemetry.text import plural
 
 POLL_S = 0.05
 MAX_DRAIN_S = 10.0  # for requests at hosts whose dead letters are queued again
@@ -92,7 +93,7 @@ class Steering:
         match command:
             case commands.PauseCrawl():
                 await self.pause()
-                return f"paused; {steered.crawl.frontier.in_flight} requests in flight are finished"
+                return _paused(steered.crawl.frontier.in_flight)
             case commands.ResumeCrawl():
                 if not steered.crawl.state.is_paused:
                     raise UsageError("the crawl is not paused: it runs")
@@ -104,7 +105,7 @@ class Steering:
             case commands.AddSeeds(seeds):
                 new = steered.add_seeds(seeds)
                 await self._durable()
-                return f"{new} of {len(seeds)} seeds are new"
+                return f"{new} of {plural(len(seeds), 'seed')} {'is' if new == 1 else 'are'} new"
             case commands.RetryLetters(outcomes, hosts):
                 return await self._retry(OperatorRequest(steered.now(), [], outcomes=outcomes, hosts=hosts))
             case commands.ReleasePattern(pattern):
@@ -118,16 +119,10 @@ class Steering:
         changed = with_command(self.settings, command)
         self._steered.folder.write(SETTINGS_FILE, to_toml(changed).encode())
         self.adopt(changed)
-        match command:
-            case commands.BlockNames(names):
-                return f"no more requests to {', '.join(names)}"
-            case commands.UnblockNames(names):
-                return f"{', '.join(names)} unblocked; {await self._retry_unblocked(names)}"
-            case commands.ChangePace(pattern):
-                return f"{pattern}: {_shown(changed, pattern)}"
-            case commands.ChangeSetting(key):
-                value = getattr(changed, key.removeprefix("--").replace("-", "_"))
-                return f"{key.removeprefix('--')} = {'none' if value is None else value}"
+        done = described(changed, command)
+        if isinstance(command, commands.UnblockNames):
+            return f"{done}; {await self._retry_unblocked(command.names)}"
+        return done
 
     def adopt(self, settings: Settings) -> None:
         """Apply changed settings to the crawl."""
@@ -242,7 +237,7 @@ class Steering:
         await self._durable()
 
 
-def _shown(settings: Settings, pattern: str) -> str:
-    rule = next(rule for rule in settings.pace if rule.host == pattern.strip().lower())
-    delay = [] if rule.delay is None else [f"{rule.delay:g} s between requests"]
-    return ", ".join([*delay, *([] if rule.connections is None else [f"{rule.connections} connections"])])
+def _paused(in_flight: int) -> str:
+    if not in_flight:
+        return "paused; no request is in flight"
+    return f"paused when {plural(in_flight, 'request')} in flight {'has' if in_flight == 1 else 'have'} ended"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ CHANGEABLE = (
     *("max-pages", "max-time", "max-depth", "max-pages-per-host", "max-pages-per-domain"),
     *("max-wait", "connections"),
 )
+_NEEDED = ("connections", "max-wait", "max-depth")  # always have a value
 MAX_DELAY_S = 86_400.0
 
 
@@ -31,6 +34,29 @@ def with_command(settings: Settings, command: SettingCommand) -> Settings:
             return _paced(settings, command)
         case ChangeSetting(key, value):
             return _limited(settings, key.removeprefix("--").replace("_", "-"), value)
+
+
+def described(settings: Settings, command: SettingCommand) -> str:
+    """Return for people what a command has changed; `settings` are those with the change."""
+    match command:
+        case BlockNames(names):
+            return f"no more requests to {', '.join(names)}"
+        case UnblockNames(names):
+            return f"{', '.join(names)} unblocked"
+        case ChangePace(pattern):
+            return f"{pattern}: {_pace(settings, pattern.strip().lower())}"
+        case ChangeSetting(key):
+            value = getattr(settings, key.removeprefix("--").replace("-", "_"))
+            return f"{key.removeprefix('--')} = {'none' if value is None else value}"
+
+
+def _pace(settings: Settings, pattern: str) -> str:
+    """Return the pace of a pattern, and the narrower ones that it does not change."""
+    rule = next(rule for rule in settings.pace if rule.host == pattern)
+    delay = [] if rule.delay is None else [f"{rule.delay:g} s between requests"]
+    narrower = [each.host for each in settings.pace if each.host != pattern and fnmatchcase(each.host, pattern)]
+    kept = f"; narrower rules still count: {', '.join(narrower)}" if narrower else ""
+    return ", ".join([*delay, *([] if rule.connections is None else [f"{rule.connections} connections"])]) + kept
 
 
 def _names(texts: Sequence[str]) -> list[str]:
@@ -69,18 +95,33 @@ def _paced(settings: Settings, command: ChangePace) -> Settings:
         before.connections if command.connections is None else command.connections,
     )
     others = tuple(each for each in settings.pace if each.host != pattern)
-    return replace(settings, pace=(rule, *others))  # the first rule that matches counts
+    return replace(settings, pace=(rule, *others))
 
 
 def _limited(settings: Settings, key: str, value: str | float | None) -> Settings:
+    if key not in by_key():
+        near = get_close_matches(key, CHANGEABLE, 1)
+        hint = f"did you mean {near[0]}?" if near else f"these can be changed: {', '.join(CHANGEABLE)}"
+        raise UsageError(f"{key}: no such setting; {hint}")
     if key not in CHANGEABLE:
         raise UsageError(f"{key} cannot be changed while a crawl runs; these can: {', '.join(CHANGEABLE)}")
     name = by_key()[key].name
     given = None if isinstance(value, str) and value.lower() == "none" else value
     if isinstance(given, str) and not given.strip():
         raise UsageError(f"{key}: no value; expected a number, or none for no limit")
+    if given is None and key in _NEEDED:
+        raise UsageError(f"{key} = none: there must be a limit; expected a number")
+    if key == "max-time" and _is_zero(given):
+        raise UsageError(f"max-time = {given}: every run would end at once; expected more than 0 seconds, or none")
     values = {field: getattr(settings, field) for field in Settings.__struct_fields__}
     return merged((f"set {key}", {**msgspec.to_builtins(values), name: given}))
+
+
+def _is_zero(value: str | float | None) -> bool:
+    try:
+        return value is not None and float(value) == 0
+    except ValueError:
+        return False
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from gossamer.figures import Figures
 from gossamer.telemetry.screen import Screen
-from gossamer.telemetry.text import count, duration, size
+from gossamer.telemetry.text import count, duration, plural, size
 from gossamer.telemetry.view import time_left, view_of
 
 TERMINAL_INTERVAL_S = 0.25
@@ -85,8 +85,8 @@ def progress_line(figures: Figures) -> str:
         f"{rate.pages if rate is not None else figures.run_pages_per_second:.0f}/s",
         f"{count(figures.urls_queued)} queued",
         f"{figures.in_flight} in flight",
-        f"{count(totals.unique_domains)} domains",
-        f"{count(totals.errors)} errors",
+        plural(totals.unique_domains, "domain"),
+        plural(totals.errors, "error"),
         size(totals.bytes),
         duration(figures.run_seconds),
         *([f"bound by {figures.bound_by.resource}"] if figures.bound_by is not None else []),

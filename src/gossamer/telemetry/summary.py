@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gossamer.figures import Figures
-from gossamer.telemetry.text import count, duration, percent, size
+from gossamer.telemetry.text import count, duration, percent, plural, size
 
 
 class Summary(Struct, kw_only=True):
@@ -56,10 +56,10 @@ class Summary(Struct, kw_only=True):
         """Return the summary for people."""
         rows = [
             ("pages", f"{count(self.pages)}  ({self.pages_per_second:.1f}/s, {percent(self.html_share)} HTML)"),
-            ("fetches", f"{count(self.fetches)}  ({count(self.errors)} errors, {percent(self.error_rate)})"),
+            ("fetches", f"{count(self.fetches)}  ({plural(self.errors, 'error')}, {percent(self.error_rate)})"),
             (
                 "hosts",
-                f"{count(self.unique_hosts)}  ({count(self.unique_domains)} registrable domains){self._crowded()}",
+                f"{count(self.unique_hosts)}  ({plural(self.unique_domains, 'registrable domain')}){self._crowded()}",
             ),
             (
                 "URLs",

@@ -23,6 +23,9 @@ _CONTROL = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
 _UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")  # tabs and line ends are ours
 
 
+REPORT_HINT = "; 'gossamer report' says which"  # at the end of a warning; the report itself leaves it out
+
+
 def count(number: float) -> str:
     """Return a number with thousands separators."""
     return f"{number:,.0f}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
 from gossamer.telemetry.screen import ViewLine
-from gossamer.telemetry.text import count, duration, percent, printable, roughly, size
+from gossamer.telemetry.text import count, duration, percent, plural, printable, roughly, size
 
 BAR_CHARS = 20
 NARROW = 60  # columns: hosts in states that none is in are left out
@@ -87,7 +87,7 @@ def _speed(figures: Figures) -> list[str]:
         memory += f" of {size(figures.memory_ceiling_bytes)}"
     return [
         now,
-        f"{count(totals.errors)} errors ({percent(figures.error_rate)})",
+        f"{plural(totals.errors, 'error')} ({percent(figures.error_rate)})",
         memory,
         duration(figures.run_seconds),
         *([f"{size(rate.bytes)}/s"] if rate is not None and figures.state is not RunState.PAUSED else []),
@@ -103,7 +103,7 @@ def _queue(figures: Figures, room: int) -> list[str]:
         f"{count(figures.urls_queued)} queued",
         f"hosts: {', '.join(f'{count(number)} {state}' for state, number in hosts.items()) or 'none'}",
         f"{count(figures.in_flight)} in flight",
-        f"{count(figures.totals.unique_domains)} domains",
+        plural(figures.totals.unique_domains, "domain"),
     ]
 
 

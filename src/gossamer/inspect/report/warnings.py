@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from gossamer.events import Event
+from gossamer.telemetry.text import REPORT_HINT
 
 _MAX_TEXTS = 5  # per rule
 _MAX_CHARS = 200
@@ -31,7 +32,7 @@ class WarningTally:
 
     def add(self, event: Event) -> None:
         """Add a warning."""
-        text = event.reason[:_MAX_CHARS]
+        text = event.reason.removesuffix(REPORT_HINT)[:_MAX_CHARS]
         texts = self._texts.setdefault(event.rule, {})
         known = texts.get(text)
         if known is None and len(texts) >= _MAX_TEXTS:
