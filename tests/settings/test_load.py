@@ -225,3 +225,16 @@ def test_a_crawl_that_has_started_is_not_renamed(tmp_path: Path) -> None:
     assert newer.user_agent == "Name/2.0"
     with pytest.raises(UsageError, match=r"addresses .* as 'name', not 'other'"):
         settings_for_known(stored, [("flags", {"user_agent": "Other/1.0"})])
+
+
+def test_a_table_for_the_page_says_that_it_is_wanted_and_where(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('max-pages = 5\n[ui]\nlisten = "127.0.0.1:8080"\nmetrics-listen = "127.0.0.1:9090"\n')
+    assert from_file(file) == {
+        "max_pages": 5, "ui": True, "ui_listen": "127.0.0.1:8080", "metrics_listen": "127.0.0.1:9090",
+    }  # fmt: skip
+    file.write_text("[ui]\n")
+    assert from_file(file) == {"ui": True}
+    file.write_text("[ui]\nport = 8080\n")
+    with pytest.raises(UsageError, match=r"\[ui\]: unknown key 'port'; expected listen or metrics-listen"):
+        from_file(file)

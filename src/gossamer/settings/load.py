@@ -76,11 +76,22 @@ def from_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot read the configuration: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from error
+    if isinstance(values.get("ui"), dict):
+        values |= _ui_keys(values["ui"], path)
     known = by_key()
     for key in values:
         if key not in known:
             raise UsageError(f"{path}: unknown key '{key}'{_suggestion(key, known)}")
     return {known[key].name: value for key, value in values.items()}
+
+
+def _ui_keys(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a table `[ui]` says, as keys of the file: the live page is wanted, and where."""
+    stray = next((key for key in table if key not in ("listen", "metrics-listen")), None)
+    if stray is not None:
+        raise UsageError(f"{path}: [ui]: unknown key '{stray}'; expected listen or metrics-listen")
+    names = {"listen": "ui-listen", "metrics-listen": "metrics-listen"}
+    return {"ui": True, **{names[key]: value for key, value in table.items()}}
 
 
 def _suggestion(key: str, known: Mapping[str, Option]) -> str:
