@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.figures import Figures, Totals
-from gossamer.telemetry.summary import Summary, summary_of
+from gossamer.telemetry.summary import SUMMARY_INDENT, Summary, summary_of
+from gossamer.telemetry.text import wrapped
 
 # Scripts rely on these names.
 FIXED_FIELDS = (
@@ -73,6 +74,19 @@ def test_a_summary_without_urls_held_back_says_that_everything_was_fetched() -> 
     text = summary_of(Figures(totals=Totals(pages=3), out="crawl", finished="exhausted")).render()
     assert "everything within reach was fetched" in text
     assert "held back" not in text
+
+
+def test_a_summary_for_a_narrow_terminal_is_broken_at_blanks_with_a_hanging_indent() -> None:
+    held = {"max_hosts_per_address": 1760, "quarantine": 2}
+    figures = Figures(totals=Totals(pages=3, held=held), out="crawl", finished="exhausted")
+    text = summary_of(figures).render()
+    for columns in (60, 80):
+        lines = wrapped(text, columns, SUMMARY_INDENT).split("\n")
+        assert max(map(len, lines)) < columns
+        assert len(lines) > len(text.split("\n"))
+        added = [line for line in lines if line.startswith(" " * SUMMARY_INDENT)]
+        assert len(added) == len(lines) - len(text.split("\n"))
+        assert " ".join(" ".join(lines).split()) == " ".join(text.split())
 
 
 def test_a_summary_names_what_was_evicted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,8 +28,8 @@ from gossamer.settings.load import settings_for_known, settings_for_new, setting
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
-from gossamer.telemetry.summary import Summary
-from gossamer.telemetry.text import printable
+from gossamer.telemetry.summary import SUMMARY_INDENT, Summary
+from gossamer.telemetry.text import printable, wrapped
 
 if TYPE_CHECKING:
     from gossamer.runtime.seat import Seat
@@ -224,8 +225,11 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, is_node:
     if as_json:
         print(msgspec.json.encode(summary).decode())
         return
+    text = summary.render()
+    if sys.stdout.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns, SUMMARY_INDENT)
     print(f"Crawl {folder.path}")
-    print(summary.render())
+    print(text)
     print(f"  report    {folder.path / 'report.html'}")
     if is_node:
         if summary.finished in ("signal", "stopped", "left", "max_time"):

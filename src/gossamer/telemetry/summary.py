@@ -9,6 +9,8 @@ from msgspec import Struct
 from gossamer.figures import Figures
 from gossamer.telemetry.text import count, duration, percent, plural, size
 
+SUMMARY_INDENT = 12  # columns before the values of a summary for people
+
 
 class Summary(Struct, kw_only=True):
     """The figures of a crawl over all its runs. The names of the fields are fixed: scripts rely on them."""

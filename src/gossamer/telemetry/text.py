@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
@@ -72,6 +73,23 @@ def roughly(seconds: float) -> str:
         if seconds >= least:
             return f"{count(seconds / unit)} {name}"
     return f"{seconds:.0f} s"
+
+
+def wrapped(text: str, columns: int, indent: int) -> str:
+    """Return lines that fit a terminal: broken at blanks, what follows indented. Words, as paths, stay whole."""
+    hanging = " " * indent
+    return "\n".join(
+        textwrap.fill(
+            line,
+            max(indent + 20, columns - 1),
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+            replace_whitespace=False,
+        )
+        for line in text.split("\n")
+    )
 
 
 def printable(text: str, max_chars: int = 200) -> str:
