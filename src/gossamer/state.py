@@ -39,6 +39,7 @@ class CrawlState(Struct):
     is_paused: bool = False  # by the operator
     added_seeds: list[str] = []  # lines, for the next run to queue
     event_ends: dict[str, int] = {}  # by event file: its length at the commit. What follows is not in the totals
+    released: int = 0  # URLs whose quarantine was ended since the last run: the next one queues them
 
 
 class SeedRecord(Struct, array_like=True):

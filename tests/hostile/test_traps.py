@@ -67,7 +67,8 @@ def test_t05_what_is_held_can_be_seen_and_released(after: Aftermath, tmp_path: P
     assert "t05.test/shop?*" in run("traps", str(out)).stdout
     done = run("traps", str(out), "--release", "t05.test/shop?*")
     assert done.returncode == 0, done.stderr
-    assert f"{quarantine['held']} URLs released" in done.stdout
+    assert f"{quarantine['held']} URLs released, queued with the next run" in done.stdout
+    assert f"{quarantine['held']:,} URLs from quarantine, queued with the next run" in run("status", str(out)).stdout
     again = [json.loads(line) for line in run("traps", str(out), "--json").stdout.splitlines()]
     assert [each["is_released"] for each in again if each["name"] == "t05.test/shop?*"] == [True]
     wrong = run("traps", str(out), "--release", "t05.test/shop?*")

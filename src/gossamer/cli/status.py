@@ -72,6 +72,8 @@ def render(status: CrawlStatus) -> str:
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))
+    if status.released:
+        rows.insert(3, ("released", f"{plural(status.released, 'URL')} from quarantine, queued with the next run"))
     if status.evicted:
         rows.insert(3, ("evicted", f"{count(status.evicted)} URLs, by --max-queued"))
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])

@@ -79,5 +79,6 @@ def _release(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
         )
-    print(f"{count(released)} URLs released; 'gossamer resume {folder.path}' continues the crawl with them")
+    urls = "1 URL" if released == 1 else f"{count(released)} URLs"
+    print(f"{urls} released, queued with the next run; 'gossamer resume {folder.path}' continues the crawl with them")
     return 0

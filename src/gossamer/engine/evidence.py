@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from msgspec import Struct
+from msgspec.structs import replace
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
 from gossamer.core.catalog import queued_from
@@ -26,6 +27,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.removal import Removal
 from gossamer.engine.shard_memory import ShardMemory
+from gossamer.figures import Figures
 from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
     HostRecord,
@@ -214,8 +216,19 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
     if state is not None:
         state.totals.dead -= count
         state.totals.count_held(HoldRule.QUARANTINE.value, -count)
+        state.released += chosen.held
+        if state.figures is not None:
+            state.figures = _without_held(state.figures, chosen.held, count)
         ledger.put_crawl_state(state)
     return chosen.held
+
+
+def _without_held(figures: Figures, released: int, queued: int) -> Figures:
+    """Return the figures of the last run as they are once a quarantine has ended."""
+    totals = figures.totals.copy()
+    totals.dead -= queued
+    totals.count_held(HoldRule.QUARANTINE.value, -min(released, totals.held.get(HoldRule.QUARANTINE.value, 0)))
+    return replace(figures, totals=totals, urls_queued=figures.urls_queued + queued)
 
 
 def requeue_quarantined(ledger: Ledger, chosen: Quarantine) -> int:

@@ -64,6 +64,7 @@ class CrawlStatus(Struct, kw_only=True):
     parked: list[str]
     held: dict[str, int]  # URLs that are held back, by rule
     held_dropped: int
+    released: int  # URLs whose quarantine was ended since the last run
     evicted: int
     rates: dict[str, Rate]  # of a crawl that runs, like the next and the memory
     bound_by: BoundBy | None
@@ -110,6 +111,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
         held=totals.held,
         held_dropped=totals.held_dropped,
+        released=0 if crawl.is_running else crawl.state.released,
         evicted=totals.evicted,
         rates=figures.rates,
         bound_by=figures.bound_by,
@@ -135,7 +137,7 @@ def _waits_for(crawl: CrawlReader, figures: Figures, hosts: HostTally) -> str:
     resume = f"'gossamer resume {crawl.folder.path}'"
     left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
-        if not left:
+        if not left and not crawl.state.released:
             return "nothing: no URL is queued" + (", but some are held back" if crawl.state.totals.held else "")
         return resume + (" with a higher limit" if figures.finished == "max_pages" else "")
     if figures.state is RunState.PAUSED:

@@ -197,6 +197,7 @@ class Session:
         retries = self._plan.retries
         was_clean = self._crawl.load_state()
         self._crawl.state.is_running = True
+        self._crawl.state.released = 0
         self._crawl.state.figures = None  # of the last run: else they are stored again with every commit
         self._recovery.prepare(was_clean=was_clean)
         if self._crawl.totals.outcomes.get(Outcome.TLS_ERROR):
