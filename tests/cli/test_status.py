@@ -95,6 +95,16 @@ def test_a_blocked_host_is_called_blocked(stopped: Crawled, tmp_path: Path, caps
     assert (places["blocked"], places["dead"]) == (1, 0)
 
 
+def test_a_host_that_the_file_blocks_cannot_be_unblocked_by_a_command(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    (folder / "blocked.txt").write_text("Shop.example.org  # asked us\n")
+    status, _, err = said(capsys, "unblock", folder, "shop.example.org")
+    assert status == 2
+    assert f"shop.example.org: {folder / 'blocked.txt'} blocks it; remove its line there" in err
+
+
 def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     found = _status(capsys, stopped.path)
     forecast = found["forecast"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import socket
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from gossamer.commands import (
     ResumeCrawl,
     RetryLetters,
     StopCrawl,
+    UnblockNames,
 )
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, UsageError
 from gossamer.runtime.control_socket import send
+from gossamer.runtime.opt_out import FILE_NAME, OptOutFile, name_in
 from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import settings_for_known, to_toml
 from gossamer.settings.seeds import seeds_in
@@ -48,6 +51,8 @@ def tell(crawl: str, command: OperatorCommand) -> int:
         return 0
     folder = CrawlFolder(Path(crawl))
     folder.require_crawl()
+    if isinstance(command, UnblockNames):
+        _refuse_listed(folder, command.names)
     if folder.owner() is not None:
         print(send(folder.state, command, operator()))
         return 0
@@ -55,6 +60,14 @@ def tell(crawl: str, command: OperatorCommand) -> int:
         raise NotRunningError(f"{folder.path}: the crawl does not run")
     print(f"{_keep(folder, command)}; the crawl does not run: this is for its next run")
     return 0
+
+
+def _refuse_listed(folder: CrawlFolder, names: Sequence[str]) -> None:
+    """Raise if the file of those who opted out blocks a name: no command can end that."""
+    listed = OptOutFile(folder.path / FILE_NAME).changed() or frozenset()
+    for name in names:
+        if name_in(name) in listed:
+            raise UsageError(f"{name}: {folder.path / FILE_NAME} blocks it; remove its line there")
 
 
 class NotRunningError(GossamerError):
