@@ -16,6 +16,7 @@ from gossamer.sim.web import preset
 from tests.e2e.page_crawl import PageCrawl, address_in, shown, wait_for
 from tests.e2e.program import crawl, run, start
 from tests.servers.browser import Browser, running_browser
+from tests.web.serving import Served
 
 PAGES = 1500
 WITHIN_S = 2.0
@@ -246,6 +247,31 @@ def test_a_finished_crawl_has_everything_but_control(browser: Browser, short_web
         browser.press("?")
         browser.find("dialog", "Keys")
         assert browser.complaints() == []
+
+
+def test_what_the_page_changes_in_a_crawl_that_does_not_run_is_for_its_next_run(
+    short_web: RunningWeb, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    before = crawl(short_web, out, 10, "--max-pages", "20")
+    with shown(out) as address:
+        page = Served([address])
+        assert page.ask("/api/hosts").json["known"] > 0  # the ledger is open for reading
+        for name, fields in (
+            ("add", {"seeds": [short_web.seeds()[-1]]}),
+            ("set", {"key": "max-pages", "value": 30}),
+            ("block", {"names": ["blocked.test"]}),
+            ("pace", {"pattern": "slow.test", "delay": 7.5}),
+        ):
+            reply = page.command(name, **fields)
+            assert (reply.status, "for its next run" in reply.json["text"]) == (200, True), reply.body
+        assert page.command("pause").status == 409
+        assert page.ask("/api/hosts").json["known"] > 0
+        settings = {one["key"]: one["value"] for one in page.ask("/api/settings").json["settings"]}
+    assert (settings["max-pages"], settings["block-host"]) == (30, ["blocked.test"])
+    assert (settings["pace"][0]["host"], settings["pace"][0]["delay"]) == ("slow.test", 7.5)
+    resumed = run("resume", str(out), "--json", "--no-progress")
+    assert (before["pages"], json.loads(resumed.stdout.splitlines()[-1])["pages"]) == (20, 30), resumed.stderr
 
 
 def test_the_end_of_the_page_disturbs_no_crawl(web: RunningWeb, tmp_path: Path) -> None:

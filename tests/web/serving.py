@@ -95,7 +95,7 @@ def parsed(data: bytes) -> Reply:
 def served(
     folder: Path,
     *,
-    obey: Callable[[OperatorCommand], str] = lambda _: "done",
+    obey: Callable[[OperatorCommand, str], str] = lambda _command, _how: "done",
     is_read_only: bool = False,
     has_metrics: bool = False,
 ) -> Iterator[Served]:

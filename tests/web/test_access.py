@@ -169,3 +169,10 @@ def test_monitoring_needs_no_token_and_gets_nothing_else(server: Served) -> None
     for path in ("/", "/api/status", f"/?token={server.token}", "/static/app.js"):
         assert server.ask(path, host=host).status == 404
     assert server.ask("/healthz", host=host, method="POST").status == 405
+
+
+def test_a_browser_without_the_token_gets_a_page_that_can_be_read(server: Served) -> None:
+    asked = server.ask("/?token=wrong", headers={"Accept": "text/html,*/*"}, with_token=False)
+    assert (asked.status, asked.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert b"Open the whole address" in asked.body
+    assert server.ask("/", with_token=False).json["error"], "programs get JSON"

@@ -218,10 +218,33 @@ def test_a_report_that_cannot_be_read_leaves_the_history_to_the_events(
     assert (reply.status, bool(reply.json["points"])) == (200, True)
 
 
-def test_a_crawl_that_does_not_run_gets_no_commands(server: Served) -> None:
-    refused = server.command("pause")
-    assert refused.status == 409
-    assert "does not run" in refused.json["error"]
+def test_a_crawl_that_does_not_run_is_not_paused_but_told_what_is_for_its_next_run(server: Served) -> None:
+    for name in ("pause", "resume", "stop", "retry"):
+        refused = server.command(name)
+        assert refused.status == 409
+        assert "does not run" in refused.json["error"]
+    assert "gossamer retry" in server.command("retry").json["error"]
+    assert "gossamer traps" in server.command("release", pattern="/x").json["error"]
+    for name, fields in (
+        ("set", {"key": "max-pages", "value": 5}),
+        ("block", {"names": ["a.test"]}),
+        ("unblock", {"names": ["a.test"]}),
+        ("add", {"seeds": ["http://a.test/"]}),
+        ("pace", {"pattern": "*", "delay": 2}),
+    ):
+        assert server.command(name, **fields).status == 200, name
+
+
+@pytest.mark.parametrize("url", ["foo", "no%20url", "a/b.html", "%20"])
+def test_what_is_no_url_has_no_history(server: Served, url: str) -> None:
+    refused = server.ask(f"/api/why?url={url}")
+    assert refused.status == 400
+    assert "expected a URL" in refused.json["error"]
+
+
+@pytest.mark.parametrize("url", ["example.org", "localhost/x", "http://foo/", "127.0.0.1:80/x"])
+def test_a_url_or_a_domain_has_a_history_whether_it_is_known_or_not(server: Served, url: str) -> None:
+    assert server.ask(f"/api/why?url={url}").status == 200
 
 
 def test_a_read_only_page_gives_no_commands(stopped: Crawled) -> None:
@@ -235,13 +258,21 @@ def test_a_read_only_page_gives_no_commands(stopped: Crawled) -> None:
 
 def test_a_command_reaches_the_crawl_that_runs(stopped: Crawled) -> None:
     given: list[OperatorCommand] = []
+    ways: list[str] = []
 
-    def obey(command: OperatorCommand) -> str:
+    def obey(command: OperatorCommand, how: str) -> str:
         given.append(command)
+        ways.append(how)
         return "paused"
 
     with served(stopped.path, obey=obey) as server, owned(stopped.path):
         assert server.command("pause").json == {"text": "paused"}
+        cookie = {"Cookie": f"gossamer_{server.host.rpartition(':')[2]}={server.token}"}
+        body, kind = b'{"command": "pause"}', {"Content-Type": "application/json"}
+        sent = server.ask("/api/control", method="POST", body=body, headers={**kind, **cookie}, with_token=False)
+        assert (sent.status, ways) == (200, ["over the API", "on the page"])
+        assert server.command("add", seeds=[]).json["error"] == "seeds: expected at least one URL or domain"
+        assert server.command("add", seeds=[" "]).status == 400
         wrong: list[object] = [{"command": "explode"}, {"command": "block"}, {"command": "pause", "more": 1}, [], None]
         for bad in wrong:
             reply = server.ask(
@@ -252,13 +283,13 @@ def test_a_command_reaches_the_crawl_that_runs(stopped: Crawled) -> None:
             )
             assert reply.status == 400, bad
             assert "\n" not in reply.json["error"]
-    assert given == [PauseCrawl()]
+    assert given == [PauseCrawl(), PauseCrawl()]
 
 
 def test_the_crawl_itself_decides_whether_it_can_obey_however_old_the_figures_are(stopped: Crawled) -> None:
     is_paused = False
 
-    def obey(command: OperatorCommand) -> str:
+    def obey(command: OperatorCommand, _how: str) -> str:
         nonlocal is_paused
         if isinstance(command, ResumeCrawl) and not is_paused:
             raise UsageError("the crawl is not paused: it runs")

@@ -32,7 +32,7 @@ __all__ = ["finished", "small_web", "stopped"]
 
 
 def source_of(folder: Path) -> Source:
-    return Source(lambda: CrawlReader(folder), lambda _: "", folder)
+    return Source(lambda: CrawlReader(folder), lambda _command, _how: "", folder)
 
 
 def test_a_tail_returns_each_event_once_across_files_and_half_lines(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_error_of_our_own_ends_a_turn_and_not_the_page(
         return CrawlReader(finished.path)
 
     async def main() -> list[bytes]:
-        async with Source(open_view, lambda _: "", finished.path) as source, asyncio.timeout(30):
+        async with Source(open_view, lambda _command, _how: "", finished.path) as source, asyncio.timeout(30):
             shown = Live(source, Status(source, Hosts(source)))
             messages = (await shown.look(EventsQuery(show="none"))).body
             assert not isinstance(messages, bytes)

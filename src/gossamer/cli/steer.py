@@ -49,17 +49,20 @@ def tell(crawl: str, command: OperatorCommand) -> int:
 
         print(tell_nodes(crawl, command, operator()))
         return 0
-    folder = CrawlFolder(Path(crawl))
+    print(tell_folder(CrawlFolder(Path(crawl)), command, operator()))
+    return 0
+
+
+def tell_folder(folder: CrawlFolder, command: OperatorCommand, by: str) -> str:
+    """Give a command to the crawl in a folder, or keep it for its next run; return what was done."""
     folder.require_crawl()
     if isinstance(command, UnblockNames):
         _refuse_listed(folder, command.names)
     if folder.owner() is not None:
-        print(send(folder.state, command, operator()))
-        return 0
+        return send(folder.state, command, by)
     if isinstance(command, PauseCrawl | StopCrawl | ResumeCrawl):
         raise NotRunningError(f"{folder.path}: the crawl does not run")
-    print(f"{_keep(folder, command)}; the crawl does not run: this is for its next run")
-    return 0
+    return f"{_keep(folder, command)}; the crawl does not run: this is for its next run"
 
 
 def _refuse_listed(folder: CrawlFolder, names: Sequence[str]) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.ledger import is_ledger_url, open_crawl
 from gossamer.cli.opening import add_crawl, open_view
-from gossamer.cli.steer import operator
+from gossamer.cli.steer import operator, tell_folder
 from gossamer.commands import OperatorCommand, ReleasePattern, RetryLetters
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.runtime.control_socket import send
 from gossamer.settings.listening import address_of
 from gossamer.state import OperatorRequest
 
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = _checked(arguments)
     source = Source(
         lambda: open_view(arguments),
-        lambda command: _obey(arguments, command),
+        lambda command, how: _obey(arguments, command, f"{operator()}, {how}"),
         folder,
         is_read_only=arguments.read_only,
     )
@@ -73,11 +72,10 @@ def _checked(arguments: argparse.Namespace) -> Path | None:
     return Path(arguments.dir)
 
 
-def _obey(arguments: argparse.Namespace, command: OperatorCommand) -> str:
-    """Give a command to the crawl that runs; return what was done."""
-    by = f"{operator()}, on the page"
+def _obey(arguments: argparse.Namespace, command: OperatorCommand, by: str) -> str:
+    """Give a command to the crawl, as the verbs do; return what was done."""
     if not is_ledger_url(arguments.dir):
-        return send(CrawlFolder(Path(arguments.dir)).state, command, by)
+        return tell_folder(CrawlFolder(Path(arguments.dir)), command, by)
     from gossamer.cli.requests import queue_again, release_pattern
     from gossamer.cli.steer_nodes import tell_nodes
 

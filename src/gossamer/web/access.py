@@ -23,6 +23,16 @@ _MOVE_ON = (
     b'<p><a href="/">Open the page</a>'
 )
 
+_NO_TOKEN = (
+    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    b"<title>Gossamer: no access</title><style>body{font:16px/1.5 system-ui,sans-serif;max-width:60ch;margin:15vh auto;"
+    b"padding:0 16px;color-scheme:light dark}</style><h1>The token is missing or wrong</h1>"
+    b"<p>Open the whole address that <code>gossamer</code> printed, up to its end: it contains the token. Every start "
+    b"of the page has a new one, so an address of an earlier start is no longer valid.</p>"
+    b"<p>Programs send <code>Authorization: Bearer TOKEN</code>.</p></html>"
+)
+_PLAIN_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
 
 class Access:
     """The rules of one server."""
@@ -46,6 +56,8 @@ class Access:
         if origin is not None and origin.lower() != f"http://{host}":
             return failure(403, "the request comes from another site's page, and is refused")
         if not self._has_token(request):
+            if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+                return Response(401, _NO_TOKEN, "text/html; charset=utf-8", policy=_PLAIN_POLICY)
             return failure(
                 401,
                 "no token, or a wrong one: open the address that was printed, or send Authorization: Bearer TOKEN",

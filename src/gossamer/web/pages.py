@@ -36,6 +36,7 @@ COPY_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 MAX_TEXT_CHARS = 500_000
+_HAS_HOST = re.compile(r"[^/?#\s]*[.:][^/?#\s]|localhost(?![^/?#])")  # in a text without a scheme
 _HTML = ("text/html", "application/xhtml+xml")
 _LEADING_OUT = re.compile(rb"<(/?)(?=(?:a|area|frame|iframe|link)[\s/>])", re.IGNORECASE)
 _STYLE = b"<style>x-a{color:#0b57d0;text-decoration:underline}</style>"
@@ -252,7 +253,8 @@ class Pages:
 
     async def why(self, query: WhyQuery) -> WhyAnswer:
         """Return the history of a URL."""
-
+        if "://" not in query.url and not _HAS_HOST.match(query.url):
+            raise ApiError(400, f"{query.url[:80]!r}: expected a URL (https://example.org/page) or a domain")
         return await self._source.read_events(lambda view: _why(view, query.url))
 
     async def why_of(self, query: PageId) -> WhyAnswer:

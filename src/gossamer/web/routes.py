@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.errors import GossamerError, UsageError
+from gossamer.web.complaints import complaint
 from gossamer.web.http import Request, Response, failure
 
 JSON = "application/json"
@@ -42,6 +43,7 @@ class Route(Struct, frozen=True, kw_only=True):
     method: str = "GET"
     parameters: type[Struct] = Nothing
     body: Any = None
+    wants_request: bool = False  # it is the last argument of `handle`
     media: str = JSON
     statuses: Mapping[int, str] = {}  # beside 200 and those that every route may have
 
@@ -85,7 +87,7 @@ async def _answered(route: Route, named: Mapping[str, str], request: Request) ->
     try:
         parameters = _parameters(route, named, request.query)
         body = [] if route.body is None else [_body(route.body, request.body)]
-        return await route.handle(parameters, *body)
+        return await route.handle(parameters, *body, *([request] if route.wants_request else []))
     except ApiError as error:
         return failure(error.status, str(error))
     except UsageError as error:
@@ -106,17 +108,11 @@ def _parameters(route: Route, named: Mapping[str, str], query: Sequence[tuple[st
     try:
         return msgspec.convert({**given, **named}, route.parameters, strict=False)
     except msgspec.ValidationError as error:
-        raise ApiError(400, _plain(error)) from error
+        raise ApiError(400, complaint(error)) from error
 
 
 def _listed(names: set[str]) -> str:
     return f"there are {', '.join(sorted(names))}" if names else "there are none"
-
-
-def _plain(error: msgspec.ValidationError) -> str:
-    """Return what is wrong with a value in the words of somebody who gave it."""
-    text, _, where = str(error).partition(" - at `$.")
-    return f"{where.rstrip('`')}: {text[0].lower()}{text[1:]}" if where else text
 
 
 def _is_json(request: Request) -> bool:
@@ -127,6 +123,6 @@ def _body(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - the type of a route'
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
-        raise ApiError(400, f"the body is not what is expected: {error}") from error
+        raise ApiError(400, complaint(error)) from error
     except RecursionError as error:
         raise ApiError(400, "the body is nested too deeply") from error

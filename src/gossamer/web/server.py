@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -19,7 +20,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from gossamer.commands import OperatorCommand, PauseCrawl, ResumeCrawl, StopCrawl
+from gossamer.commands import (
+    AddSeeds,
+    OperatorCommand,
+    PauseCrawl,
+    ReleasePattern,
+    ResumeCrawl,
+    RetryLetters,
+    StopCrawl,
+)
 from gossamer.errors import GossamerError, UsageError
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
@@ -42,6 +51,10 @@ PAGE_POLICY = (
 CONTROL = "/api/control"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+# What a crawl that does not run cannot be told: the rest is kept for its next run.
+_OF_A_RUN = (PauseCrawl, ResumeCrawl, StopCrawl, RetryLetters, ReleasePattern)
 
 
 class Done(Struct, frozen=True):
@@ -78,6 +91,7 @@ class Api:
                 answer=Done,
                 method="POST",
                 body=OperatorCommand,
+                wants_request=True,
                 statuses={409: "the crawl does not run, or is not in this state"},
             ),
             described,
@@ -90,13 +104,16 @@ class Api:
     async def _openapi(self, _: Nothing) -> dict[str, Any]:
         return self._document
 
-    async def _control(self, _: Nothing, command: OperatorCommand) -> Done:
+    async def _control(self, _: Nothing, command: OperatorCommand, request: Request) -> Done:
         """Give the crawl a command. Its answer decides: figures are up to a second old."""
+        if isinstance(command, AddSeeds) and not any(seed.strip() for seed in command.seeds):
+            raise ApiError(400, "seeds: expected at least one URL or domain")
         is_running, name = await self.status.place()
-        if not is_running:
-            raise ApiError(409, f"the crawl does not run; 'gossamer resume {name}' continues it")
+        if not is_running and isinstance(command, _OF_A_RUN):
+            raise ApiError(409, f"the crawl does not run; {_instead(command, shlex.quote(name))}")
+        how = "over the API" if "authorization" in request.headers else "on the page"
         try:
-            return Done(await self._source.run(lambda: self._source.obey(command)))
+            return Done(await self._source.obey(command, how))
         except UsageError as error:
             if isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl):  # right by itself, but not in this state
                 raise ApiError(409, str(error)) from error
@@ -152,6 +169,17 @@ class PageServer:
             return failure(405, f"{request.method} is not possible here; expected GET", [("Allow", "GET")])
         kind = _TYPES[path.rpartition(".")[2]]
         return Response(200, content, f"{kind}; charset=utf-8", policy=PAGE_POLICY)
+
+
+def _instead(command: OperatorCommand, name: str) -> str:
+    """Return what to do instead of a command that a crawl that does not run cannot obey."""
+    match command:
+        case RetryLetters():
+            return f"'gossamer retry {name}' queues its dead letters again and continues it"
+        case ReleasePattern():
+            return f"'gossamer traps {name} --release PATTERN' releases a pattern"
+        case _:
+            return f"'gossamer resume {name}' continues it"
 
 
 def _guarded(answer: Answer) -> Answer:

@@ -33,6 +33,7 @@ from gossamer.runtime.control_socket import QueryClient
 
 T = TypeVar("T")
 View: TypeAlias = CrawlReader | SharedReader
+Obey: TypeAlias = Callable[[OperatorCommand, str], str]  # a command and how it came; returns what was done, in one line
 FIGURES_S = 0.9
 LEDGER_FIGURES_S = 5.0
 FRESH_PER_PASS = 20  # a pass over the hosts takes at most this part of the time
@@ -48,13 +49,13 @@ class Source:
     def __init__(
         self,
         open_view: Callable[[], View],
-        obey: Callable[[OperatorCommand], str],
+        obey: Obey,
         folder: Path | None,
         *,
         is_read_only: bool = False,
     ) -> None:
         self._open_view = open_view
-        self.obey = obey
+        self._obey = obey
         self.folder = None if folder is None else CrawlFolder(folder)
         self.is_read_only = is_read_only
         self._threads = ThreadPoolExecutor(_THREADS, "reader")
@@ -98,6 +99,18 @@ class Source:
     async def run(self, what: Callable[[], T]) -> T:
         """Return what a function returns. It runs in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, what)
+
+    async def obey(self, command: OperatorCommand, how: str) -> str:
+        """Give the crawl a command; return what was done, in one line."""
+        return await self.run(lambda: self._obeyed(command, how))
+
+    def _obeyed(self, command: OperatorCommand, how: str) -> str:
+        if self.folder is None or self.is_running():
+            return self._obey(command, how)
+        with self._changes:  # what is kept for the next run is written to the ledger: one process opens it once
+            self._changes.wait_for(lambda: not self._readers)
+            self._close()
+            return self._obey(command, how)
 
     @contextmanager
     def viewing(self) -> Iterator[View]:

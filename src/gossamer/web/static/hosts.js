@@ -105,10 +105,8 @@ function draw(place, app, answer, again) {
 }
 
 function steering(app, host, again) {
-  if (!app.status?.can_control) {
-    const text = app.status?.is_read_only ? "This page is read-only." : "The crawl does not run. On the command line: gossamer block, pace, retry.";
-    return el("p", { class: "soft" }, text);
-  }
+  if (!app.status || app.status.is_read_only) return el("p", { class: "soft" }, "This page is read-only.");
+  const isRunning = app.status.is_running;
   const seconds = el("input", { type: "number", min: "0", max: "86400", step: "any", value: host.delay_s || 1, required: true });
   const block = async () => {
     const text = `No more requests are made to ${host.name}; what is queued there leaves the queue until it is unblocked.`;
@@ -125,7 +123,8 @@ function steering(app, host, again) {
     el("div", { class: "row" },
       el("button", { type: "button", class: "danger", id: "block", onclick: block }, "Block this host"),
       el("button", { type: "button", id: "unblock", onclick: unblock }, "Unblock"),
-      el("button", { type: "button", onclick: () => app.command("retry", { hosts: [host.name] }) }, "Retry its dead letters")),
+      isRunning ? el("button", { type: "button", onclick: () => app.command("retry", { hosts: [host.name] }) }, "Retry its dead letters") : null),
+    isRunning ? null : el("p", { class: "soft" }, `The crawl does not run: this is for its next run. 'gossamer retry --host ${host.name}' with its folder tries its dead letters again.`),
   ];
 }
 

@@ -48,11 +48,11 @@ export function settings(main, app) {
   function drawControl() {
     if (!app.status) return;
     canControl = app.status.can_control;
-    if (!canControl) {
-      const text = app.status.is_read_only ? "This page is read-only: it was started with --read-only." : `The crawl does not run. 'gossamer resume ${app.status.name}' continues it.`;
-      put(control, el("p", { class: "card soft" }, text));
+    if (app.status.is_read_only) {
+      put(control, el("p", { class: "card soft" }, "This page is read-only: it was started with --read-only."));
       return;
     }
+    const isRunning = app.status.is_running;
     const seeds = el("textarea", { name: "seeds", required: true, placeholder: "https://example.org/" });
     const changeable = known.filter((one) => one.is_changeable);
     const key = el("select", { name: "key" }, changeable.map((one) => el("option", { value: one.key }, `${one.key} (${shown(one.value)})`)));
@@ -62,8 +62,9 @@ export function settings(main, app) {
     const names = el("input", { name: "names", required: true, placeholder: "example.org" });
     const listed = () => names.value.split(/[\s,]+/).filter(Boolean);
     put(control,
+      isRunning ? null : el("p", { class: "card soft" }, `The crawl does not run: what is changed here is for its next run. 'gossamer resume ${app.status.name}' continues it.`),
       form("Add seeds", "One URL or domain per line. They extend the scope of the crawl.", el("label", {}, "Seeds", seeds), "Add", () => app.command("add", { seeds: seeds.value.split("\n").map((line) => line.trim()).filter(Boolean) })),
-      form("Change a limit", "It acts at once, and is kept for the next run.", [el("label", {}, "Limit", key), el("label", {}, "New value", value)], "Change", () => app.command("set", { key: key.value, value: value.value.trim() })),
+      form("Change a limit", isRunning ? "It acts at once, and is kept for the next run." : "It is kept for the next run.", [el("label", {}, "Limit", key), el("label", {}, "New value", value)], "Change", () => app.command("set", { key: key.value, value: value.value.trim() })),
       form("Set a pace", "For the hosts that match a pattern: example.org, *.example.org or *.", [el("label", {}, "Hosts", pattern), el("label", {}, "Seconds between requests", delay)], "Set", () => app.command("pace", { pattern: pattern.value.trim(), delay: Number(delay.value) })),
       form("Block hosts or domains", "No more requests are made to them. What is queued there leaves the queue until they are unblocked.", [el("label", {}, "Names", names), el("button", { type: "button", onclick: async () => {
         if (listed().length && await app.command("unblock", { names: listed() })) read();
