@@ -105,6 +105,18 @@ def test_a_host_that_the_file_blocks_cannot_be_unblocked_by_a_command(
     assert f"shop.example.org: {folder / 'blocked.txt'} blocks it; remove its line there" in err
 
 
+def test_a_block_says_how_many_urls_it_concerns_and_which_hosts_are_unknown(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        host = max(ledger.hosts(), key=lambda one: one.queued)
+        queued = sum(one.queued for one in ledger.hosts() if host.name in (one.name, one.domain))
+    _, out, _ = said(capsys, "block", folder, host.name, "no.such.test")
+    assert f"no more requests to {host.name}, no.such.test; {queued} queued URL" in out
+    assert "left alone; no host of this crawl yet: no.such.test; the crawl does not run" in out
+
+
 def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     found = _status(capsys, stopped.path)
     forecast = found["forecast"]

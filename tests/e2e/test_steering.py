@@ -139,7 +139,8 @@ def test_a_crawl_whose_requests_in_flight_end_is_stopping(tmp_path: Path) -> Non
 def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
-    assert "no more requests" in crawl.tell("block", busy)
+    assert f"no more requests to {busy}; " in (said := crawl.tell("block", busy))
+    assert said.rstrip().endswith("left alone")
     told_at = time.monotonic()
     wait_for(lambda: time.monotonic() > told_at + WITHIN_S)
     before = sum(request.host == busy for request in web.log())

@@ -17,6 +17,7 @@ from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.commands import (
     AddSeeds,
+    BlockNames,
     OperatorCommand,
     PauseCrawl,
     ReleasePattern,
@@ -26,6 +27,7 @@ from gossamer.commands import (
     UnblockNames,
 )
 from gossamer.errors import GossamerError, UsageError
+from gossamer.inspect.host_states import left_alone
 from gossamer.runtime.control_socket import send
 from gossamer.runtime.opt_out import FILE_NAME, OptOutFile, name_in
 from gossamer.settings.changes import described, with_command
@@ -97,7 +99,11 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
         settings = settings_for_known(folder.settings_path, [])
         changed = with_command(settings, command)
         folder.write(SETTINGS_FILE, to_toml(changed).encode())
-        return described(changed, command)
+        done = described(changed, command)
+        if isinstance(command, BlockNames):
+            with closing(open_ledger(folder, is_readonly=True)) as ledger:
+                done += f"; {left_alone(ledger.hosts(), [name_in(name) for name in command.names])}"
+        return done
     finally:
         folder.release()
 

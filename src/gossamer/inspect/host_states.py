@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from gossamer.inspect.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.forecast import Forecaster
+from gossamer.telemetry.text import plural
 
 HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "blocked", "idle")
 _PARKED_SHOWN = 5
@@ -53,3 +56,16 @@ class HostTally:
             self.next_at = min(self.next_at, next_at)
             interval_s = max(host.delay_s or self._politeness_s, host.latency_s)
             self.ahead.add(host.name, host.queued, interval_s, next_at - self._now)
+
+
+def left_alone(hosts: Iterable[HostRecord], names: Collection[str]) -> str:
+    """Return for people what a block of hosts or domains concerns. One pass over the hosts."""
+    known: set[str] = set()
+    queued = 0
+    for host in hosts:
+        found = {host.name, host.domain}.intersection(names)
+        known |= found
+        queued += host.queued if found else 0
+    unknown = [name for name in names if name not in known]
+    hint = f"; no host of this crawl yet: {', '.join(unknown)}" if unknown else ""
+    return f"{plural(queued, 'queued URL')} left alone{hint}"

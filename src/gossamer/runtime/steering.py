@@ -26,11 +26,12 @@ from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
 from gossamer.errors import UsageError
 from gossamer.events import EventName, Promises
 from gossamer.figures import RunState
+from gossamer.inspect.host_states import left_alone
 from gossamer.ports import Ledger
 from gossamer.records import Outcome
 from gossamer.runtime import control
 from gossamer.runtime.hub import Hub
-from gossamer.runtime.opt_out import OptOutWatch
+from gossamer.runtime.opt_out import OptOutWatch, name_in
 from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import PER_NODE, settings_in, to_toml
 from gossamer.settings.model import AfterTarget, Settings
@@ -117,9 +118,12 @@ class Steering:
 
     async def _set(self, command: SettingCommand) -> str:
         changed = with_command(self.settings, command)
+        done = described(changed, command)
+        if isinstance(command, commands.BlockNames):
+            names = [name_in(name) for name in command.names]
+            done += f"; {left_alone(self._steered.ledger.hosts(), names)}"
         self._steered.folder.write(SETTINGS_FILE, to_toml(changed).encode())
         self.adopt(changed)
-        done = described(changed, command)
         if isinstance(command, commands.UnblockNames):
             return f"{done}; {await self._retry_unblocked(command.names)}"
         return done
