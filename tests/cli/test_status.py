@@ -126,5 +126,18 @@ def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: 
     assert f"forecast   {forecast['text']}" in said(capsys, "status", stopped.path)[1]
 
 
+def test_the_forecast_of_a_stopped_crawl_follows_a_slower_pace(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    said(capsys, "set", folder, "max-pages", 10_000)
+    before = _status(capsys, folder)["forecast"]
+    said(capsys, "pace", folder, "*", 30)
+    after = _status(capsys, folder)["forecast"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    assert after["seconds"] > 10 * before["seconds"]
+
+
 def test_a_finished_crawl_has_no_forecast(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     assert _status(capsys, finished.path)["forecast"] is None

@@ -30,6 +30,11 @@ def test_the_pace_of_the_hosts_decides_the_time() -> None:
     assert seconds(HostPlan(name="a.test")) == pytest.approx(200.0, rel=0.1), "an answer takes time, too"
 
 
+def test_hosts_that_cannot_be_crawled_have_no_estimate() -> None:
+    plan = plan_of([HostPlan(name="a.test", is_crawled=False, problem="no address")], LIMITS, not_asked=0, requests=1)
+    assert (plan.forecast.seconds, plan.disk_bytes, plan.memory_bytes, plan.guesses) == (None, None, None, [])
+
+
 def test_a_sitemap_says_how_much_there_is() -> None:
     small = HostPlan(name="a.test", delay_s=2.0, sitemap_urls=50)
     assert seconds(small) == pytest.approx(100.0, rel=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from gossamer.core.politeness import Pace
 from gossamer.inspect.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.forecast import Forecaster
@@ -31,14 +32,14 @@ def host_state_of(host: HostRecord, now: float) -> str:
 class HostTally:
     """The hosts counted by state, what is queued at them, and when the first of them may be contacted."""
 
-    def __init__(self, now: float, max_wait_s: float, politeness_s: float = 0.0) -> None:
+    def __init__(self, now: float, max_wait_s: float, pace: Pace | None = None) -> None:
         self._now = now
         self._horizon = now + max_wait_s
         self.states = dict.fromkeys(HOST_STATES, 0)
         self.next_at = float("inf")
         self.urls_queued = 0
         self.urls_parked = 0  # queued at hosts that may not be contacted within `max_wait_s`
-        self._politeness_s = politeness_s
+        self._pace = pace or Pace(0.0, 1)
         self.ahead = Forecaster(max_wait_s)
         self.parked: Leaders[HostRecord] = Leaders(_PARKED_SHOWN)  # with the most URLs
 
@@ -54,7 +55,8 @@ class HostTally:
         if state not in ("dead", "blocked", "idle"):
             next_at = max(self._now, host.next_at, host.parked_until)
             self.next_at = min(self.next_at, next_at)
-            interval_s = max(host.delay_s or self._politeness_s, host.latency_s)
+            # The delay is that of the last request: a pace that was made slower since counts, too.
+            interval_s = max(host.delay_s, self._pace.floor_s(host.name, None), host.latency_s)
             self.ahead.add(host.name, host.queued, interval_s, next_at - self._now)
 
 

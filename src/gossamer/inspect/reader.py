@@ -26,6 +26,7 @@ from gossamer.inspect.node_folders import one_folder
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
+from gossamer.settings.rules import pace_of
 from gossamer.state import CrawlState
 from gossamer.telemetry.forecast import ForecastLimits
 
@@ -135,7 +136,7 @@ class CrawlReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait, self.settings.politeness_ms / 1000)
+            self._hosts = HostTally(self.now, self.settings.max_wait, pace_of(self.settings))
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

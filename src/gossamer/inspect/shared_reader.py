@@ -28,6 +28,7 @@ from gossamer.records import UrlId, UrlRecord
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
+from gossamer.settings.rules import pace_of
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeLoad
 from gossamer.telemetry.forecast import ForecastLimits
 
@@ -143,7 +144,7 @@ class SharedReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait, self.settings.politeness_ms / 1000)
+            self._hosts = HostTally(self.now, self.settings.max_wait, pace_of(self.settings))
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

@@ -57,7 +57,7 @@ class CrawlPlan(Struct, kw_only=True):
     requests: int  # made for this plan
     max_pages: int | None
     forecast: Forecast
-    disk_bytes: int | None  # None: pages are not limited, like the next
+    disk_bytes: int | None  # None: pages are not limited, or no host can be crawled; like the next
     memory_bytes: int | None
     memory_ceiling_bytes: int
     guesses: list[str]
@@ -88,7 +88,7 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
     forecast = _forecast(hosts, limits)
     pages, crawled = limits.max_pages, sum(host.is_crawled for host in hosts) + not_asked
     memory = None
-    if pages is not None:
+    if pages is not None and crawled:
         busy = min(limits.connections, sum(host.connections for host in hosts) + not_asked)
         workers = WORKER * limits.workers if limits.workers > 1 else 0
         parts = PROGRAM + workers + CONNECTION * busy + HOST * crawled + PAGE * pages * limits.has_near_duplicates
@@ -99,10 +99,10 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
         requests=requests,
         max_pages=pages,
         forecast=forecast,
-        disk_bytes=None if pages is None else PAGE_DISK_BYTES * pages,
+        disk_bytes=PAGE_DISK_BYTES * pages if pages is not None and crawled else None,
         memory_bytes=memory,
         memory_ceiling_bytes=limits.memory_ceiling_bytes,
-        guesses=_guesses(hosts, limits, not_asked),
+        guesses=_guesses(hosts, limits, not_asked) if crawled else [],
     )
 
 
