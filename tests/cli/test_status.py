@@ -123,7 +123,7 @@ def test_a_stopped_crawl_says_how_long_the_rest_takes(stopped: Crawled, capsys: 
     assert isinstance(forecast, dict)
     assert forecast["seconds"] >= 0
     assert forecast["text"].endswith("(of what is known now)")
-    assert f"forecast   {forecast['text']}" in said(capsys, "status", stopped.path)[1]
+    assert f"forecast   at most: {forecast['text']}" in said(capsys, "status", stopped.path)[1]
 
 
 def test_the_forecast_of_a_stopped_crawl_follows_a_slower_pace(

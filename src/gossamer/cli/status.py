@@ -99,7 +99,9 @@ def _outlook(status: CrawlStatus) -> list[tuple[str, str]]:
     if status.bound_by is not None:
         rows.append(("bound by", f"{status.bound_by.resource}: {printable(status.bound_by.evidence)}"))
     if status.forecast is not None and status.forecast.text:
-        rows.append(("forecast", printable(status.forecast.text)))
+        # The next run finds out which of the queued URLs a robots.txt forbids.
+        bound = "" if status.is_running else "at most: "
+        rows.append(("forecast", bound + printable(status.forecast.text)))
     if status.is_running and status.private_bytes:
         rows.append(("memory", f"{size(status.private_bytes)} private"))
     for each in status.warnings:
