@@ -185,6 +185,8 @@ def test_seeds_are_added_and_a_limit_is_changed(browser: Browser, web: RunningWe
     browser.find("input[name=value]").type("many")
     browser.find("form button", "Change").click()
     browser.find(".toast.bad", "expected a whole number")
+    browser.find(".toast.bad .close").click()
+    assert browser.all(".toast.bad") == []
     browser.run("document.querySelector('input[name=value]').value = '45'")
     browser.find("form button", "Change").click()
     browser.find(".toast", "max-pages = 45")

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import lmdb
 import msgspec
@@ -271,3 +272,25 @@ def test_the_counters_of_a_crawl_that_stands_still_do_not_go_back(
             assert 0 < (await source.figures()).totals.pages < 10**6, "it has ended: what is committed counts"
 
     asyncio.run(main())
+
+
+def test_fetches_are_shown_without_the_links_that_robots_txt_disallows(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    found = [event(EventName.FETCH_OK, url="http://a/"), event(EventName.ROBOTS_DISALLOW, url="http://a/no")]
+    write_events(path / "events", "9", found)
+
+    async def shown(show: Literal["all", "fetches"]) -> list[str]:
+        async with source_of(path) as source, asyncio.timeout(30):
+            looked = Live(source, Status(source, Hosts(source)))
+            messages = (await looked.look(EventsQuery(show=show))).body
+            assert not isinstance(messages, bytes)
+            running = asyncio.ensure_future(looked.run())
+            async for message in messages:
+                if message.startswith(b"event: events"):
+                    running.cancel()
+                    lines = msgspec.json.decode(message.partition(b"data: ")[2])["events"]
+                    return [line["url"] for line in lines]
+            raise AssertionError("no events came")
+
+    assert asyncio.run(shown("fetches")) == ["http://a/"]
+    assert asyncio.run(shown("all")) == ["http://a/", "http://a/no"]

@@ -54,7 +54,7 @@ _TROUBLE = frozenset({EventName.WARNING, EventName.HOST_DEAD, EventName.HOST_PAR
 class EventsQuery(Struct, frozen=True):
     """Which events."""
 
-    show: Literal["all", "errors", "none"] = "all"
+    show: Literal["all", "fetches", "errors", "none"] = "all"  # fetches: all but links that robots.txt disallows
     host: Annotated[str, Meta(max_length=300)] = ""
     q: Annotated[str, Meta(max_length=500)] = ""  # a part of the URL
 
@@ -303,6 +303,8 @@ def _message(name: str, content: object) -> bytes:
 
 def _matches(line: EventLine, query: EventsQuery) -> bool:
     if query.show == "errors" and not line.is_error:
+        return False
+    if query.show == "fetches" and line.event == EventName.ROBOTS_DISALLOW:
         return False
     return (not query.host or query.host.lower() == line.host) and query.q.lower() in line.url.lower()
 

@@ -62,6 +62,7 @@ function route(event) {
   const [name = "", detail] = parts();
   const entry = VIEWS.find(([path]) => path === name);
   leave();
+  for (const note of document.querySelectorAll(".toast.bad")) note.remove();  // it is about the view before
   app.listeners.clear();
   if (app.eventListener) app.listen({ show: "none" }, null);
   const view = !entry ? lost : detail !== undefined && DETAILS[name] ? DETAILS[name] : entry[2];
@@ -197,7 +198,8 @@ async function stop() {
 }
 
 function toast(text, isBad = false) {
-  const note = el("p", { class: isBad ? "toast bad" : "toast" }, text);
+  const note = el("div", { class: isBad ? "toast bad" : "toast" }, el("p", {}, text),
+    isBad ? el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => note.remove() }, "×") : null);
   document.getElementById("toasts").append(note);
   setTimeout(() => note.remove(), isBad ? 12000 : 6000);
 }

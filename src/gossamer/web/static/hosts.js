@@ -38,7 +38,7 @@ export function hosts(main, app) {
       { name: "errors", sort: "errors", number: true, wide: true, cell: (host) => count(host.errors) },
       { name: "first byte", sort: "latency", number: true, wide: true, cell: (host) => (host.latency_ms ? duration(host.latency_ms / 1000) : "–") },
       { name: "delay", sort: "delay", number: true, wide: true, cell: (host) => (host.delay_s ? duration(host.delay_s) : "–") },
-      { name: "next", wide: true, cell: (host) => next(host, app) },
+      { name: "next", wide: true, cls: "next", cell: (host) => el("span", { title: next(host, app) }, next(host, app)) },
     ], rows, { sort: chosen.sort, onsort: (sort) => {
       chosen.sort = sort;
       list.begin();

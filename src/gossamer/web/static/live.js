@@ -4,7 +4,8 @@ import { calm } from "./more.js";
 import { card, count, duration, el, hostLink, moment, put, size, whyLink, words } from "./dom.js";
 
 const MAX_ROWS = 400;
-const chosen = { show: "all", host: "", q: "" };
+const KINDS = [["fetches", "fetches and errors"], ["errors", "only errors"], ["all", "all, also what robots.txt disallows"]];
+const chosen = { show: "fetches", host: "", q: "" };
 
 export function live(main, app) {
   let isPaused = false;
@@ -57,12 +58,19 @@ export function live(main, app) {
       el("select", { "aria-label": "Which events", onchange: (event) => {
         chosen.show = event.target.value;
         begin();
-      } }, el("option", { value: "all" }, "fetches and errors"), el("option", { value: "errors", selected: chosen.show === "errors" }, "only errors")),
+      } }, KINDS.map(([value, name]) => el("option", { value, selected: chosen.show === value }, name))),
       field("q", "Part of the URL", "Part of the URL"), field("host", "Host", "Host name"), pause),
     card("", el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Events" }, el("table", { class: "live" }, el("caption", { class: "unseen" }, "Events, newest first"),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "time"), el("th", { scope: "col" }, "what"), el("th", { scope: "col" }, "URL"), el("th", { scope: "col", class: "n wide" }, "took"), el("th", { scope: "col", class: "n wide" }, "size"))), body)), empty));
   app.listeners.add(say);
   begin();
+}
+
+// What concerns neither a URL nor a host, such as a command, is told by its text.
+function where(event) {
+  const text = [event.kind, event.text].filter(Boolean).join(" – ");
+  if (!event.url && !event.host) return el("span", { class: "first" }, text || words(event.event));
+  return [event.url ? whyLink(event.url) : hostLink(event.host), text ? el("span", { class: "second" }, text) : null];
 }
 
 function row(event) {
@@ -71,8 +79,7 @@ function row(event) {
   return el("tr", {},
     el("td", {}, moment(event.at)),
     el("td", {}, el("span", { class: `tag ${kind}`.trim() }, what)),
-    el("td", { class: "url" }, event.url ? whyLink(event.url) : event.host ? hostLink(event.host) : words(event.event),
-      event.text || event.kind ? el("span", { class: "second" }, [event.kind, event.text].filter(Boolean).join(" – ")) : null),
+    el("td", { class: "url" }, where(event)),
     el("td", { class: "n wide" }, event.total_ms ? duration(event.total_ms / 1000) : ""),
     el("td", { class: "n wide" }, event.bytes ? size(event.bytes) : ""));
 }

@@ -20,9 +20,12 @@ const BOUND_BY = {
 // Samples outlive the view, so that coming back shows the same lines.
 const samples = [];
 let history = null;
+let wasRunning = false;  // since the page was opened
 
 // Of every status that comes, whichever view is shown.
 export function sample(status) {
+  if (wasRunning && !status.is_running) return;  // it has ended: what was seen of it stays
+  wasRunning = status.is_running;
   const now = Date.now() / 1000;
   const last = samples[samples.length - 1];
   if (last && now - last.t < 0.4) return;
@@ -159,7 +162,7 @@ function drawWarnings(into, status) {
 }
 
 function drawCharts(charts, status) {
-  if (!status.is_running && history?.length > 1) {
+  if (!wasRunning && history?.length > 1) {
     const rows = (key) => history.map((point) => ({ t: point.t_s, values: [point[key]] }));
     charts.pages.draw(rows("pages_per_second"), `${rate(status.pages_per_second)} on average`);
     charts.errors.draw(rows("errors_per_second"), `${count(status.errors)} in all`);

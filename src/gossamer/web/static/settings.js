@@ -77,8 +77,15 @@ export function settings(main, app) {
   read();
 }
 
+// An entry with fields, such as a pace: "example.org: delay 2, connections 1".
+function described(entry) {
+  const { host, ...rest } = entry;
+  const fields = Object.entries(rest).filter(([, value]) => value !== null && value !== "").map(([name, value]) => `${name} ${value}${name === "delay" ? " s" : ""}`).join(", ");
+  return host === undefined ? fields : `${host}: ${fields}`;
+}
+
 function shown(value) {
   if (value === null || value === "") return "none";
-  if (Array.isArray(value)) return value.length ? value.map((one) => (typeof one === "object" ? JSON.stringify(one) : one)).join(", ") : "none";
+  if (Array.isArray(value)) return value.length ? value.map((one) => (typeof one === "object" ? described(one) : one)).join("; ") : "none";
   return String(value);
 }

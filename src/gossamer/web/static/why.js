@@ -33,7 +33,8 @@ function headline(life) {
 
 function tone(life) {
   if (!life.row) return "warn";
-  return { queued: "", done: "good", dead: "bad" }[life.row.state] ?? "";
+  if (life.row.state === "done") return life.row.status && life.row.status < 400 ? "good" : "";  // a refusal is no success
+  return life.row.state === "dead" ? "bad" : "";
 }
 
 function draw(into, answer) {
