@@ -180,7 +180,7 @@ def test_seeds_are_added_and_a_limit_is_changed(browser: Browser, web: RunningWe
     view(browser, "settings", "Settings")
     browser.find("textarea").type(last)
     browser.find("form button", "Add").click()
-    browser.find(".toast", "1 of 1 seeds are new")
+    browser.find(".toast", "1 of 1 seed is new")
     wait_for(lambda: any(last.startswith(f"http://{request.host}:") for request in web.log()))
     browser.find("input[name=value]").type("many")
     browser.find("form button", "Change").click()
