@@ -68,4 +68,24 @@ def test_the_course_of_a_crawl_that_runs_has_pages_bytes_and_pauses(stopped: Cra
     assert middle.pages_per_second == pytest.approx(20, rel=0.2)
     assert middle.bytes_per_second == pytest.approx(3000, rel=0.2)
     assert middle.errors_per_second == pytest.approx(1, rel=0.5)
-    assert {point.queued for point in points} == {9}
+    assert {point.queued for point in points[1:]} == {9}
+
+
+def test_a_pause_is_a_gap_in_the_course_of_a_crawl_that_has_ended(finished: Crawled, tmp_path: Path) -> None:
+    path = finished.copied(tmp_path / "copy")
+    for old in (path / "events").glob("*.jsonl"):
+        old.unlink()
+    pages = finished.summary.pages
+    lines = [
+        event(EventName.STARTED, ts=1000.0),
+        event(EventName.HEARTBEAT, ts=1010.0, fetched=pages // 2),
+        event(EventName.OPERATOR, ts=1010.0, rule="pause"),
+        event(EventName.OPERATOR, ts=1040.0, rule="resume"),
+        event(EventName.STOPPED, ts=1050.0),
+    ]
+    write_events(path / "events", "1", lines)
+    with CrawlReader(path) as crawl:
+        points = history(crawl).points
+    assert points[-1].pages == pages
+    assert {point.pages_per_second for point in points if 16 <= point.t_s <= 40} == {None}
+    assert max(point.pages_per_second or 0 for point in points) == pytest.approx(pages / 20, rel=0.1)

@@ -2,13 +2,15 @@
 
 Pages come in bursts and heartbeats with them, so the speed between two heartbeats says little: what was counted is
 spread over the time between two counts, and averaged over intervals. While an operator had paused the crawl, nothing is
-spread and no speed is given. A crawl that runs is read from the end of its events, one that has ended from its report.
+spread and no speed is given. The end of the events is read, since they know the pauses; of a crawl that has ended and
+has more events than that, its report.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from gossamer.inspect.view import CrawlView
 
 MAX_INTERVALS = 100
 SMOOTH_S = 5.0  # an interval, if the crawl lasts long enough for ten of them
-_TAIL_BYTES = 8 << 20  # of the events of a crawl that runs
+_TAIL_BYTES = 8 << 20  # of the events
 _REPORT = "report.json"
 
 
@@ -70,16 +72,48 @@ class _Line(Struct, frozen=True):
     frontier_size: int = 0
 
 
+class _Events(Struct):
+    """What the end of an event file says: a count per heartbeat, and the pauses."""
+
+    counts: list[Count] = []
+    pauses: list[tuple[float, float]] = []
+    first_at: float = 0.0
+    last_at: float = 0.0
+    paused_at: float | None = None
+    received: int = 0
+
+    def add(self, line: _Line) -> None:
+        """Add an event."""
+        self.first_at, self.last_at = self.first_at or line.ts, line.ts
+        t_s = line.ts - self.first_at
+        if line.event in REQUEST_EVENTS:
+            self.received += line.bytes
+        elif line.event is EventName.HEARTBEAT:
+            self.counts.append(Count(t_s, line.fetched, line.errors, line.frontier_size, self.received))
+        elif line.event is EventName.OPERATOR and line.rule == "pause":
+            self.paused_at = t_s
+        elif line.event is EventName.OPERATOR and line.rule == "resume" and self.paused_at is not None:
+            self.pauses.append((self.paused_at, t_s))
+            self.paused_at = None
+
+
 def history(crawl: CrawlView) -> HistoryAnswer:
     """Return the course of a crawl; empty if its events are on several machines."""
     folder = next(iter(crawl.folders.found.values()), None)
     if folder is None or len(crawl.folders.found) != 1:
         return HistoryAnswer([])
-    counts = [] if crawl.is_running else _from_report(folder.path / _REPORT)
-    if counts:
-        return HistoryAnswer(evened(counts, []))
-    newest = max(folder.events.glob("*.jsonl"), default=None)
-    return HistoryAnswer(evened(*_from_events(newest)) if newest is not None else [])
+    files = sorted(folder.events.glob("*.jsonl"))
+    is_whole = len(files) == 1 and files[0].stat().st_size <= _TAIL_BYTES
+    reported = [] if is_whole or crawl.is_running else _from_report(folder.path / _REPORT)
+    if reported or not files:
+        return HistoryAnswer(evened(reported, []))
+    events = _read(files[-1])
+    counts = [Count(0.0, 0, 0, 0, 0), *events.counts] if is_whole else events.counts
+    if not crawl.is_running:  # the last pages have no heartbeat
+        figures = crawl.figures()
+        totals, last_s = figures.totals, events.last_at - events.first_at
+        counts = [*counts, Count(last_s, totals.pages, totals.errors, figures.urls_queued, events.received)]
+    return HistoryAnswer(evened(counts, events.pauses))
 
 
 def _from_report(path: Path) -> list[Count]:
@@ -90,30 +124,15 @@ def _from_report(path: Path) -> list[Count]:
         return []
 
 
-def _from_events(path: Path) -> tuple[list[Count], list[tuple[float, float]]]:
-    """Return a count per heartbeat at the end of an event file, and the pauses between them."""
-    decode = msgspec.json.Decoder(_Line).decode
-    counts: list[Count] = []
-    pauses: list[tuple[float, float]] = []
-    first, paused_at, received = 0.0, None, 0
+def _read(path: Path) -> _Events:
+    """Return what the end of an event file says."""
+    decode, events = msgspec.json.Decoder(_Line).decode, _Events()
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        for text in file:
-            try:
-                line = decode(text)
-            except msgspec.DecodeError:  # the first one is cut, the last one may be
-                continue
-            first = first or line.ts
-            if line.event in REQUEST_EVENTS:
-                received += line.bytes
-            elif line.event is EventName.HEARTBEAT:
-                counts.append(Count(line.ts - first, line.fetched, line.errors, line.frontier_size, received))
-            elif line.event is EventName.OPERATOR and line.rule == "pause":
-                paused_at = line.ts - first
-            elif line.event is EventName.OPERATOR and line.rule == "resume" and paused_at is not None:
-                pauses.append((paused_at, line.ts - first))
-                paused_at = None
-    return counts, pauses
+        for line in file:
+            with suppress(msgspec.DecodeError):  # the first one is cut, the last one may be
+                events.add(decode(line))
+    return events
 
 
 def evened(counts: Sequence[Count], pauses: Sequence[tuple[float, float]]) -> list[Point]:

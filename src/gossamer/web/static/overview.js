@@ -167,7 +167,8 @@ function drawCharts(charts, status) {
     charts.pages.draw(rows("pages_per_second"), `${rate(status.pages_per_second)} on average`);
     charts.errors.draw(rows("errors_per_second"), `${count(status.errors)} in all`);
     charts.queued.draw(rows("queued"), `${count(Math.max(...history.map((point) => point.queued)))} at most`);
-    charts.bytes.element.hidden = true;
+    charts.bytes.element.hidden = history.every((point) => point.bytes_per_second === null);  // a report does not have them
+    charts.bytes.draw(rows("bytes_per_second"), `${size(status.bytes)} in all`);
     return;
   }
   charts.bytes.element.hidden = false;
