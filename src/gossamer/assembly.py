@@ -34,6 +34,7 @@ from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
+from gossamer.runtime.catalogs import check_catalogs, open_catalogs
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.crash import CrashFile
@@ -178,9 +179,7 @@ def build_session(
     forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
     watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
     watching = (heartbeat, opt_outs, rereader, watch, stores.watch(hub.submit, warnings.warn))
-    services = RunServices(
-        hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.publishers
-    )
+    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
     plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), basis.few_files, place.goes_on)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 
@@ -189,9 +188,10 @@ def _open_stores(
     basis: _Basis, ledger: Ledger, rules: ReadingRules, outage: OutageControl, ends: Callable[[], Mapping[str, int]]
 ) -> RunStores:
     node = "" if basis.seat is None else basis.seat.node.name
-    publishers = open_publishers(basis.settings, rules.files, node, ledger, outage)
+    publishers = open_publishers(basis.settings, rules.files, node, ledger)
+    catalogs = open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
     uploads = build_uploads(basis.upload_plan, basis.folder, ends)
-    return RunStores(publishers, uploads, basis.upload_plan, outage)
+    return RunStores(publishers, catalogs, uploads, basis.upload_plan, outage)
 
 
 def _build_observer(
@@ -226,7 +226,10 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
         check_deep(parses_pdf=settings.parse_pdf_links)
-    check_url_stores(settings.store, is_new=seat is None and not folder.settings_path.is_file())
+    is_new = seat is None and not folder.settings_path.is_file()
+    check_url_stores(settings.store, is_new=is_new)
+    crawl = folder.path.absolute().name if seat is None else seat.crawl
+    check_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
     files = raise_file_limit()
     possible = _within_files(settings, files)
     few_files = ""

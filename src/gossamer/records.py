@@ -368,6 +368,7 @@ class UrlRecord(Struct, array_like=True):
     links_found: int = 0
     worker: int = 0  # that fetched it
     seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
+    words: int = 0  # in the text
 
 
 class RobotsRecord(Struct, array_like=True):

@@ -108,6 +108,7 @@ _RESULT = Result(
     near_duplicate_of=b"n" * 16,
     similarity=0.95,
     nofollow_links=14,
+    words=15,
 )
 
 

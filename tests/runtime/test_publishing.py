@@ -17,7 +17,7 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.ports.page_store import PageCopy
 from gossamer.runtime.control import Command, Pause, Resume
 from gossamer.runtime.outage import OutageControl
-from gossamer.runtime.publishing import BATCH_PAGES, PublishedCommits, Publisher
+from gossamer.runtime.publishing import BATCH_PAGES, PublishedCommits, Publisher, commit_at_once
 from gossamer.sim.running import RunningWeb
 from tests.inspect.folders import Crawled, crawl, small_web
 
@@ -95,16 +95,19 @@ class Run:
     def __init__(self, reader: CrawlReader, store: PagesInMemory, hub: HubOfOneCrawl) -> None:
         self.store, self.hub = store, hub
         self.warnings: list[str] = []
-        control = OutageControl(lambda: hub, lambda _, text: self.warnings.append(text), retry_s=0.0, warn_every_s=0.0)
+        self.control = OutageControl(lambda: hub, self._warn, retry_s=0.0, warn_every_s=0.0)
         archived = ArchivedPages(ArchiveFiles(reader.folder.archive), 10_000_000, "n1")
-        self.publisher = Publisher(store, archived, reader.ledger, control)
+        self.publisher = Publisher(store, archived, reader.ledger)
         self.commits = Commits(store)
         for url_id, _ in reader.ledger.urls():
             self.publisher.add(url_id)
 
+    def _warn(self, _rule: str, text: str) -> None:
+        self.warnings.append(text)
+
     def commit(self) -> None:
         async def commit() -> None:
-            sealed = PublishedCommits(self.commits, self.publisher).seal()
+            sealed = PublishedCommits(self.commits, self.publisher, self.control).seal()
             await asyncio.to_thread(sealed.write)
 
         asyncio.run(commit())
@@ -124,7 +127,7 @@ def test_the_ledger_is_written_when_the_store_has_all_pages_in_batches(reader: C
 
 def test_a_page_is_what_the_catalog_and_the_archive_have(reader: CrawlReader, crawled: Crawled) -> None:
     run = Run(reader, PagesInMemory(), HubOfOneCrawl())
-    run.publisher.put_added()
+    commit_at_once(run.commits, [run.publisher])
     rows = {row.url: row for _, row in reader.ledger.urls()}
     copies = 0
     for page in [page for batch in run.store.batches for page in batch]:
@@ -164,7 +167,8 @@ def test_nothing_is_written_if_the_crawl_is_stopped_during_an_outage(reader: Cra
 def test_a_store_that_is_away_at_the_start_is_not_waited_for(reader: CrawlReader) -> None:
     run = Run(reader, PagesInMemory(away=1), HubOfOneCrawl())
     with pytest.raises(StoreUnavailableError):
-        run.publisher.put_added()
+        commit_at_once(run.commits, [run.publisher])
+    assert run.commits.written == []
 
 
 def test_a_page_that_is_not_in_the_archive_is_an_error(reader: CrawlReader, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class NodeFolder:
     """The folder of a node, and which node it is."""
 
     def __init__(self, arguments: argparse.Namespace, crawl: str) -> None:
+        self.crawl = crawl.partition("?")[0]
         self.name = _checked(arguments.node) if arguments.node else ""
         self.label = labels_of(arguments)
         self._incarnation = ""
@@ -206,7 +207,8 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
             if former is not None:
                 shared.leave(former)  # its process has ended: nobody else has its folder
             folder = str(place.folder.path.absolute())
-            seat = join(shared, record, place.name, label=place.label, folder=folder, lease_s=lease_s)
+            own = {"label": place.label, "folder": folder, "crawl": place.crawl}
+            seat = join(shared, record, place.name, **own, lease_s=lease_s)
         except (EngineUnavailableError, NodeNameTakenError) as error:
             if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
                 raise

@@ -18,6 +18,7 @@ from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports import Ledger
+from gossamer.runtime.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
 from gossamer.runtime.object_mending import download_missing, mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mend",
         action="store_true",
-        help="first cut off truncated tails, and rebuild the index, a damaged ledger, and what a page store lacks",
+        help="first cut off truncated tails, rebuild the index, a damaged ledger, and what stores and catalogs lack",
     )
 
 
@@ -52,19 +53,23 @@ def run(arguments: argparse.Namespace) -> int:
                 done += mend(crawl.folder, crawl.ledger, archive_files(crawl.folder.archive, stores))
                 if url := s3_url(stores):
                     done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
-                done += mend_pages(crawl) + mend_page_objects(crawl)
+                done += mend_pages(crawl) + mend_page_objects(crawl) + mend_catalog_rows(crawl)
                 found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=False)
-                check_pages(crawl, found)
-                check_page_objects(crawl, found)
+                _check_stores(crawl, found)
             finally:
                 crawl.folder.release()
         else:
             found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=crawl.owner is not None)
             if crawl.owner is None:
-                check_pages(crawl, found)
-                check_page_objects(crawl, found)
+                _check_stores(crawl, found)
     found.notes = [*done, *found.notes]
     return _print(found, arguments)
+
+
+def _check_stores(crawl: CrawlReader, found: Agreement) -> None:
+    check_pages(crawl, found)
+    check_page_objects(crawl, found)
+    check_catalog_rows(crawl, found)
 
 
 def _verify_nodes(arguments: argparse.Namespace) -> int:
@@ -73,6 +78,8 @@ def _verify_nodes(arguments: argparse.Namespace) -> int:
         raise UsageError("--mend changes a folder: stop the node, and give the node's own folder instead of the ledger")
     with open_view(arguments) as crawl:
         found = check_agreement(crawl.folders, crawl.ledger, crawl.settings.store, is_running=crawl.is_running)
+        if not crawl.is_running:
+            check_catalog_rows(crawl, found)
         if crawl.folders.hint:
             found.notes.append(f"without the folders {crawl.folders.hint}")
     return _print(found, arguments)
@@ -98,6 +105,7 @@ def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
         settings = settings_for_known(folder.settings_path, [])
         if url := s3_url(settings.store):
             download_missing(folder, open_s3(url))
+        create_catalogs(settings, folder)
         answers, seeds = build_session(settings, folder, []).rebuild()
     finally:
         folder.release()

@@ -103,7 +103,7 @@ def _given_folder(name: str, path: Path) -> CrawlFolder:
     folder = CrawlFolder(path)
     if not folder.archive.is_dir() and not folder.events.is_dir():
         raise UsageError(f"--node-folder {name}={path}: not the folder of a node: it has no archive/ and no events/")
-    owner = _node_in(folder)
+    owner = node_in(folder)
     if owner not in ("", name):
         raise UsageError(f"--node-folder {name}={path}: the folder of node {owner}")
     return folder
@@ -114,12 +114,12 @@ def _own_folder(name: str, view: NodeView) -> CrawlFolder | None:
     if not view.status.folder or view.status.machine != socket.gethostname():
         return None
     folder = CrawlFolder(Path(view.status.folder))
-    if name == ORIGIN_NODE and folder.holds_crawl() and not _node_in(folder):
+    if name == ORIGIN_NODE and folder.holds_crawl() and not node_in(folder):
         return folder
-    return folder if _node_in(folder) == name else None
+    return folder if node_in(folder) == name else None
 
 
-def _node_in(folder: CrawlFolder) -> str:
+def node_in(folder: CrawlFolder) -> str:
     """Return which node uses a folder; empty if it does not say."""
     try:
         return (folder.state / NODE_FILE).read_text("utf-8").partition(" ")[0].strip()

@@ -18,7 +18,7 @@ from gossamer.runtime.figures_source import FiguresSource
 from gossamer.runtime.heartbeat import Heartbeat, OnBeat
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch
-from gossamer.runtime.publishing import Publisher
+from gossamer.runtime.publishing import Publishing
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.upload_watch import UploadWatch
@@ -77,4 +77,4 @@ class RunServices(Struct, frozen=True):
     uploads: UploadWatch | None
     warnings: WarningLog
     observer: Observer
-    publishers: Sequence[Publisher] = ()  # of stores that get single pages
+    publishers: Sequence[Publishing] = ()  # to stores on other machines

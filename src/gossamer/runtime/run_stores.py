@@ -12,7 +12,7 @@ from gossamer.records import UrlId
 from gossamer.runtime.control import Submit
 from gossamer.runtime.hub_observer import OnResult, all_of
 from gossamer.runtime.outage import OutageControl
-from gossamer.runtime.publishing import Publisher, published
+from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing, published
 from gossamer.runtime.recovery import OnFinished
 from gossamer.runtime.upload_factory import UploadPlan
 from gossamer.runtime.upload_watch import UploadWatch, WatchLimits
@@ -21,9 +21,10 @@ from gossamer.runtime.uploads import PageUploads
 
 
 class RunStores(Struct, frozen=True):
-    """Stores that get single pages, and uploads of archive files: each of them if the settings name one."""
+    """Stores that get single pages, catalogs, and uploads of archive files: each of them if the settings name one."""
 
     publishers: Sequence[Publisher]
+    catalogs: Sequence[CatalogPublisher]
     uploads: PageUploads | None
     plan: UploadPlan
     outage: OutageControl
@@ -44,7 +45,12 @@ class RunStores(Struct, frozen=True):
 
     def commits(self, inner: CommitLog) -> CommitLog:
         """Return commits that feed the stores first."""
-        return uploaded(published(inner, self.publishers), self.uploads, self.outage)
+        return uploaded(published(inner, self.all, self.outage), self.uploads, self.outage)
+
+    @property
+    def all(self) -> Sequence[Publishing]:
+        """What gets something before a commit."""
+        return [*self.publishers, *self.catalogs]
 
     def watch(self, submit: Submit, warn: Callable[[str, str], None]) -> UploadWatch | None:
         """Return what does the work that no commit waits for."""

@@ -26,6 +26,7 @@ class Seat(Struct, frozen=True):
     time_line: TimeLine
     label: str = ""  # its labels, separated by commas
     folder: str = ""  # of the node, as an absolute path
+    crawl: str = ""  # its name in the ledger
 
 
 def check_terms(record: CrawlRecord, own: Terms) -> None:
@@ -46,10 +47,12 @@ def join(
     *,
     label: str = "",
     folder: str = "",
+    crawl: str = "",
     lease_s: float = LEASE_S,
 ) -> Seat:
     """Join a crawl under a name; the incarnation is new."""
     node = NodeId(name, token_hex(6))
     asked_at, monotonic = lease_clock(), time.monotonic()
     membership = shared.join(node, label, lease_s)
-    return Seat(shared, node, record, membership, asked_at, TimeLine(membership.now, monotonic), label, folder)
+    time_line = TimeLine(membership.now, monotonic)
+    return Seat(shared, node, record, membership, asked_at, time_line, label, folder, crawl)

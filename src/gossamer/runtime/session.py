@@ -35,6 +35,7 @@ from gossamer.runtime.crash import CrashReporter
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.node_load import with_load
+from gossamer.runtime.publishing import commit_at_once
 from gossamer.runtime.queries import Answers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.run_parts import RunPlan, RunServices, RunStorage
@@ -124,9 +125,7 @@ class Session:
             self._crawl.state.event_ends[file] = end
             self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
-            for publisher in self._services.publishers:
-                publisher.put_added()
-            storage.ledger.commit()
+            commit_at_once(storage.ledger, self._services.publishers)
             self._begin_uploads()
         except BaseException:
             storage.folder.release()

@@ -23,7 +23,7 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
-from gossamer.settings.stores import PASSWORD_VARIABLES, check_stores, masked_store
+from gossamer.settings.stores import PASSWORD_VARIABLES, check_catalogs, check_stores, masked_store
 
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
@@ -37,6 +37,7 @@ PER_NODE = frozenset(
         *("ui", "ui_listen", "metrics_listen"),
     }
 )
+WITH_PASSWORDS = ("store", "catalog")  # lists of URLs
 # Of one run on one machine: not part of the crawl, and not stored with it.
 _NOT_STORED = ("ui", "ui_listen", "metrics_listen")
 # Our names in the environment that are not settings of a crawl.
@@ -215,6 +216,7 @@ def _check(settings: Settings) -> None:
     if settings.dns and not _is_address_and_port(settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
     check_stores(settings.store)
+    check_catalogs(settings.catalog)
     for name in ("ui_listen", "metrics_listen"):
         if getattr(settings, name):
             address_of(getattr(settings, name), name.replace("_", "-"))
@@ -263,7 +265,7 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
 
 def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the value of any setting
     value = getattr(settings, name)
-    return tuple(map(masked_store, value)) if name == "store" else value  # passwords are not stored
+    return tuple(map(masked_store, value)) if name in WITH_PASSWORDS else value  # which are not stored
 
 
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
@@ -342,7 +344,8 @@ def _shown(value: object) -> str:
 def to_toml(settings: Settings) -> str:
     """Return settings as TOML, without passwords; what is not set is omitted."""
     values = msgspec.to_builtins(settings)
-    values["store"] = [masked_store(store) for store in settings.store]
+    for name in WITH_PASSWORDS:
+        values[name] = [masked_store(url) for url in values[name]]
     pace = values.pop("pace")
     lines = [
         f"{name.replace('_', '-')} = {_toml_value(value)}"

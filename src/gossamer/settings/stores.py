@@ -1,10 +1,12 @@
-"""What a value of `--store` means: a name (`warc`, `files`), or the URL of a store on other machines.
+"""What values of `--store` and `--catalog` mean: a name (`warc`, `files`), or the URL of a store on other machines.
 
     s3://bucket/prefix                             credentials come from the environment only
     mongodb://[user[:password]@]host:port,…/database[?options]
+    postgresql://[user[:password]@]host:port,…/database[/SCHEMA][?options]      (a catalog)
 
 A password is never written anywhere: `masked_store` replaces it by `***` in crawl.toml, in messages and in what nodes
-share. `complete_store` puts it back from GOSSAMER_MONGODB_PASSWORD when a crawl continues.
+share. `complete_store` puts it back from GOSSAMER_MONGODB_PASSWORD when a crawl continues; `complete_catalog` leaves
+that to the client of PostgreSQL (PGPASSWORD, `~/.pgpass`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from urllib.parse import quote, urlsplit
 from gossamer.errors import UsageError
 
 NAMES = ("warc", "files")
-S3, MONGODB = "s3", "mongodb"
+S3, MONGODB, POSTGRESQL = "s3", "mongodb", "postgresql"
+DEFAULT_SCHEMA = "gossamer_catalog"
 MASK = "***"
 PASSWORD_VARIABLES: Mapping[str, str] = {MONGODB: "GOSSAMER_MONGODB_PASSWORD"}
 _EXPECTED = {S3: "s3://bucket/prefix", MONGODB: "mongodb://host:port/database"}
@@ -27,6 +30,8 @@ _PREFIX = re.compile(r"[A-Za-z0-9!_.*'()=/-]*")
 _UNSAFE_PART = re.compile(r"//|/\.{1,2}(?:/|$)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _DATABASE = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_SCHEMA = re.compile(r"(?!pg_|information_schema$)[A-Za-z0-9._-]{1,63}")
+_CATALOG_EXPECTED = "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA"
 _USER_INFO = re.compile(r"(?<=://)([^\s'\":@]*):[^\s'\"]*@")  # up to the last @, should the password have more
 
 
@@ -73,17 +78,66 @@ def _check_s3(store: str) -> None:
 
 
 def _check_mongodb(store: str) -> None:
-    try:
-        parts = urlsplit(store)
-    except ValueError as error:  # brackets that do not match
-        raise _refusal(store, "not a host with a port") from error
-    if "@" in parts.path + parts.query + parts.fragment:
-        raise _refusal(store, "an @ that does not end user and password is written %40, a slash in a password %2F")
-    hosts = parts.netloc.rpartition("@")[2].split(",")
-    if not all(_HOST.fullmatch(host) for host in hosts):
-        raise _refusal(store, "not a host with a port")
-    if not _DATABASE.fullmatch(parts.path.removeprefix("/")) or parts.fragment:
+    path, fault = _path_and_fault(store)
+    if fault:
+        raise _refusal(store, fault)
+    if not _DATABASE.fullmatch(path):
         raise _refusal(store, "not the name of a database (letters, digits, _ and -)")
+
+
+def _path_and_fault(url: str) -> tuple[str, str]:
+    """Return the path of a database's URL, and what is wrong with what precedes and follows it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that do not match
+        return "", "not a host with a port"
+    path = parts.path.removeprefix("/")
+    if "@" in parts.path + parts.query + parts.fragment:
+        return path, "an @ that does not end user and password is written %40, a slash in a password %2F"
+    if not all(_HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(",")):
+        return path, "not a host with a port"
+    return path, "options follow a ?, not a #" if parts.fragment else ""
+
+
+def check_catalogs(catalogs: Sequence[str]) -> None:
+    """Refuse what is no catalog, and one that is named twice."""
+    for catalog in catalogs:
+        if fault := _catalog_fault(catalog):
+            raise UsageError(f"catalog = {masked_store(catalog)!r}: {fault}; {_CATALOG_EXPECTED}")
+    places = Counter(_catalog_place(catalog) for catalog in catalogs)
+    for place, times in places.items():
+        if times > 1:
+            raise UsageError(f"catalog: {place} is named {times} times; expected each catalog once")
+
+
+def _catalog_fault(catalog: str) -> str:
+    if scheme_of(catalog) != POSTGRESQL:
+        return "unknown catalog"
+    path, fault = _path_and_fault(catalog)
+    database, has_schema, schema = path.removesuffix("/").partition("/")
+    if fault:
+        return fault
+    if not _DATABASE.fullmatch(database):
+        return "not the name of a database (letters, digits, _ and -)"
+    if has_schema and not _SCHEMA.fullmatch(schema):
+        return "not the name of a schema (up to 63 letters, digits and ._-, not beginning with pg_)"
+    if "password" in urlsplit(catalog).query.lower():
+        return "a password is written before the @, or is in PGPASSWORD"
+    return ""
+
+
+def _catalog_place(catalog: str) -> str:
+    """Return where a catalog is, however its URL is written."""
+    parts = urlsplit(catalog)
+    database, _, schema = parts.path.strip("/").partition("/")
+    return f"{POSTGRESQL}://{parts.netloc.rpartition('@')[2].lower()}/{database}/{schema or DEFAULT_SCHEMA}"
+
+
+def complete_catalog(catalog: str) -> str:
+    """Return a catalog's URL without the mask of its password: then its client looks for one, in PGPASSWORD first."""
+    scheme, _, rest = catalog.partition("://")
+    user_info, found, place = rest.rpartition("@")
+    return f"{scheme}://{user_info.removesuffix(f':{MASK}')}@{place}" if found else catalog
 
 
 def _refusal(store: str, what: str) -> UsageError:

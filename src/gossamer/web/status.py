@@ -15,6 +15,7 @@ from gossamer.figures import Figures
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.settings.changes import CHANGEABLE
+from gossamer.settings.load import WITH_PASSWORDS
 from gossamer.settings.model import Settings, options
 from gossamer.settings.stores import masked_store
 from gossamer.telemetry.summary import Summary, summary_of
@@ -142,7 +143,8 @@ def _of_nodes(crawl: CrawlView) -> tuple[bool, str, list[NodeLine]]:
 
 def _settings(settings: Settings) -> Iterator[SettingLine]:
     values = msgspec.to_builtins(settings)
-    values["store"] = [masked_store(store) for store in settings.store]
+    for name in WITH_PASSWORDS:
+        values[name] = [masked_store(url) for url in values[name]]
     for option in options():
         default = msgspec.to_builtins(option.default) if option.default is not msgspec.NODEFAULT else None
         is_changeable = option.key in CHANGEABLE

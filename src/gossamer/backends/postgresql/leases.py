@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.backends.postgresql.database import Bytes, Connection, Database
+from gossamer.backends.postgresql.connections import Bytes, Connection
+from gossamer.backends.postgresql.database import Database
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
 from gossamer.core.identity import SHARD_COUNT

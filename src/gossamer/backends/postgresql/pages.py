@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from gossamer.backends.postgresql.database import Bytes, Connection
+from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import MAX_EQUAL, NearPages, bands_of
 from gossamer.ports import Row

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from gossamer.backends.postgresql import pages as stored_pages
-from gossamer.backends.postgresql.database import Bytes, Connection
+from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.backends.postgresql.leases import Leases, LockedNode
 from gossamer.backends.postgresql.table_rows import ROWS_AT_ONCE, read_rows, write_rows
 from gossamer.errors import LeaseLostError

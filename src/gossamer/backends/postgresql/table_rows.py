@@ -15,7 +15,8 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import astuple, fields, replace
 from psycopg import sql
 
-from gossamer.backends.postgresql.database import READABLE, Bytes, Connection
+from gossamer.backends.postgresql.connections import Bytes, Connection
+from gossamer.backends.postgresql.database import READABLE
 from gossamer.core import rows
 from gossamer.core.identity import shard_range
 from gossamer.ports import Row

@@ -1,0 +1,147 @@
+"""Where rows about pages, dead letters and hosts go outside of the crawl folder: tables that people query.
+
+A catalog store receives what a commit changes before the commit makes it durable in the ledger, so it has everything
+that the ledger has. It holds facts, no bodies: those are in the archive, at the place that a row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from gossamer.records import UrlId
+
+
+class CatalogPage(Struct, frozen=True, gc=False):
+    """A visit that brought a page."""
+
+    url_id: UrlId
+    visit: int  # from 1
+    url: str
+    host: str
+    domain: str  # registrable
+    title: str
+    status: int
+    content_type: str
+    language: str  # as declared; may be empty
+    depth: int
+    size: int  # of the decoded body, in bytes
+    words: int
+    links: int
+    content_hash: str  # of the decoded body, hexadecimal, as in exports
+    duplicate_of: UrlId | None  # the first page with this content
+    near_duplicate_of: UrlId | None
+    fetched_at: float
+    archive_file: str | None  # None: the crawl has no archive
+    archive_offset: int | None
+    node: str  # that fetched it; empty if the crawl runs on one machine
+    worker: int
+
+
+class DeadLetter(Struct, frozen=True, gc=False):
+    """A URL that failed for good."""
+
+    url_id: UrlId
+    url: str
+    host: str
+    outcome: str
+    status: int | None
+    reason: str
+    attempts: int
+    found_on: str | None  # the URL of the page that led to it; None: a seed, or not known here
+    at: float
+    node: str  # that recorded it
+
+
+class CatalogHost(Struct, frozen=True):
+    """A host, as of its last change."""
+
+    name: str
+    domain: str
+    pages: int
+    fetches: int
+    errors: int
+    queued: int
+    bytes: int
+    rank: float
+    delay_s: float
+    latency_s: float
+    is_blocked: bool
+    is_dead: bool  # it has no address
+    park_reason: str
+    parked_until: float
+    first_seen_at: float
+    last_fetch_at: float
+    node: str  # that recorded it
+
+
+class CatalogChanges(Struct, frozen=True):
+    """What a part of a commit changes. Each row occurs once."""
+
+    committed_at: float
+    pages: Sequence[CatalogPage] = ()
+    dead_letters: Sequence[DeadLetter] = ()
+    not_dead: Sequence[UrlId] = ()  # URLs that are no dead letters, perhaps any more
+    hosts: Sequence[CatalogHost] = ()
+
+
+class CatalogStore(Protocol):
+    """Stores rows. Used by one thread at a time."""
+
+    def put(self, changes: CatalogChanges) -> None:
+        """Store rows, all of them or none; on return they are durable.
+
+        Storing rows again changes nothing. On many nodes, rows of an earlier commit never replace those of a later
+        one; the rows of one machine come in order. Raises StoreUnavailableError if the store cannot be reached or
+        refuses to write. The call may be repeated.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the connection."""
+        ...
+
+
+class CatalogVisit(NamedTuple):
+    """A visit that a catalog store lists."""
+
+    url_id: UrlId
+    visit: int
+    url: str
+    content_hash: str
+    archive_file: str | None
+    archive_offset: int | None
+
+
+class HostCounts(NamedTuple):
+    """What a catalog store has about a host."""
+
+    pages: int
+    fetches: int
+    errors: int
+
+
+class CatalogInventory(CatalogStore, Protocol):
+    """A catalog store that can be compared with a ledger. All methods raise StoreUnavailableError as `put` does."""
+
+    def visits(self) -> Iterator[CatalogVisit]:
+        """Return all visits, sorted by URL id and number. Rows may be removed meanwhile."""
+        ...
+
+    def dead_letters(self) -> Iterator[tuple[UrlId, str]]:
+        """Return all dead letters with their outcomes, sorted by URL id. Rows may be removed meanwhile."""
+        ...
+
+    def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
+        """Return those of some hosts that there are."""
+        ...
+
+    def host_names(self) -> Iterator[str]:
+        """Return the names of all hosts, sorted. Rows may be removed meanwhile."""
+        ...
+
+    def remove(self, visits: Sequence[tuple[UrlId, int]], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
+        """Remove rows."""
+        ...
