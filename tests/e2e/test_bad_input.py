@@ -41,6 +41,8 @@ def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
         ([SEED, "--allow-network", "home"], ["allow-network", "10.0.0.0/8"]),
         ([SEED, "--store", "floppy"], ["store", "floppy"]),
         ([SEED, "--store", "mongodb://u:secret@localhost"], ["mongodb://u:***@localhost", "database"]),
+        ([SEED, "--catalog", "postgresql://u:secret@localhost"], ["postgresql://u:***@localhost", "database/SCHEMA"]),
+        ([SEED, "--catalog", "cassandra://localhost/x"], ["unknown catalog", "expected postgresql://"]),
         (
             [SEED, "--crawl-delay", "2", "--politeness-ms", "50"],
             ["--crawl-delay 2", "--politeness-ms 50", "one of them"],

@@ -1,4 +1,4 @@
-"""What `--store` accepts, and that passwords are written nowhere."""
+"""What `--store` and `--catalog` accept, and that passwords are written nowhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
-from gossamer.settings.stores import check_stores, complete_store, masked_store
+from gossamer.settings.stores import check_catalogs, check_stores, complete_catalog, complete_store, masked_store
 
 WITH_PASSWORD = "mongodb://crawler:se%40cret@db1.test:27017,db2.test/pages?authSource=admin"
 MASKED = "mongodb://crawler:***@db1.test:27017,db2.test/pages?authSource=admin"
@@ -110,3 +110,59 @@ def test_the_password_of_a_user_may_come_from_the_environment_alone() -> None:
 def test_the_variables_with_passwords_are_no_settings() -> None:
     names = ("GOSSAMER_MONGODB_PASSWORD", "GOSSAMER_REDIS_PASSWORD", "GOSSAMER_REDIS_USER")
     assert from_environment(dict.fromkeys(names, "x")) == {}
+
+
+# -- catalogs -------------------------------------------------------------------------------------
+
+CATALOG = "postgresql://me:se%40cret@db1.test:5432,db2.test/crawls/books?sslmode=require"
+
+
+@pytest.mark.parametrize(
+    "catalog", ["postgresql://localhost/db", "postgresql://[::1]:5432/db/", "postgresql://u@h/db/my.schema-1", CATALOG]
+)
+def test_a_catalog_is_accepted(catalog: str) -> None:
+    check_catalogs([catalog, "postgresql://elsewhere/db"])
+
+
+@pytest.mark.parametrize(
+    ("catalog", "says"),
+    [
+        ("tables", "unknown catalog; expected postgresql://host:port/database"),
+        ("cassandra://u:se%40cret@h/keyspace", "unknown catalog"),
+        ("postgresql:///db", "not a host with a port"),
+        ("postgresql://u:se%40cret@[::1/db", "not a host with a port"),
+        ("postgresql://u:se%40cret@h", "not the name of a database"),
+        ("postgresql://h/db/a/b", "not the name of a schema"),
+        ("postgresql://h/db/pg_mine", "not the name of a schema"),
+        ("postgresql://h/db/information_schema", "not the name of a schema"),
+        ("postgresql://h/db#x", "options follow a ?"),
+        ("postgresql://u:se@cret/x@h/db", "an @ that does not end user and password is written %40"),
+        ("postgresql://h/db?password=secret", "a password is written before the @"),
+    ],
+)
+def test_what_is_no_catalog_is_refused_without_showing_its_password(catalog: str, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_catalogs([catalog])
+    (line,) = str(refused.value).splitlines()
+    assert says in line
+    assert "cret" not in line.replace("?password=secret", "")
+
+
+def test_one_catalog_cannot_be_named_twice() -> None:
+    with pytest.raises(UsageError, match="postgresql://h/db/gossamer_catalog is named 2 times"):
+        check_catalogs(["postgresql://u@h/db", "postgresql://H/db/gossamer_catalog?sslmode=require"])
+    check_catalogs(["postgresql://h/db", "postgresql://h/db/other"])
+
+
+def test_the_password_of_a_catalog_is_not_stored_and_its_client_looks_for_another(tmp_path: Path) -> None:
+    stored = tmp_path / "crawl.toml"
+    stored.write_text(to_toml(merged(("flags", {"catalog": [CATALOG]}))))
+    assert "cret" not in stored.read_text()
+    (catalog,) = settings_for_known(stored, []).catalog
+    assert complete_catalog(catalog) == CATALOG.replace(":se%40cret", "")
+    assert complete_catalog(CATALOG) == CATALOG
+    assert complete_catalog("postgresql://h/db") == "postgresql://h/db"
+    assert settings_for_known(stored, [("flags", {"catalog": [CATALOG]})]).catalog == (CATALOG,)
+    with pytest.raises(UsageError, match="--catalog cannot change") as refused:
+        settings_for_known(stored, [("flags", {"catalog": [CATALOG.replace("db1", "db3")]})])
+    assert "cret" not in str(refused.value)

@@ -166,12 +166,14 @@ def test_settings_are_shown_without_passwords(finished: Crawled, tmp_path: Path)
     path = finished.copied(tmp_path / "copy")
     settings = (path / "crawl.toml").read_text("utf-8")
     secret = 'store = ["warc", "mongodb://me:secret@127.0.0.1:27017/crawl"]'
+    settings = settings.replace("catalog = []", 'catalog = ["postgresql://me:secret@127.0.0.1/crawl"]')
     (path / "crawl.toml").write_text(settings.replace('store = ["warc"]', secret), "utf-8")
     with served(path) as server:
         reply = server.ask("/api/settings")
     assert b"secret" not in reply.body
     lines = {line["key"]: line for line in reply.json["settings"]}
     assert "mongodb://me" in lines["store"]["value"][1]
+    assert "postgresql://me" in lines["catalog"]["value"][0]
     assert (lines["politeness-ms"]["value"], lines["politeness-ms"]["default"]) == (20, 1000)
     assert lines["max-pages"]["is_changeable"]
     assert not lines["scope"]["is_changeable"]
