@@ -194,11 +194,8 @@ def test_dead_letters_that_are_tried_again_leave_the_table(web: RunningWeb, sche
     done = run(*command(web, out, schema.url()))
     before = schema.number("SELECT count(*) FROM dead_letters")
     assert before > 0, done.stderr
-    with crawling("retry", str(out), "--politeness-ms", "600000", "--json", "-v") as process:
-        until(process, "")
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 11, err
+    again = run("retry", str(out), "--politeness-ms", "600000", "--json")  # one per host; the others wait too long
+    assert summary_of(again.stdout)["urls_queued"] > 0, again.stderr
     assert schema.number("SELECT count(*) FROM dead_letters") < before
     check_whole(schema, out)
 
@@ -485,7 +482,9 @@ def test_the_nodes_of_a_cluster_share_a_catalog(schema: Schema, tmp_path: Path) 
     with RunningWeb(PLAN) as web:
         nodes = Nodes(web, schema.server, tmp_path, f"of_{schema.name}", more=["--catalog", schema.url()])
         nodes.start("a", "b")
-        nodes.wait_for_requests(100)
+        nodes.wait_for_requests(20)
+        ledger = Schema(schema.server, f"gossamer_{nodes.name}")
+        nodes.wait_for(lambda: ledger.number("SELECT pages FROM nodes WHERE name = 'a'") > 20)
         nodes.kill("a")
         summary = nodes.end("b")
     assert schema.number("SELECT count(*) FROM pages") == summary["pages"]
