@@ -87,13 +87,13 @@ clusterchaos: .venv/dev  ## kill nodes and the server of a cluster on a real Red
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines: .engines/ferretdb  ## install the servers, tools and pages that tests and benchmarks use (Debian; needs root and Go)
-	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null && command -v chromedriver >/dev/null \
+engines: .engines/ferretdb .engines/kafka .engines/cassandra  ## install the servers, tools and pages that tests and benchmarks use (Debian; needs root, Go, Java and Maven)
+	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null && command -v redis-server >/dev/null && command -v chromedriver >/dev/null \
 	  && command -v prometheus >/dev/null && test -d /usr/lib/postgresql \
 	  && test -e /usr/share/doc/python3.11/html/index.html -a -e /usr/share/doc/postgresql-doc-15/html/index.html \
 	    -a -e /usr/share/doc/python-django-doc/html/index.html \
 	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	    nginx-light wrk wget2 openssl postgresql prometheus chromium chromium-driver python3.11-doc postgresql-doc-15 python-django-doc)
+	    nginx-light wrk wget2 openssl redis-server postgresql prometheus chromium chromium-driver python3.11-doc postgresql-doc-15 python-django-doc)
 
 # With its version file, without which it does not start; its own go.sum says what it is built from.
 .engines/ferretdb:
@@ -103,6 +103,11 @@ engines: .engines/ferretdb  ## install the servers, tools and pages that tests a
 	  && chmod -R u+w $@-source && echo $(FERRETDB) > $@-source/build/version/version.txt \
 	  && (cd $@-source && go build -trimpath -tags ferretdb_no_postgresql -o ../ferretdb ./cmd/ferretdb) && rm -rf $@-source; \
 	else echo "Go is not installed: the tests with MongoDB are skipped"; fi
+
+.engines/kafka .engines/cassandra: .engines/%: requirements/engines/%.xml
+	@if command -v mvn >/dev/null; then \
+	  echo "Bringing $* ..." && rm -rf $@ && mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$@" && touch $@; \
+	else echo "Maven is not installed: the tests with $* are skipped"; fi
 
 lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/python -m pip install --quiet uv

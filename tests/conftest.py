@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from gossamer.core.identity import divide
+from tests.servers import java
 
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +32,16 @@ settings.register_profile(
 settings.register_profile("search", parent=settings.get_profile("stable"), derandomize=False, max_examples=1000)
 settings.register_profile("unshrunk", parent=settings.get_profile("stable"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        java.begin_sharing()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        java.end_sharing()
 
 
 @pytest.fixture(autouse=True)

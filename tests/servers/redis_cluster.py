@@ -137,9 +137,9 @@ def _wait_until_written(server: RedisServer) -> None:
     client.close()
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
+def wait_for(is_so: Callable[[], bool], max_s: float = READY_S) -> None:
     """Ask until the answer is yes."""
-    until = time.monotonic() + READY_S
+    until = time.monotonic() + max_s
     while not is_so():
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.01)

@@ -1,0 +1,107 @@
+"""Servers that run in a Java machine: Kafka and Cassandra. `make engines` brings their programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pytest
+
+ENGINES = Path(__file__).resolve().parents[2] / ".engines"
+START_S = 90
+FOLDER_VARIABLE = "GOSSAMER_TEST_SERVERS"  # servers that all processes of a test run share
+
+
+def require(engine: str) -> Path:
+    """Return the programs of an engine; skip the test if there are none, fail it if there must be some."""
+    folder = ENGINES / engine
+    if folder.is_dir() and shutil.which("java"):
+        return folder
+    line = f"no {engine} in {ENGINES.name}/{engine}, or no Java: make engines"
+    if engine in os.environ.get("GOSSAMER_REQUIRE_ENGINES", "").split(","):
+        pytest.fail(line)
+    pytest.skip(line)
+
+
+class JavaServer:
+    """A process that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def run(self, words: Sequence[str]) -> None:
+        """Start the process. What it prints is in `log` in its folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                ["java", *words], stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+            )
+
+    @property
+    def log_tail(self) -> str:
+        """Return the last lines of the log."""
+        return (self.folder / "log").read_text("utf-8", "replace")[-2000:]
+
+    def cpu_s(self) -> float:
+        """Return the CPU time of the server."""
+        assert self.process is not None
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self, sig: int = signal.SIGKILL) -> None:
+        """Stop the server."""
+        if self.process is not None:
+            self.process.send_signal(sig)
+            self.process.wait(START_S)
+            self.process = None
+
+
+class _Started(Protocol):
+    """A server that has been started."""
+
+    process: subprocess.Popen[bytes] | None
+    ports: tuple[int, ...]
+
+
+_Server = TypeVar("_Server", bound=_Started)
+
+
+def shared(engine: str, start: Callable[[Path], _Server], find: Callable[[tuple[int, ...]], _Server]) -> _Server:
+    """Return the server that all processes of a test run share: the first that needs it starts it."""
+    place = Path(os.environ[FOLDER_VARIABLE])
+    known = place / f"{engine}.json"
+    with (place / f"{engine}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if known.exists():
+            return find(tuple(json.loads(known.read_text())["ports"]))
+        server = start(place / engine)
+        assert server.process is not None
+        known.write_text(json.dumps({"pid": server.process.pid, "ports": server.ports}))
+        return server
+
+
+def begin_sharing() -> None:
+    """Prepare a folder for shared servers. In the process that starts the others."""
+    if FOLDER_VARIABLE not in os.environ:
+        os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix="gossamer-servers-")
+
+
+def end_sharing() -> None:
+    """Stop the shared servers. In the process that has started the others, at its end."""
+    place = os.environ.pop(FOLDER_VARIABLE, None)
+    if place is None:
+        return
+    for known in Path(place).glob("*.json"):
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(known.read_text())["pid"], signal.SIGKILL)
+    shutil.rmtree(place, ignore_errors=True)
