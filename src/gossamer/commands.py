@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from gossamer.state import ALL_PATTERNS
+
 
 class PauseCrawl(Struct, frozen=True, tag_field="command", tag="pause", forbid_unknown_fields=True):
     """Make no more requests until it is resumed."""
@@ -58,9 +60,9 @@ class AddSeeds(Struct, frozen=True, tag_field="command", tag="add", forbid_unkno
 
 
 class ReleasePattern(Struct, frozen=True, tag_field="command", tag="release", forbid_unknown_fields=True):
-    """End the quarantine of a pattern of URLs."""
+    """End the quarantine of a pattern of URLs, or of all patterns."""
 
-    pattern: str
+    pattern: str = ALL_PATTERNS
 
 
 class RetryLetters(Struct, frozen=True, tag_field="command", tag="retry", forbid_unknown_fields=True):

@@ -177,6 +177,9 @@ class Terms(Struct, frozen=True):
     key_rules: str  # digest of the Public Suffix List and of the rules for URL keys
 
 
+ALL_PATTERNS = "*"  # no pattern has this name: a name begins with a host
+
+
 class OperatorRequest(Struct, frozen=True):
     """What the owners of shards are to queue again. A request is fulfilled whenever one of its shards is taken.
 
@@ -189,7 +192,7 @@ class OperatorRequest(Struct, frozen=True):
     outcomes: list[str] = []  # dead letters with one of these outcomes; empty: with any
     hosts: list[str] = []  # of one of these hosts; empty: of any
     stored_on: str = ""  # instead of dead letters: what the archive of this node has
-    pattern: str = ""  # instead of dead letters: the URLs of this pattern in quarantine
+    pattern: str = ""  # instead of dead letters: the URLs of this pattern in quarantine, or of all patterns
     files: frozenset[str] = frozenset()  # archive files of `stored_on` whose names do not say so
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from gossamer.sim.running import RunningWeb
+from gossamer.sim.trap_server import TrapServer
+from gossamer.sim.trap_sites import HONEST, TRAPS
 from gossamer.sim.web import preset
-from tests.e2e.program import run
+from tests.e2e.program import run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import WITHIN_S, wait_for
 from tests.servers.redis import RedisServer
@@ -85,3 +87,19 @@ def test_what_concerns_one_machine_is_refused(nodes: Nodes) -> None:
     done = run("set", nodes.url, "max-time", "5")
     assert done.returncode == 2
     assert "max-time cannot be set for all nodes; these can: max-pages" in done.stderr
+
+
+def test_all_patterns_in_quarantine_are_released_by_the_nodes_that_own_them(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    url = f"{server.url}/trapped"
+    with TrapServer(TRAPS["facets"], 100_000) as trap, TrapServer(HONEST["numbered records"], 100_000) as honest:
+        options = ("--ledger", url, "--out", str(tmp_path / "a"), "--politeness-ms", "10", "--max-depth", "99")
+        process = start("crawl", trap.seed, honest.seed, *options, "--json")
+        wait_for(lambda: "URLs held" in run("traps", url).stdout)
+        said = run("traps", url, "--release")
+        assert "of 1 pattern released by the nodes that own their hosts" in said.stdout, said.stderr
+        wait_for(lambda: "  released; " in run("traps", url).stdout)
+        assert run("traps", url, "--release").stdout == "no pattern is in quarantine\n"
+        assert run("stop", url).returncode == 0
+        process.communicate(timeout=60)

@@ -208,7 +208,7 @@ def test_a_trap_is_released(browser: Browser, tmp_path: Path) -> None:
         view(browser, "traps", "Traps")
         browser.find("button.release").click()
         browser.find("#confirm").click()
-        browser.find(".toast", "URLs released")
+        browser.find(".toast", "1 pattern released")
         browser.find("main .tag", "released")
         browser.find("#stop").click()
         browser.find("#confirm").click()

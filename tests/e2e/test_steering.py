@@ -214,15 +214,16 @@ def test_dead_letters_are_retried_while_a_crawl_runs(web: RunningWeb, tmp_path: 
     assert run("verify", str(crawl.out)).returncode == 0
 
 
-def test_a_pattern_is_released_while_a_crawl_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", ["one", "all"])
+def test_a_pattern_is_released_while_a_crawl_runs(tmp_path: Path, chosen: str) -> None:
     out = tmp_path / "out"
     with TrapServer(TRAPS["facets"], 100_000) as server, TrapServer(HONEST["numbered records"], 100_000) as honest:
         pace = ("--politeness-ms", "10", "--max-depth", "99")
         process = start("crawl", server.seed, honest.seed, "--out", str(out), *pace, "--json")
         wait_for(lambda: "URLs held" in run("traps", str(out)).stdout)
         name = json.loads(run("traps", str(out), "--json").stdout.splitlines()[0])["name"]
-        said = run("traps", str(out), "--release", name)
-        assert "released" in said.stdout, said.stderr
+        said = run("traps", str(out), "--release", *([name] if chosen == "one" else []))
+        assert "of 1 pattern released" in said.stdout, said.stderr
         wait_for(lambda: "released" in run("traps", str(out)).stdout)
         assert run("stop", str(out)).returncode == 0
         process.communicate(timeout=60)

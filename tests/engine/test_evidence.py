@@ -6,6 +6,7 @@ import pytest
 
 from gossamer.core.catalog import queued_from
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import link_to
 from gossamer.engine.admission import FULL_FETCH_EVERY
@@ -13,6 +14,7 @@ from gossamer.engine.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
 from gossamer.records import ArchiveSpan, Order, Outcome, Truncation
+from gossamer.state import ALL_PATTERNS
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
@@ -61,13 +63,27 @@ def test_what_is_released_is_queued_again() -> None:
     name = next(bench.ledger.records(QUARANTINES)).name
     held = next(bench.ledger.records(QUARANTINES)).held
     bench.crawl.save_state(0.0, 0.0, bench.now)
-    assert release_quarantine(bench.ledger, "no.such/pattern") is None
-    assert release_quarantine(bench.ledger, name) == held
-    assert release_quarantine(bench.ledger, name) is None
+    assert release_quarantine(bench.ledger, "no.such/pattern") == []
+    assert [each.held for each in release_quarantine(bench.ledger, name)] == [held]
+    assert release_quarantine(bench.ledger, name) == []
     again = Bench(ledger=bench.ledger, limits=LIMITS, now=bench.now)
     assert again.crawl.frontier.counts.queued == held
     assert again.crawl.totals.dead == 0
     assert again.orders(after_s=10.0)
+
+
+def test_all_patterns_are_released_together() -> None:
+    bench = trap()
+    (first,) = bench.ledger.records(QUARANTINES)
+    bench.ledger.put_record(QUARANTINES, Quarantine("b.test", "/cal/#", 1.0, 50, 0, [], held=7))
+    bench.ledger.put_record(QUARANTINES, Quarantine("c.test", "/old/#", 1.0, 50, 0, [], is_released=True))
+    bench.crawl.save_state(0.0, 0.0, bench.now)
+    ended = release_quarantine(bench.ledger, ALL_PATTERNS)
+    assert {each.name: each.held for each in ended} == {first.name: first.held, "b.test/cal/#": 7}
+    state = bench.ledger.crawl_state()
+    assert state is not None
+    assert (state.released, state.totals.dead) == (first.held + 7, 0)
+    assert release_quarantine(bench.ledger, ALL_PATTERNS) == []
 
 
 def test_nothing_is_held_if_the_evidence_is_off() -> None:

@@ -288,7 +288,7 @@ def test_links_of_a_pattern_in_quarantine_are_held_and_offered_when_it_is_releas
     assert rows
     assert {held.rule for held in rows} == {"quarantine"}
     assert crawl.totals.held == {"quarantine": len(rows) + len(dead)} == {"quarantine": quarantine.held}
-    assert release_quarantine(ledger, quarantine.name) == quarantine.held
+    assert [each.held for each in release_quarantine(ledger, quarantine.name)] == [quarantine.held]
     ledger.commit()
     again, later = Scenario(web, [], DEEP, delay_s=0.0, ledger=ledger, started_at=driver.now).prepare()
     later.run(until=driver.now + 100.0)

@@ -17,7 +17,7 @@ from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Outcome, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import Scenario, many_hosts
-from gossamer.state import OperatorRequest
+from gossamer.state import ALL_PATTERNS, OperatorRequest
 from tests.engine.test_evidence import trap
 
 HOSTS, PAGES = 6, 8
@@ -112,3 +112,18 @@ def test_a_pattern_in_quarantine_is_released_by_the_owner() -> None:
     (event,) = bench.told(EventName.QUEUED_AGAIN)
     assert (event.rule, event.links) == (quarantine.name, quarantine.held)
     assert bench.orders(after_s=10.0)
+
+
+@pytest.mark.parametrize(("later_s", "is_released"), [(1.0, True), (-1.0, False)])
+def test_a_request_for_all_patterns_concerns_those_in_quarantine_when_it_was_made(
+    later_s: float, is_released: bool
+) -> None:
+    bench = trap()
+    (quarantine,) = bench.ledger.records(QUARANTINES)
+    shard = shard_of(host_id(quarantine.host))
+    bench.crawl.release([shard], bench.now)
+    bench.ledger.commit()
+    request = OperatorRequest(quarantine.since + later_s, [shard], pattern=ALL_PATTERNS)
+    bench.crawl.take(shard, bench.now, [request, request])
+    assert [event.rule for event in bench.told(EventName.QUEUED_AGAIN)] == [quarantine.name] * is_released
+    assert bench.crawl.totals.dead == (0 if is_released else quarantine.held)

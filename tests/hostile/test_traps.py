@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gossamer.core.domains import registrable_domain
 from gossamer.records import UrlState
+from gossamer.telemetry.text import plural
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath, crawl_catalogue, whole_server
 
@@ -67,13 +68,16 @@ def test_t05_what_is_held_can_be_seen_and_released(after: Aftermath, tmp_path: P
     assert "t05.test/shop?*" in run("traps", str(out)).stdout
     done = run("traps", str(out), "--release", "t05.test/shop?*")
     assert done.returncode == 0, done.stderr
-    assert f"{quarantine['held']} URLs released, queued with the next run" in done.stdout
+    assert f"{quarantine['held']} URLs of 1 pattern released, queued with the next run" in done.stdout
     assert f"{quarantine['held']:,} URLs from quarantine, queued with the next run" in run("status", str(out)).stdout
     again = [json.loads(line) for line in run("traps", str(out), "--json").stdout.splitlines()]
     assert [each["is_released"] for each in again if each["name"] == "t05.test/shop?*"] == [True]
     wrong = run("traps", str(out), "--release", "t05.test/shop?*")
     assert wrong.returncode == 2
     assert "no such pattern" in wrong.stderr
+    others = sum(not each["is_released"] for each in again)
+    assert f"of {plural(others, 'pattern')} released" in run("traps", str(out), "--release").stdout
+    assert run("traps", str(out), "--release").stdout == "no pattern is in quarantine\n"
     # Once more, without bounds: what was released is fetched and not held again.
     more = ("--max-pages-per-host", "260", "--max-depth", "20")
     with whole_server() as server:

@@ -46,7 +46,7 @@ VERBS = {
     "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
     "search": ("gossamer.cli.search", "search the pages of a crawl"),
     "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
-    "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one"),
+    "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one or all"),
     "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
     "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt decides"),
     "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),

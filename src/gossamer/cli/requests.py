@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from gossamer.cli.ledger import change
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.tables import QUARANTINES
+from gossamer.engine.evidence import chosen_quarantines
 from gossamer.engine.revival import NO_LETTERS, is_requested
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.records import ANSWERED, Outcome, UrlRecord
-from gossamer.state import ORIGIN_NODE, CrawlRecord, OperatorRequest
-from gossamer.telemetry.text import count, printable
+from gossamer.state import ALL_PATTERNS, ORIGIN_NODE, CrawlRecord, OperatorRequest
+from gossamer.telemetry.text import plural_are, printable, released
 
 OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome not in ANSWERED)  # that dead letters can have
 
@@ -66,7 +67,7 @@ def queue_again(crawl: SharedReader, ledger: str, wanted: OperatorRequest) -> st
     before = enumerate(crawl.record.requests)
     fulfilled = [each for number, each in before if not each.pattern and number not in unfulfilled]
     change(ledger, lambda record: _with(record, request, dropped=fulfilled), reopens=True)
-    return f"{count(found)} URLs are queued again by the nodes that own them; {_when(crawl)}"
+    return f"{plural_are(found, 'URL')} queued again by the nodes that own them; {_when(crawl)}"
 
 
 def _unfulfilled(row: UrlRecord, requests: list[OperatorRequest]) -> set[int]:
@@ -78,16 +79,18 @@ def _with(record: CrawlRecord, request: OperatorRequest, dropped: list[OperatorR
 
 
 def release_pattern(crawl: SharedReader, ledger: str, name: str) -> str:
-    """Request that a quarantine ends; return what follows, for people."""
-    known = crawl.ledger.records(QUARANTINES)
-    chosen = next((each for each in known if each.name == name and not each.is_released), None)
-    if chosen is None:
+    """Request that a quarantine ends, or all of them; return what follows, for people."""
+    chosen = chosen_quarantines(crawl.ledger.records(QUARANTINES), name, crawl.now)
+    if not chosen:
+        if name == ALL_PATTERNS:
+            return released(chosen)
         raise UsageError(
             f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {crawl.name}' lists them"
         )
-    request = OperatorRequest(crawl.now, [shard_of(host_id(chosen.host))], pattern=name)
+    shards = sorted({shard_of(host_id(each.host)) for each in chosen})
+    request = OperatorRequest(crawl.now, shards, pattern=name)
     change(ledger, lambda record: _with(record, request, dropped=[]), reopens=True)
-    return f"{count(chosen.held)} URLs are released by the node that owns {printable(chosen.host)}; {_when(crawl)}"
+    return f"{released(chosen)} by the nodes that own their hosts; {_when(crawl)}"
 
 
 def _when(crawl: SharedReader) -> str:

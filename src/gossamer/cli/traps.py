@@ -1,4 +1,4 @@
-"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` ends a quarantine."""
+"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` ends one quarantine, or all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.telemetry.text import count, plural, printable
+from gossamer.state import ALL_PATTERNS
+from gossamer.telemetry.text import plural, printable, released
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     add_crawl(parser, reads_folders=False)
     parser.add_argument(
-        "--release", metavar="PATTERN", help="queue the URLs of this pattern; it is not quarantined again"
+        "--release",
+        nargs="?",
+        const=ALL_PATTERNS,
+        metavar="PATTERN",
+        help="queue the URLs of this pattern, or of all patterns; they are not quarantined again",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per pattern")
 
@@ -53,8 +58,9 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         fields = {name: getattr(quarantine, name) for name in quarantine.__struct_fields__}
         print(msgspec.json.encode({"name": quarantine.name, **fields}).decode())
         return
-    state = "released" if quarantine.is_released else f"{count(quarantine.held)} URLs held"
-    print(f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {quarantine.fetched} pages had new content")
+    state = "released" if quarantine.is_released else f"{plural(quarantine.held, 'URL')} held"
+    pages = plural(quarantine.fetched, "page")
+    print(f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {pages} had new content")
     if quarantine.samples:
         print("  pages of this pattern that were fetched:")
     for sample in quarantine.samples:
@@ -71,14 +77,16 @@ def _release(arguments: argparse.Namespace) -> int:
     folder.lock()
     try:
         with closing(open_ledger(folder, is_readonly=False)) as ledger:
-            released = release_quarantine(ledger, name)
+            ended = release_quarantine(ledger, name)
             ledger.commit()
     finally:
         folder.release()
-    if released is None:
+    if ended:
+        print(f"{released(ended)}, queued with the next run; 'gossamer resume {folder.path}' continues with them")
+    elif name == ALL_PATTERNS:
+        print(released(ended))
+    else:
         raise UsageError(
             f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
         )
-    urls = "1 URL" if released == 1 else f"{count(released)} URLs"
-    print(f"{urls} released, queued with the next run; 'gossamer resume {folder.path}' continues the crawl with them")
     return 0

@@ -9,7 +9,8 @@ Costs 5 µs per page of a host with many pages, else 1 µs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ from gossamer.records import (
     Truncation,
     UrlState,
 )
-from gossamer.state import HoldRule, HostEvidence
+from gossamer.state import ALL_PATTERNS, HoldRule, HostEvidence
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 _BATCH = 1000
@@ -202,15 +203,27 @@ def _unlikely(url: str) -> str:
     return f"{origin}/{xxh3_64_hexdigest(origin.encode())}-no-such-page"
 
 
-def release_quarantine(ledger: Ledger, name: str) -> int | None:
-    """Release a quarantine; return how many URLs it held back, or None if there is no quarantine of that name.
+def chosen_quarantines(known: Iterable[Quarantine], name: str, before: float = inf) -> list[Quarantine]:
+    """Return the quarantines that a name concerns: one, or all that began before some time; none if it is unknown."""
+    in_force = (each for each in known if not each.is_released)
+    if name == ALL_PATTERNS:
+        return [each for each in in_force if each.since < before]
+    return [each for each in in_force if each.name == name]
+
+
+def release_quarantine(ledger: Ledger, name: str) -> list[Quarantine]:
+    """Release a quarantine, or all of them; return those that were released.
 
     For a crawl that is not running: those that were queued are queued again, and the next run, which loads what is
     changed here, offers the links that were found later.
     """
-    chosen = next((each for each in ledger.records(QUARANTINES) if each.name == name and not each.is_released), None)
-    if chosen is None:
-        return None
+    chosen = chosen_quarantines(ledger.records(QUARANTINES), name)
+    for each in chosen:
+        _release(ledger, each)
+    return chosen
+
+
+def _release(ledger: Ledger, chosen: Quarantine) -> None:
     count = requeue_quarantined(ledger, chosen)
     state = ledger.crawl_state()
     if state is not None:
@@ -220,7 +233,6 @@ def release_quarantine(ledger: Ledger, name: str) -> int | None:
         if state.figures is not None:
             state.figures = _without_held(state.figures, chosen.held, count)
         ledger.put_crawl_state(state)
-    return chosen.held
 
 
 def _without_held(figures: Figures, released: int, queued: int) -> Figures:

@@ -13,7 +13,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import host_of
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.evidence import requeue_quarantined
+from gossamer.engine.evidence import chosen_quarantines, requeue_quarantined
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.events import EventName
@@ -59,7 +59,7 @@ class Revival:
     def _fulfil(self, request: OperatorRequest, shard: int, totals: Totals, now: float) -> int:
         """Fulfil a request for one shard; return how many pages count as not fetched from now on."""
         if request.pattern:
-            self._release(request.pattern, shard, totals, now)
+            self._release(request, shard, totals, now)
             return 0
         names = [host.name for host in self._ledger.hosts(shard) if not request.hosts or host.name in request.hosts]
         rows = (item for name in names for item in self._ledger.urls(host_id(name)))
@@ -71,17 +71,15 @@ class Revival:
             self._events.emit(EventName.QUEUED_AGAIN, now, links=count, reason=f"{what}, at the operator's request")
         return done.pages
 
-    def _release(self, pattern: str, shard: int, totals: Totals, now: float) -> None:
-        known = self._ledger.records(QUARANTINES, shard)
-        chosen = next((each for each in known if each.name == pattern and not each.is_released), None)
-        if chosen is None:
-            return
-        count = requeue_quarantined(self._ledger, chosen)
-        totals.dead -= count
-        self._holding.count_quarantined(-count)
-        self._events.emit(
-            EventName.QUEUED_AGAIN, now, host=chosen.host, rule=pattern, links=chosen.held, reason="released"
-        )
+    def _release(self, request: OperatorRequest, shard: int, totals: Totals, now: float) -> None:
+        known = list(self._ledger.records(QUARANTINES, shard))
+        for chosen in chosen_quarantines(known, request.pattern, request.at):
+            count = requeue_quarantined(self._ledger, chosen)
+            totals.dead -= count
+            self._holding.count_quarantined(-count)
+            self._events.emit(
+                EventName.QUEUED_AGAIN, now, host=chosen.host, rule=chosen.name, links=chosen.held, reason="released"
+            )
 
     def _revive(
         self,

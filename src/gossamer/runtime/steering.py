@@ -22,6 +22,7 @@ from gossamer.core.politeness import PaceRule
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.evidence import chosen_quarantines
 from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
 from gossamer.errors import UsageError
 from gossamer.events import EventName, Promises
@@ -36,8 +37,8 @@ from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import PER_NODE, settings_in, to_toml
 from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.promises import promises_of
-from gossamer.state import CrawlRecord, OperatorRequest
-from gossamer.telemetry.text import plural
+from gossamer.state import ALL_PATTERNS, CrawlRecord, OperatorRequest
+from gossamer.telemetry.text import plural, released
 
 POLL_S = 0.05
 MAX_DRAIN_S = 10.0  # for requests at hosts whose dead letters are queued again
@@ -219,12 +220,14 @@ class Steering:
         return queued_again(sum(found.values()))
 
     async def _release(self, pattern: str) -> str:
-        known = [each for each in self._steered.ledger.records(QUARANTINES) if not each.is_released]
-        chosen = next((each for each in known if each.name == pattern), None)
-        if chosen is None:
+        now = self._steered.now()
+        chosen = chosen_quarantines(self._steered.ledger.records(QUARANTINES), pattern, now)
+        if not chosen and pattern != ALL_PATTERNS:
             raise UsageError(f"{pattern}: no such pattern is in quarantine; 'gossamer traps' lists them")
-        await self._fulfil(OperatorRequest(self._steered.now(), [shard_of(host_id(chosen.host))], pattern=pattern))
-        return f"{chosen.held} URLs released"
+        if chosen:
+            shards = sorted({shard_of(host_id(each.host)) for each in chosen})
+            await self._fulfil(OperatorRequest(now, shards, pattern=pattern))
+        return released(chosen)
 
     async def _fulfil(self, request: OperatorRequest) -> None:
         """Give up the shards and take them again, as a node of a cluster does: that fulfils the request."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from gossamer.core.novelty import Quarantine
 from gossamer.state import Waiting
 
 # C1, marks of direction, line separators, invisible characters and tags; surrogates cannot be printed.
@@ -37,9 +38,22 @@ def plural(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" + ("" if number == 1 else "s")
 
 
+def plural_are(number: float, noun: str) -> str:
+    """Return a number of things with the verb that fits: "1 URL is", "2 URLs are"."""
+    return f"{plural(number, noun)} {'is' if number == 1 else 'are'}"
+
+
 def waiting_for(label: str, waiting: Waiting) -> str:
     """Return what waits for a node with a label."""
     return f"{count(waiting.urls)} URLs in {count(waiting.shards)} shards wait for a node with label {label}"
+
+
+def released(quarantines: Sequence[Quarantine]) -> str:
+    """Return what the end of quarantines brings."""
+    if not quarantines:
+        return "no pattern is in quarantine"
+    urls = sum(each.held for each in quarantines)
+    return f"{plural(urls, 'URL')} of {plural(len(quarantines), 'pattern')} released"
 
 
 def percent(share: float) -> str:

@@ -177,7 +177,7 @@ def _instead(command: OperatorCommand, name: str) -> str:
         case RetryLetters():
             return f"'gossamer retry {name}' queues its dead letters again and continues it"
         case ReleasePattern():
-            return f"'gossamer traps {name} --release PATTERN' releases a pattern"
+            return f"'gossamer traps {name} --release PATTERN' releases a pattern, without PATTERN all"
         case _:
             return f"'gossamer resume {name}' continues it"
 

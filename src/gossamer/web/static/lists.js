@@ -28,7 +28,8 @@ export function duplicates(main) {
 
 export function traps(main, app) {
   const place = el("div", { class: "stack" }, el("p", { class: "empty" }, "Reading…"));
-  put(main, el("div", { class: "view-head" }, el("h1", {}, "Traps"), el("p", {}, "patterns of URLs whose pages brought nothing new; their URLs are held, not lost")), place);
+  const actions = el("div", { class: "row" });
+  put(main, el("div", { class: "view-head" }, el("h1", {}, "Traps"), el("p", {}, "patterns of URLs whose pages brought nothing new; their URLs are held, not lost")), actions, place);
 
   async function read() {
     try {
@@ -43,7 +44,14 @@ export function traps(main, app) {
     if (await app.confirm(`Release ${trap.name}?`, text, "Release") && await app.command("release", { pattern: trap.name })) read();
   }
 
+  async function releaseAll(held) {
+    const text = `${plural(held.reduce((sum, trap) => sum + trap.held, 0), "URL")} of ${plural(held.length, "pattern")} are queued, and none of them is put into quarantine again.`;
+    if (await app.confirm("Release all patterns?", text, "Release all") && await app.command("release")) read();
+  }
+
   function draw(found) {
+    const held = found.filter((trap) => !trap.is_released);
+    put(actions, held.length > 1 && app.status?.can_control ? el("button", { type: "button", onclick: () => releaseAll(held) }, "Release all") : []);
     if (!found.length) return put(place, el("p", { class: "empty" }, "No pattern is in quarantine."));
     put(place, found.map((trap) => el("section", { class: "card stack" },
       el("div", { class: "card-head" }, el("h2", { class: "mono break" }, trap.name),
