@@ -18,7 +18,7 @@ import pytest
 
 ENGINES = Path(__file__).resolve().parents[2] / ".engines"
 START_S = 90
-FOLDER_VARIABLE = "GOSSAMER_TEST_SERVERS"  # servers that all processes of a test run share
+FOLDER_VARIABLE = "TEST_SERVERS_FOLDER"  # not a setting of the program: servers that all processes of a test run share
 
 
 def require(engine: str) -> Path:
