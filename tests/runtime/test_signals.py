@@ -15,6 +15,7 @@ HELD_BY = {
     "python": "while True: pass",
     "c code with the interpreter's lock": "collections.deque(itertools.repeat(0), maxlen=0)",
 }
+COMMAND = "gossamer resume /crawls/städte"
 PROGRAM = """
 import asyncio, collections, itertools, signal, sys
 import uvloop
@@ -26,9 +27,9 @@ def hold():
 
 async def main():
     {before}
-    signals.stop_on_signals(lambda command: print("stop", flush=True), lambda name: None)
+    signals.stop_on_signals(lambda command: print("stop", flush=True), lambda name: None, {command!r})
     if {max_time_s} is not None:
-        signals.TimeAlarm().set({max_time_s})
+        signals.TimeAlarm({command!r}).set({max_time_s})
     asyncio.get_running_loop().call_soon(hold)
     await asyncio.sleep(3600)
 
@@ -41,7 +42,7 @@ STARTED: list[subprocess.Popen[str]] = []
 
 def started(hold: str, *, before: str = "pass", max_time_s: float | None = None) -> subprocess.Popen[str]:
     """Start a process and return it when its loop is held."""
-    program = PROGRAM.format(hold=hold, before=before, max_time_s=max_time_s)
+    program = PROGRAM.format(hold=hold, before=before, max_time_s=max_time_s, command=COMMAND)
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -72,7 +73,7 @@ def test_a_second_signal_ends_a_process_whose_loop_is_held(holder: str, second: 
     process.send_signal(second)
     _, stderr = process.communicate(timeout=10)
     assert process.returncode == signals.STATUS_KILLED
-    assert "ended by a second signal" in stderr
+    assert stderr.endswith(f"\ngossamer: ended by a second signal; to continue: {COMMAND}\n")
 
 
 def test_without_the_compiled_part_python_ends_it() -> None:
@@ -81,8 +82,9 @@ def test_without_the_compiled_part_python_ends_it() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    _, stderr = process.communicate(timeout=10)
     assert process.returncode == signals.STATUS_KILLED
+    assert f"to continue: {COMMAND}\n" in stderr
 
 
 @pytest.mark.parametrize("holder", HELD_BY)
@@ -91,6 +93,7 @@ def test_a_time_limit_ends_a_process_whose_loop_is_held(holder: str) -> None:
     _, stderr = process.communicate(timeout=10)
     assert process.returncode == signals.STATUS_KILLED
     assert "the time limit is over and the event loop is held" in stderr
+    assert f"to continue: {COMMAND}\n" in stderr
 
 
 def test_a_time_limit_that_the_loop_notices_ends_nothing_by_force() -> None:

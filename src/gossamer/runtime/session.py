@@ -11,6 +11,7 @@ A session is used once. It owns the folder from `open` until `run` returns. Its 
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
@@ -48,6 +49,7 @@ from gossamer.settings.promises import promises_of
 from gossamer.state import CrawlRecord, OperatorRequest
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
+from gossamer.telemetry.text import plural
 
 STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
@@ -269,8 +271,10 @@ class Session:
         if caveat := self._plan.order.caveat(is_rereading=self._crawl.rereading.is_pending):
             self._notify(caveat)
         if not is_guest:
-            stop_on_signals(self.submit, self._announce_stop)
-            self._alarm = TimeAlarm()
+            out, is_node = shlex.quote(str(self._storage.folder.path)), self._agent is not None
+            how_to_continue = f"gossamer join LEDGER -o {out}" if is_node else f"gossamer resume {out}"
+            stop_on_signals(self.submit, self._announce_stop, how_to_continue)
+            self._alarm = TimeAlarm(how_to_continue)
             if self._plan.settings.max_time is not None:
                 self._alarm.set(self._plan.settings.max_time)
         if self._crawl.state.is_paused:
@@ -312,7 +316,7 @@ class Session:
     def _announce_stop(self, signal_name: str) -> None:
         self._is_stopped = True
         in_flight = self._services.figures.read().in_flight
-        waiting = f"stopping: waiting for {in_flight} requests"
+        waiting = f"stopping: waiting for {plural(in_flight, 'request')}"
         if self._progress is not None:
             with suppress(OSError):  # the terminal is gone
                 self._progress.end()  # a second signal leaves no time for it

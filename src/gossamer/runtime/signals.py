@@ -15,10 +15,12 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from gossamer.runtime.control import Stop, Submit
+from gossamer.telemetry.text import printable
 
 try:
     from gossamer.runtime import _forced_exit
@@ -28,11 +30,13 @@ except ImportError:  # not compiled
 STATUS_KILLED = 13
 IS_COMPILED = _forced_exit is not None
 HELD_LIMIT_S = 30.0
+MAX_CHARS = 5000  # of a command with the path of a folder
 OnStop: TypeAlias = Callable[[str], None]  # gets the name of the signal
 
 
-def stop_on_signals(submit: Submit, on_stop: OnStop) -> None:
+def stop_on_signals(submit: Submit, on_stop: OnStop, how_to_continue: str) -> None:
     """Submit a stop on the first SIGINT, SIGTERM or SIGHUP to the crawl that runs in this loop."""
+    last_words = _last_words("ended by a second signal", how_to_continue)
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
@@ -47,19 +51,29 @@ def stop_on_signals(submit: Submit, on_stop: OnStop) -> None:
     for number in numbers:
         loop.add_signal_handler(number, on_signal, number)
     if _forced_exit is not None:
-        _forced_exit.on_second(numbers, STATUS_KILLED)
+        _forced_exit.on_second(numbers, STATUS_KILLED, last_words)
     else:
-        _count_in_python(numbers)
+        _count_in_python(numbers, last_words)
 
 
-def _count_in_python(numbers: tuple[int, ...]) -> None:
+def _last_words(why: str, how_to_continue: str) -> bytes:
+    return f"\ngossamer: {why}; to continue: {printable(how_to_continue, MAX_CHARS)}\n".encode()
+
+
+def _leave(last_words: bytes) -> NoReturn:
+    with suppress(OSError):
+        os.write(2, last_words)
+    os._exit(STATUS_KILLED)
+
+
+def _count_in_python(numbers: tuple[int, ...], last_words: bytes) -> None:
     """End the process on a second signal. The loop is woken by each signal, whatever its handler in Python does."""
     received: list[int] = []
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         received.append(number)
         if len(received) > 1:
-            os._exit(STATUS_KILLED)
+            _leave(last_words)
 
     for number in numbers:
         signal.signal(number, on_signal)
@@ -68,12 +82,14 @@ def _count_in_python(numbers: tuple[int, ...]) -> None:
 class TimeAlarm:
     """Ends the process if the loop is held when the time is over, and for `HELD_LIMIT_S` longer."""
 
-    def __init__(self) -> None:
+    def __init__(self, how_to_continue: str) -> None:
         self._noticed: asyncio.TimerHandle | None = None
+        why = "the time limit is over and the event loop is held: ended at once"
+        last_words = _last_words(why, how_to_continue)
         if _forced_exit is not None:
-            _forced_exit.at_alarm(STATUS_KILLED)
+            _forced_exit.at_alarm(STATUS_KILLED, last_words)
         else:
-            signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(STATUS_KILLED))
+            signal.signal(signal.SIGALRM, lambda _number, _frame: _leave(last_words))
 
     def set(self, left_s: float) -> None:
         """Set how much time is left."""
