@@ -1,0 +1,158 @@
+"""What is stored of a page to decide when it is visited again, and how a visit changes it: 16 bytes per URL.
+
+| bytes | field |
+|---|---|
+| 2 + 2 | shape and days of the belief about its rate, as logarithms in steps of 0.02 % and 0.03 % |
+| 4 | when it was visited last, seconds of the epoch, until 2106 |
+| 4 | the interval it waits, in seconds |
+| 1 | its streak: changes in a row, or visits without one |
+| 1 | class, whether that is set by the operator, whether it was visited twice, whether it is a seed |
+| 1 | changes that brought links, misses in a row |
+| 1 | not used yet |
+
+The two numbers of the belief are sufficient for all that was seen (see `rate`), so no history is needed. An estimate
+that counts visits and changes would need as much, and one that is a most likely value alone could not tell a page
+that was visited once from one that was visited fifty times.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import StrEnum
+from math import exp, log
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.core.revisit.classes import PageClass, class_of, counted_links
+from gossamer.core.revisit.gone import Absence
+from gossamer.core.revisit.plain_rule import counted_streak
+from gossamer.core.revisit.rate import MAX_DAYS, MAX_SHAPE, MIN_DAYS, MIN_SHAPE, Rate, changed, changed_at, unchanged
+
+PACKED_BYTES = 16
+MAX_MISSES = 15
+DAY_S = 86_400.0
+_LAYOUT = struct.Struct("<HHIIbBBx")
+_STEPS = 65_535
+_SHAPE_LOGS = (log(MIN_SHAPE), log(MAX_SHAPE + 1))
+_DAYS_LOGS = (log(MIN_DAYS), log(10 * MAX_DAYS))
+_MAX_U32 = 0xFFFFFFFF
+
+
+class Found(StrEnum):
+    """What a visit found. A redirect is changed if its target is another one."""
+
+    CHANGED = "changed"
+    SAME = "same"
+    MISSING = "missing"
+    GONE = "gone"
+    FAILED = "failed"  # no answer, or 5xx: it says nothing about the page
+
+
+class Visit(Struct, frozen=True, gc=False):
+    """A visit that has ended."""
+
+    at: float
+    found: Found
+    brought_links: bool = False  # a change with links to pages that were not known
+    modified_at: float = 0.0  # the time of the change, if the server gives it
+    modified_trust: float = 0.0  # of that host's times, see `hints`
+    host_rank: float = 0.0
+
+
+class PageState(Struct, frozen=True, gc=False):
+    """What is known of a page."""
+
+    rate: Rate
+    visited_at: float
+    interval_days: float = 0.0
+    streak: int = 0
+    page_class: PageClass = PageClass.STATIC
+    is_class_set: bool = False
+    is_learned: bool = False  # False: the belief is only the prior
+    is_seed: bool = False
+    links: int = 0
+    misses: int = 0
+
+    def packed(self) -> bytes:
+        """Return the bytes that are stored."""
+        bits = self.page_class | self.is_class_set << 2 | self.is_learned << 3 | self.is_seed << 4
+        return _LAYOUT.pack(
+            _code(self.rate.shape, _SHAPE_LOGS),
+            _code(self.rate.days, _DAYS_LOGS),
+            min(max(int(self.visited_at), 0), _MAX_U32),
+            min(max(round(self.interval_days * DAY_S), 0), _MAX_U32),
+            self.streak,
+            bits,
+            self.links << 4 | min(self.misses, MAX_MISSES),
+        )
+
+
+def unpacked(stored: bytes) -> PageState:
+    """Return what was stored."""
+    shape, days, visited_at, interval_s, streak, bits, counts = _LAYOUT.unpack(stored)
+    return PageState(
+        rate=Rate(_value(shape, _SHAPE_LOGS), _value(days, _DAYS_LOGS)),
+        visited_at=float(visited_at),
+        interval_days=interval_s / DAY_S,
+        streak=streak,
+        page_class=PageClass(bits & 3),
+        is_class_set=bool(bits & 4),
+        is_learned=bool(bits & 8),
+        is_seed=bool(bits & 16),
+        links=counts >> 4,
+        misses=counts & 15,
+    )
+
+
+def after_visit(state: PageState, visit: Visit, prior: Rate) -> PageState:
+    """Return what is known after a visit.
+
+    `prior` is what is expected of pages like it now; it replaces the one of a page that was not visited again yet, so
+    that what was learned from its host's other pages meanwhile counts.
+    """
+    if visit.found is Found.FAILED:
+        return state
+    if visit.found in (Found.MISSING, Found.GONE):
+        return replace(state, misses=min(state.misses + 1, MAX_MISSES), visited_at=visit.at)
+    has_changed = visit.found is Found.CHANGED
+    elapsed = max(visit.at - state.visited_at, 0.0) / DAY_S
+    rate = state.rate if state.is_learned else prior
+    if not has_changed:
+        rate = unchanged(rate, elapsed)
+    elif state.visited_at < visit.modified_at <= visit.at and visit.modified_trust > 0:
+        rate = changed_at(rate, elapsed, (visit.at - visit.modified_at) / DAY_S, visit.modified_trust)
+    else:
+        rate = changed(rate, elapsed)
+    links = counted_links(state.links, visit.brought_links) if has_changed else state.links
+    streak = counted_streak(state.streak, has_changed)
+    page_class = state.page_class
+    if not state.is_class_set:
+        page_class = class_of(page_class, rate, streak, links, visit.host_rank)
+    return PageState(
+        rate,
+        visit.at,
+        state.interval_days,
+        streak,
+        page_class,
+        state.is_class_set,
+        True,
+        state.is_seed,
+        links,
+        0,
+    )
+
+
+def absence_of(found: Found) -> Absence | None:
+    """Return how a page is gone, or None if it is not."""
+    return {Found.MISSING: Absence.MISSING, Found.GONE: Absence.GONE}.get(found)
+
+
+def _code(value: float, logs: tuple[float, float]) -> int:
+    low, high = logs
+    return min(max(round((log(value) - low) / (high - low) * _STEPS), 0), _STEPS)
+
+
+def _value(code: int, logs: tuple[float, float]) -> float:
+    low, high = logs
+    return exp(low + code / _STEPS * (high - low))
