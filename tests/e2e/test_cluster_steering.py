@@ -76,7 +76,7 @@ def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web:
     nodes.check_budget(150, max_more=96)
     assert run("set", nodes.url, "max-pages", "500").returncode == 0
     added = run("add", nodes.url, f"{web.seeds()[0]}an-added-seed")
-    assert "1 seeds are on their way" in added.stdout, added.stderr
+    assert "1 seed is on the way" in added.stdout, added.stderr
     nodes.start("d")
     assert nodes.end("d")["finished"] == "exhausted"
     assert any(request.target.endswith("an-added-seed") for request in web.log())

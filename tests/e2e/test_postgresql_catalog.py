@@ -454,7 +454,7 @@ def test_verify_finds_and_mends_what_the_tables_lack(web: RunningWeb, schema: Sc
     mended = run("verify", str(out), "--mend")
     assert mended.returncode == 0, mended.stdout
     assert "4 rows stored again from the ledger" in mended.stdout
-    assert "1 rows that the ledger does not know removed" in mended.stdout
+    assert "1 row that the ledger does not know removed" in mended.stdout
     check_whole(schema, out)
 
 

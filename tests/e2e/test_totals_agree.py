@@ -15,7 +15,7 @@ import pytest
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from gossamer.telemetry.text import count, duration, percent, size
+from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer
@@ -107,7 +107,7 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
         "fetches": f"{count(s['fetches'])}; {size(s['bytes'])} received",
         "errors": f"{count(s['errors'])}; {percent(s['error_rate'])} of fetches, {count(s['dead'])} URLs given up",
         "forbidden by robots.txt": f"{count(s['robots_disallowed'])}; {count(report['robots']['fetched'])} files read",
-        "duplicates": f"{count(s['duplicates'])}; {count(s['near_duplicates'])} near duplicates",
+        "duplicates": f"{count(s['duplicates'])}; {plural(s['near_duplicates'], 'near duplicate')}",
         "URLs known": f"{count(s['urls_seen'])}; {count(s['urls_queued'])} queued, {count(s['urls_parked'])} parked",
         "time": f"{duration(s['seconds'])}; {s['cpu_ms_per_page']:.2f} ms of CPU per page",
     }
@@ -122,7 +122,7 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
     assert f"{count(s['duplicates'])} pages have the content of another" in page.card("How pages were found")
     assert f"{count(s['unique_hosts'])} with pages" in page.card("Most errors")
     if s["urls_queued"]:
-        assert f"{count(s['urls_queued'])} URLs are queued" in page.card("The hosts that take the longest")
+        assert f"{agreeing(s['urls_queued'], 'URL')} queued" in page.card("The hosts that take the longest")
     no_answer = re.findall(r"no HTTP answer: ([\d,]+)", page.card("Status"))
     answered = page.sum_of("Status")
     assert answered + int(no_answer[-1].replace(",", "")) == s["fetches"]

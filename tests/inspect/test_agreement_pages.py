@@ -94,11 +94,11 @@ def test_pages_of_other_nodes_are_noted_and_their_bodies_are_left_alone(store: M
     problems, notes = faults(node)
     assert problems == []
     assert notes == [
-        "db: 1 pages that this ledger does not know",
-        "db: 1 bodies without a page, perhaps of other nodes",
+        "db: 1 page that this ledger does not know",
+        "db: bodies without a page, perhaps of other nodes: 1",
     ]
     assert node.mend(NOWHERE) == []
     assert store.content.count_documents({}) == 3
     alone = PageAgreement(store, ledger_with("/", 1), "db")
-    assert alone.mend(NOWHERE) == ["db: 1 bodies without a page removed"]
+    assert alone.mend(NOWHERE) == ["db: bodies without a page removed: 1"]
     assert store.content.count_documents({}) == 2

@@ -71,7 +71,7 @@ def test_a_crawl_in_which_all_is_well_has_no_warnings(watch: Watch) -> None:
     ("rule", "trouble", "says"),
     [
         ("frontier_starving", {"urls_queued": 7, "in_flight": 2}, "7 URLs are queued for 100 connections"),
-        ("stalled", {"totals": Totals(fetches=3), "in_flight": 4}, "no request has ended for 60 s; 4 are in flight"),
+        ("stalled", {"totals": Totals(fetches=3), "in_flight": 4}, "no request has ended for 60 s; in flight: 4"),
         ("open_files", {"machine": Machine(950, 1000, 10**11)}, "950 of 1,000 files are open"),
         ("disk", {"machine": Machine(50, 1000, 10**8)}, "100.0 MB are free"),
         (

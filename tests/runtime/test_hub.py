@@ -281,7 +281,7 @@ def test_workers_that_die_again_and_again_end_the_crawl(tmp_path: Path) -> None:
 def test_the_death_of_a_worker_is_a_warning_with_its_cause(tmp_path: Path) -> None:
     run = prepared(tmp_path, traits={"latency_s": 0.5})
     crawled(run, (3.2, lambda: run.kill(0)))
-    assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; {HOSTS} of its orders return to the queue"]
+    assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; orders that return to the queue: {HOSTS}"]
 
 
 def test_a_page_that_kills_three_workers_becomes_a_dead_letter_and_no_other(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_orders_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path
     assert sorted(event.order for event in ended) == sorted(lost)
     assert run.hub.stats.worker_deaths == 1
     assert len(run.workers.channels) == workers + 1
-    assert any(line.startswith("order_lost: worker 0: no result within 20 s for ") for line in run.warnings)
+    assert any(line.startswith("order_lost: worker 0: no result within 20 s; orders: ") for line in run.warnings)
 
 
 def test_a_worker_whose_archive_is_full_stops_the_crawl(tmp_path: Path) -> None:

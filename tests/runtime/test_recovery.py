@@ -61,7 +61,7 @@ def test_what_cannot_be_placed_is_reported_with_its_place_and_counted(tmp_path: 
     assert "http://gone.test/" in warning.reason
     last = crashed.events[-1]
     assert (last.event, last.links) == (EventName.RECOVERED, 7)
-    assert "1 records that could not be placed" in last.reason
+    assert "1 record that could not be placed" in last.reason
 
 
 def test_a_url_that_was_never_admitted_is_left_and_later_ones_are_finished(tmp_path: Path) -> None:

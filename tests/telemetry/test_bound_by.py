@@ -29,6 +29,19 @@ def test_a_crawl_whose_hosts_wait_is_bound_by_politeness() -> None:
     assert (resource, evidence) == ("politeness", "400 of 430 hosts wait for their delay, 12 are parked")
 
 
+@pytest.mark.parametrize(
+    ("hosts", "evidence"),
+    [
+        ({"waiting": 1}, "the only host waits for its delay"),
+        ({"waiting": 1, "ready": 1}, "1 of 2 hosts waits for its delay"),
+        ({"waiting": 2}, "2 of 2 hosts wait for their delay"),
+        ({"busy": 1}, "the only host has as many requests in flight as it may (--host-connections 1)"),
+    ],
+)
+def test_one_host_waits_and_two_wait(hosts: dict[str, int], evidence: str) -> None:
+    assert judged(hosts=hosts)[1] == evidence
+
+
 def test_a_crawl_that_waits_for_parked_hosts_alone_names_the_first_of_them() -> None:
     first = ParkedHost("slow.test", 1058.7, "429 Retry-After: 60")
     resource, evidence = judged(hosts={"parked": 9}, next_parked=first, next_parked_in_s=58.7)
@@ -108,7 +121,7 @@ def test_a_crawl_with_nothing_left_is_bound_by_nothing() -> None:
 
 
 def test_a_crawl_whose_last_pages_are_in_flight_has_nothing_left() -> None:
-    assert judged(pages_left=0) == ("nothing_left", "--max-pages is reached with the 18 requests in flight")
+    assert judged(pages_left=0) == ("nothing_left", "--max-pages is reached with 18 requests in flight")
     assert judged(pages_left=1)[0] == "politeness"
 
 

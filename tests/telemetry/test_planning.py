@@ -72,7 +72,7 @@ def test_what_is_guessed_is_told() -> None:
     plan = plan_of(hosts, replace(LIMITS, is_host_scope=False), not_asked=900, requests=3)
     shown = plan.render()
     assert "robots.txt 200; Crawl-delay 5 s, a request every 5 s, 1 at a time; its sitemap lists 12 URLs" in shown
-    assert "and 900 more hosts, which were not asked" in shown
-    assert "1 hosts list no URLs" in shown
+    assert "and 900 more hosts, not asked" in shown
+    assert "1 host lists no URLs" in shown
     assert "links may lead to more hosts" in shown
     assert "3 were made for this plan" in shown

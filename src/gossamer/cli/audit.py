@@ -9,7 +9,7 @@ import msgspec
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.inspect.audit import AuditReport, audit_crawl
 from gossamer.inspect.report.terminal import moment
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, plural, printable
 
 _SHOWN = 50
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_report(report: AuditReport) -> None:
     gap = "" if report.min_gap_s is None else f"; smallest gap at a host {report.min_gap_s * 1000:,.1f} ms"
     print(
-        f"{count(report.requests)} requests to {count(report.hosts)} hosts in {count(report.runs)} runs, "
+        f"{plural(report.requests, 'request')} to {plural(report.hosts, 'host')} in {plural(report.runs, 'run')}, "
         f"{count(report.robots_requests)} of them for robots.txt{gap}"
     )
     for note in report.notes:

@@ -13,7 +13,7 @@ from gossamer.parse.dispatch import parse_exchange
 from gossamer.records import Document, Exchange, Outcome
 from gossamer.settings.seeds import Seed, seed_from
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.text import printable, size
+from gossamer.telemetry.text import plural, printable, size
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def _show_document(exchange: Exchange, document: Document, all_links: bool) -> N
     marks = (("noindex", document.is_noindex), ("nofollow", document.is_nofollow), ("noarchive", document.is_noarchive))
     _row("robots", ", ".join(name for name, is_set in marks if is_set))
     words = document.text.split()
-    _row("text", f"{len(words)} words: {' '.join(words[:20])}" if words else "none")
+    _row("text", f"{plural(len(words), 'word')}: {' '.join(words[:20])}" if words else "none")
     base = (canonical(document.base, exchange.url) if document.base else None) or exchange.url
     links = links_from(base, document.hrefs)
     _row("links", str(len(links)))

@@ -18,7 +18,7 @@ from gossamer.inspect.host_view import HostView, host_view
 from gossamer.inspect.report.terminal import moment, table
 from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord
-from gossamer.telemetry.text import count, duration, printable, size
+from gossamer.telemetry.text import count, duration, plural, printable, size
 
 SHOWN = 50
 SORT_KEYS: dict[str, Callable[[HostRecord], float]] = {
@@ -146,7 +146,7 @@ def _show_one(crawl: CrawlView, name: str, *, as_json: bool) -> int:
     for request in host_requests(crawl.folders.events, name):
         made += 1
         print(_request_line(request))
-    print(f"  {count(made)} requests")
+    print(f"  {plural(made, 'request')}")
     return 0
 
 
@@ -156,17 +156,17 @@ def _described(view: HostView) -> str:
         ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
         (
             "requests",
-            f"{count(view.fetches)}, {count(view.errors)} errors, first byte {view.latency_ms:,.0f} ms; "
-            f"{count(view.server_errors_24h)} answers with 5xx in 24 h",
+            f"{count(view.fetches)}, {plural(view.errors, 'error')}, first byte {view.latency_ms:,.0f} ms; "
+            f"{plural(view.server_errors_24h, 'answer')} with 5xx in 24 h",
         ),
         (
             "pace",
             f"one request every {view.delay_s:g} s, {view.connections} at a time"
             + (f", by the pace of {printable(view.pace_rule)}" if view.pace_rule else "")
-            + (f", slowed down {view.backoff} times" if view.backoff else ""),
+            + (f", slowed down {plural(view.backoff, 'time')}" if view.backoff else ""),
         ),
         ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),
-        ("queued", f"{count(view.queued)} URLs" + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
+        ("queued", plural(view.queued, "URL") + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
         ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),
         ("addresses", ", ".join(view.addresses) or "not looked up"),

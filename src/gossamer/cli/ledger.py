@@ -15,7 +15,7 @@ from gossamer.inspect.shared_catalog import SharedCatalog
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
 from gossamer.state import CrawlRecord, NodeLoad, Waiting
 from gossamer.telemetry.summary import SHARED_REASONS
-from gossamer.telemetry.text import count, percent, printable, size, waiting_for
+from gossamer.telemetry.text import count, percent, plural, printable, size, waiting_for
 
 TRIES = 20  # to change the record while nodes change it too
 
@@ -159,12 +159,12 @@ def render(status: LedgerStatus) -> str:
     rows = [
         ("state", SHARED_REASONS.get(status.state, status.state)),
         ("pages", f"{count(status.pages)}{limit}" + (f", {status.recent_pages_per_second:.1f}/s" if is_live else "")),
-        ("queued", f"{count(status.urls_queued)} URLs of {count(status.urls_seen)} known"),
-        ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({errors})"),
+        ("queued", f"{plural(status.urls_queued, 'URL')} of {count(status.urls_seen)} known"),
+        ("errors", f"{count(status.errors)} of {plural(status.fetches, 'fetch')} ({errors})"),
         ("volume", f"{size(status.bytes)} received"),
     ]
     if status.bound_by:
-        bound = (f"{resource} ({nodes} node{'s' * (nodes > 1)})" for resource, nodes in status.bound_by.items())
+        bound = (f"{resource} ({plural(nodes, 'node')})" for resource, nodes in status.bound_by.items())
         rows.append(("bound by", ", ".join(bound)))
     if is_live:
         rows.append(("memory", f"{size(status.private_bytes)} private, all nodes"))
@@ -177,13 +177,13 @@ def render(status: LedgerStatus) -> str:
 
 def _node(line: NodeLine) -> str:
     if not line.is_live:
-        return f"{count(line.pages)} pages; not alive"
-    reading = f", reading {count(line.restoring)} shards" if line.restoring else ""
-    work = f"{count(line.queued)} URLs queued, {line.in_flight} requests in flight{reading}"
+        return f"{plural(line.pages, 'page')}; not alive"
+    reading = f", reading {plural(line.restoring, 'shard')}" if line.restoring else ""
+    work = f"{plural(line.queued, 'URL')} queued, {plural(line.in_flight, 'request')} in flight{reading}"
     label = f"; label {line.label.replace(',', ', ')}" if line.label else ""
     bound = f"; bound by {line.load.bound_by}: {printable(line.load.evidence)}" if line.load.bound_by else ""
     memory = f", {size(line.load.private_bytes)} of memory" if line.load.private_bytes else ""
-    return f"{count(line.pages)} pages, {line.load.pages_per_second:.1f}/s, {work}{memory}{label}{bound}"
+    return f"{plural(line.pages, 'page')}, {line.load.pages_per_second:.1f}/s, {work}{memory}{label}{bound}"
 
 
 def to_json(status: LedgerStatus) -> str:

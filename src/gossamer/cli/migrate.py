@@ -30,7 +30,7 @@ from gossamer.migration.parts import CrawlTarget
 from gossamer.migration.run import Migrated, migrate
 from gossamer.settings.model import Settings
 from gossamer.state import CrawlRecord, CrawlState
-from gossamer.telemetry.text import count, duration, printable, raw_stream, size
+from gossamer.telemetry.text import count, duration, plural, printable, raw_stream, size
 
 _TERMINAL_S, _PLAIN_S = 0.2, 30.0
 
@@ -152,7 +152,7 @@ def render(done: Migrated, arguments: argparse.Namespace) -> str:
     files = f", {size(done.file_bytes)} in files" if done.file_bytes else ""
     speed = f" ({count(done.rows_per_second)} rows/s)" if done.copied else ""
     lines.append(
-        f"  {count(done.rows)} rows, {size(done.bytes)}{files}; "
+        f"  {plural(done.rows, 'row')}, {size(done.bytes)}{files}; "
         f"{count(done.copied)} copied now, in {duration(done.seconds)}{speed}"
     )
     lines += [f"note: {printable(note, 1000)}" for note in done.notes]
@@ -184,7 +184,7 @@ class _Progress:
         if now - self._shown_at < (_TERMINAL_S if self._is_terminal else _PLAIN_S):
             return
         self._shown_at = now
-        text = f"{what}: {count(rows)} rows" if rows else what
+        text = f"{what}: {plural(rows, 'row')}" if rows else what
         print(f"\r\x1b[K{text}" if self._is_terminal else text, end="" if self._is_terminal else "\n", file=self._out)
         self._out.flush()
 

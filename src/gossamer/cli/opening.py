@@ -12,7 +12,7 @@ from gossamer.errors import UsageError
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import plural, printable
 
 
 def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, reads_folders: bool = True) -> None:
@@ -73,5 +73,5 @@ def warn_of_elsewhere(crawl: CrawlView, what: str) -> None:
 def report_elsewhere(crawl: CrawlView, pages: int) -> None:
     """Print how many pages are missing in the output, since their bytes lie elsewhere."""
     if pages:
-        text = f"INCOMPLETE: the bytes of {count(pages)} pages lie in folders {printable(crawl.folders.hint, 2000)}"
+        text = f"INCOMPLETE: the bytes of {plural(pages, 'page')} lie in folders {printable(crawl.folders.hint, 2000)}"
         print(text, file=sys.stderr)

@@ -20,7 +20,7 @@ from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.records import ANSWERED, Outcome, UrlRecord
 from gossamer.state import ALL_PATTERNS, ORIGIN_NODE, CrawlRecord, OperatorRequest
-from gossamer.telemetry.text import plural_are, printable, released
+from gossamer.telemetry.text import agreeing, printable, released
 
 OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome not in ANSWERED)  # that dead letters can have
 
@@ -67,7 +67,7 @@ def queue_again(crawl: SharedReader, ledger: str, wanted: OperatorRequest) -> st
     before = enumerate(crawl.record.requests)
     fulfilled = [each for number, each in before if not each.pattern and number not in unfulfilled]
     change(ledger, lambda record: _with(record, request, dropped=fulfilled), reopens=True)
-    return f"{plural_are(found, 'URL')} queued again by the nodes that own them; {_when(crawl)}"
+    return f"{agreeing(found, 'URL')} queued again by the nodes that own them; {_when(crawl)}"
 
 
 def _unfulfilled(row: UrlRecord, requests: list[OperatorRequest]) -> set[int]:

@@ -8,7 +8,7 @@ from collections import Counter
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder
 from gossamer.sim.scenarios import Scenario, many_hosts
-from gossamer.telemetry.text import count, duration
+from gossamer.telemetry.text import count, duration, plural
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"pages        {count(crawl.totals.pages)}")
     print(f"requests     {count(len(driver.requests))}")
     print(f"it would take {duration(seconds)}: {crawl.totals.pages / seconds if seconds else 0:.1f} pages/s")
-    print(f"finished     {why}; {count(crawl.frontier.counts.queued)} URLs left")
+    print(f"finished     {why}; {plural(crawl.frontier.counts.queued, 'URL')} left")
     if busiest:
-        print(f"bound by     {busiest[0][0]}: {count(busiest[0][1])} requests, one at a time")
+        print(f"bound by     {busiest[0][0]}: {plural(busiest[0][1], 'request')}, one at a time")
     return 0

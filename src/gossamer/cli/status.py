@@ -58,8 +58,8 @@ def render(status: CrawlStatus) -> str:
     rows = [
         ("state", _state(status)),
         ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s{_lately(status)}"),
-        ("queued", f"{count(status.urls_queued)} URLs{_long_parked(status)}"),
-        ("errors", f"{count(status.errors)} of {count(status.fetches)} fetches ({percent(status.error_rate)})"),
+        ("queued", f"{plural(status.urls_queued, 'URL')}{_long_parked(status)}"),
+        ("errors", f"{count(status.errors)} of {plural(status.fetches, 'fetch')} ({percent(status.error_rate)})"),
         ("hosts", states or "none"),
         ("domains", f"{count(status.unique_domains)} with pages"),
         ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {plural(status.runs, 'run')}"),
@@ -75,7 +75,7 @@ def render(status: CrawlStatus) -> str:
     if status.released:
         rows.insert(3, ("released", f"{plural(status.released, 'URL')} from quarantine, queued with the next run"))
     if status.evicted:
-        rows.insert(3, ("evicted", f"{count(status.evicted)} URLs, by --max-queued"))
+        rows.insert(3, ("evicted", f"{plural(status.evicted, 'URL')}, by --max-queued"))
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
 
 

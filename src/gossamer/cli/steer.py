@@ -34,7 +34,7 @@ from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import settings_for_known, to_toml
 from gossamer.settings.seeds import seeds_in
 from gossamer.state import CrawlState
-from gossamer.telemetry.text import plural
+from gossamer.telemetry.text import agreeing
 
 
 def operator() -> str:
@@ -94,7 +94,7 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
                 state.added_seeds = [*state.added_seeds, *command.seeds]
                 ledger.put_crawl_state(state)
                 ledger.commit()
-            return f"{plural(len(command.seeds), 'seed')} {'is' if len(command.seeds) == 1 else 'are'} added"
+            return f"{agreeing(len(command.seeds), 'seed')} added"
         assert not isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl | ReleasePattern | RetryLetters)
         settings = settings_for_known(folder.settings_path, [])
         changed = with_command(settings, command)

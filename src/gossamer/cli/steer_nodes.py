@@ -24,6 +24,7 @@ from gossamer.settings.load import settings_in, to_toml
 from gossamer.settings.regions import use_regions
 from gossamer.settings.seeds import Seed, identified, opened_addresses, seeds_in
 from gossamer.state import CrawlRecord
+from gossamer.telemetry.text import agreeing
 
 LEASE_S = 10.0
 SETTABLE = ("max-pages", "max-pages-per-host", "max-pages-per-domain")  # of the whole crawl
@@ -104,7 +105,7 @@ def _add_seeds(url: str, command: commands.AddSeeds, by: str, lines: Sequence[st
         _send(shared, record, seeds, scope)
     finally:
         shared.close()
-    return f"{len(seeds)} seeds are on their way to the nodes"
+    return f"{agreeing(len(seeds), 'seed')} on the way to the nodes"
 
 
 def _send(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed], scope: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
 from gossamer.runtime.rebuilding import set_state_aside
 from gossamer.settings.load import settings_for_known
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, plural, printable
 
 _SHOWN = 50
 
@@ -142,16 +142,17 @@ def _read_all(ledger: Ledger) -> None:
 def render(found: Agreement) -> str:
     """Return the findings as text."""
     lines = [
-        f"{count(found.files)} archive files, {count(found.records)} records, {count(found.captures)} captures; "
-        f"{count(found.rows)} URLs of {count(found.hosts)} hosts, {count(found.queued)} queued"
+        f"{plural(found.files, 'archive file')}, {plural(found.records, 'record')}, "
+        f"{plural(found.captures, 'capture')}; "
+        f"{plural(found.rows, 'URL')} of {plural(found.hosts, 'host')}, {count(found.queued)} queued"
     ]
     if found.plain_files:
-        lines[0] += f"; {count(found.plain_files)} plain files"
+        lines[0] += f"; {plural(found.plain_files, 'plain file')}"
     if found.objects:
-        lines[0] += f"; {count(found.objects)} objects in S3"
+        lines[0] += f"; {plural(found.objects, 'object')} in S3"
     lines += [f"note: {printable(note)}" for note in found.notes]
     lines += [f"{printable(p.where)}: {printable(p.what, 400)}" for p in found.problems[:_SHOWN]]
     if found.problem_count > _SHOWN:
-        lines.append(f"and {count(found.problem_count - _SHOWN)} more problems")
-    lines.append("archive, index and catalog agree" if found.is_fine else f"{count(found.problem_count)} problems")
+        lines.append(f"and {plural(found.problem_count - _SHOWN, 'more problem')}")
+    lines.append("archive, index and catalog agree" if found.is_fine else plural(found.problem_count, "problem"))
     return "\n".join(lines)

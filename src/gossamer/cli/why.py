@@ -17,7 +17,7 @@ from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
 from gossamer.telemetry.advice import advice_on
-from gossamer.telemetry.text import count, duration, printable, size
+from gossamer.telemetry.text import count, duration, plural, printable, size
 
 Lines = Iterator[tuple[str, str]]
 
@@ -72,7 +72,7 @@ def _state(life: Life) -> str:
             return f"held back {life.held_back}"
         return "not in the catalog" + ("" if life.has_trace else ": never seen")
     if row.state is UrlState.QUEUED:
-        return "queued" + (f", {row.attempt} attempts failed" if row.attempt else "")
+        return "queued" + (f", {plural(row.attempt, 'attempt')} failed" if row.attempt else "")
     what = f"{row.outcome}{f' {row.status}' if row.status else ''}"
     error = f": {row.error}" if row.error else ""
     held = f"; held back {life.held_back}" if life.held_back else ""

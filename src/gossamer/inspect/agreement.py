@@ -31,6 +31,7 @@ from gossamer.inspect.archive_access import CrawlArchive
 from gossamer.inspect.node_folders import NodeFolders
 from gossamer.ports import Catalog
 from gossamer.records import ArchiveSpan, UrlRecord
+from gossamer.telemetry.text import agreeing
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
 MAX_PROBLEMS = 1000  # listed; further ones are only counted
@@ -146,7 +147,7 @@ class _Check:
             self._name_rows_without_capture()
         if self._captures.extra > counts.revisits:
             self.found.add_problem(
-                "archive", f"{self._captures.extra - counts.revisits} pages are stored twice in one visit"
+                "archive", f"{agreeing(self._captures.extra - counts.revisits, 'page')} stored twice in one visit"
             )
 
     # -- a file -----------------------------------------------------------------------------------

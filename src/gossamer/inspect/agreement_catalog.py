@@ -16,6 +16,7 @@ from gossamer.errors import CorruptFolderError
 from gossamer.inspect.agreement_index import ReportProblem
 from gossamer.ports import Catalog
 from gossamer.records import HostId, OrderKind, Outcome, UrlRecord, UrlState
+from gossamer.telemetry.text import agreeing, plural
 
 _BATCH = 1000
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -77,16 +78,18 @@ def _count_rows(rows: Iterable[UrlRecord], counts: CatalogCounts) -> tuple[str, 
 def _check_host(ledger: Catalog, host_id: HostId, name: str, count: _HostCount, report: ReportProblem) -> None:
     host = ledger.host(name)
     if host is None:
-        report(name, f"{count.rows} URLs in the catalog, but the host is unknown")
+        report(name, f"{plural(count.rows, 'URL')} in the catalog, but the host is unknown")
         return
     if host.queued != count.queued:
-        report(name, f"{count.queued} URLs are queued, but the host counts {host.queued}")
+        report(name, f"{agreeing(count.queued, 'URL')} queued, but the host counts {host.queued}")
     # The row of a page that failed on a later visit is no longer a page row: then the host may count more pages.
     if host.pages < count.pages or (host.pages != count.pages and not count.is_revisited):
-        report(name, f"{count.pages} pages in the catalog, but the host counts {host.pages}")
+        report(name, f"{plural(count.pages, 'page')} in the catalog, but the host counts {host.pages}")
     entries = _check_queue(ledger, host_id, name, report)
     if entries != count.queued:
-        report(name, f"{count.queued} URLs are queued according to the catalog, {entries} according to the queue")
+        report(
+            name, f"{agreeing(count.queued, 'URL')} queued according to the catalog, {entries} according to the queue"
+        )
 
 
 def _check_queue(ledger: Catalog, host_id: HostId, name: str, report: ReportProblem) -> int:
@@ -118,4 +121,4 @@ def _check_totals(ledger: Catalog, counts: CatalogCounts, report: ReportProblem)
         report("hosts", f"count {queued} queued URLs, the catalog {counts.queued}")
     domain_pages = sum(domain.pages for domain in ledger.domains())
     if domain_pages != pages:
-        report("domains", f"count {domain_pages} pages, the hosts {pages}")
+        report("domains", f"count {plural(domain_pages, 'page')}, the hosts {pages}")

@@ -31,7 +31,7 @@ from gossamer.inspect.agreement_index import ReportProblem
 from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_page
 from gossamer.ports import Ledger
 from gossamer.ports.page_store import PageInventory, StoredBody, StoredVisit, url_id_in, visit_name
-from gossamer.telemetry.text import count
+from gossamer.telemetry.text import count, plural
 
 _BATCH = 50
 _HASHES = 500  # of copies, in one query
@@ -76,9 +76,11 @@ class PageAgreement:
                 report(self._where, f"{found.url or found.name}: {found.fault.value}")
         notes = []
         if Fault.UNKNOWN in ignored:
-            notes.append(f"{self._where}: {count(ignored[Fault.UNKNOWN])} pages that this ledger does not know")
+            notes.append(f"{self._where}: {plural(ignored[Fault.UNKNOWN], 'page')} that this ledger does not know")
         if Fault.ORPHAN in ignored:
-            notes.append(f"{self._where}: {count(ignored[Fault.ORPHAN])} bodies without a page, perhaps of other nodes")
+            notes.append(
+                f"{self._where}: bodies without a page, perhaps of other nodes: {count(ignored[Fault.ORPHAN])}"
+            )
         return notes
 
     def mend(self, pages: ArchivedPages) -> list[str]:
@@ -98,8 +100,8 @@ class PageAgreement:
             removed += len(orphans)
             if len(batch) < _MENDED:
                 break
-        done = [f"{self._where}: {count(stored)} pages stored again from the archive"] if stored else []
-        return [*done, f"{self._where}: {count(removed)} bodies without a page removed"] if removed else done
+        done = [f"{self._where}: {plural(stored, 'page')} stored again from the archive"] if stored else []
+        return [*done, f"{self._where}: bodies without a page removed: {count(removed)}"] if removed else done
 
     def _can_mend(self, found: Finding) -> bool:
         return found.fault in (Fault.LOST, Fault.ORPHAN) and found.fault not in self._ignored

@@ -34,7 +34,7 @@ from gossamer.inspect.catalog_rows import CatalogRows, is_page
 from gossamer.ports import Catalog
 from gossamer.ports.catalog_store import CatalogChanges, CatalogInventory, CatalogVisit, HostCounts
 from gossamer.records import HostRecord, UrlId, UrlRecord, UrlState
-from gossamer.telemetry.text import count
+from gossamer.telemetry.text import plural
 
 _LOT = 500
 
@@ -95,7 +95,7 @@ class RowAgreement:
             )
             done.update(found.fault in _REMOVED for found in lot)
         words = {False: "stored again from the ledger", True: "that the ledger does not know removed"}
-        return [f"{self._where}: {count(done[is_gone])} rows {words[is_gone]}" for is_gone in words if done[is_gone]]
+        return [f"{self._where}: {plural(done[is_gone], 'row')} {words[is_gone]}" for is_gone in words if done[is_gone]]
 
     def _changes(self, lost: list[RowFinding], now: float) -> CatalogChanges:
         urls = [(found.fault, found.url_id, found.row) for found in lost if found.row is not None]

@@ -29,6 +29,7 @@ from gossamer.inspect.runs import read_all_runs
 from gossamer.ports import Catalog
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import HoldRule, IntroducedBatch, LinkBatch
+from gossamer.telemetry.text import agreeing
 
 MAX_PLACE = 100_000
 MAX_ANCESTORS = 100
@@ -347,7 +348,7 @@ def _is_about(event: Event, life: Life, spellings: set[str]) -> bool:
 
 def _add_event(life: Life, event: Event) -> None:
     if event.event is EventName.PDF_LINKS_EXTRACTED:
-        life.notes.append(f"{event.links} links were found in the PDF file")
+        life.notes.append(f"{agreeing(event.links, 'link', 'was', 'were')} found in the PDF file")
     if event.event in REQUEST_EVENTS or event.event is EventName.WORKER_LOST:
         life.attempts.append(_attempt(event))
     elif event.event is EventName.EXCLUDED_BY_RULE:

@@ -31,6 +31,7 @@ from gossamer.settings.regions import use_regions
 from gossamer.settings.rules import pace_of
 from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeLoad
 from gossamer.telemetry.forecast import ForecastLimits
+from gossamer.telemetry.text import plural
 
 
 class SharedReader:
@@ -157,4 +158,4 @@ def _bound_by(loads: Collection[NodeLoad]) -> BoundBy | None:
         return None
     (resource, nodes), *_ = known.most_common(1)
     evidence = next(load.evidence for load in loads if load.bound_by == resource)
-    return BoundBy(Resource(resource), f"{nodes} of {len(loads)} nodes; {evidence}")
+    return BoundBy(Resource(resource), f"{nodes} of {plural(len(loads), 'node')}; {evidence}")

@@ -16,7 +16,7 @@ from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, Ru
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import HostRecord
-from gossamer.telemetry.text import count, duration
+from gossamer.telemetry.text import count, duration, plural
 
 _TAIL_BYTES = 1 << 16
 # States of hosts that only the process of a crawl knows, by their names on the workbench.
@@ -145,7 +145,7 @@ def _waits_for(crawl: CrawlReader, figures: Figures, hosts: HostTally) -> str:
     if figures.bound_by is not None:
         return f"{figures.bound_by.resource}: {figures.bound_by.evidence}"
     if hosts.states["ready"]:
-        return f"answers: {count(hosts.states['ready'])} hosts can be contacted now"
+        return f"answers: {plural(hosts.states['ready'], 'host')} can be contacted now"
     if not left:
         return "the end: no URL is queued"
     wait = duration(max(0.0, hosts.next_at - crawl.now))

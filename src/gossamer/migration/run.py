@@ -10,7 +10,7 @@ from msgspec import Struct
 from gossamer.migration.checksums import TableSum, source_parts, sums_of
 from gossamer.migration.parts import CrawlSource, CrawlTarget
 from gossamer.ports import Row
-from gossamer.telemetry.text import count
+from gossamer.telemetry.text import count, plural
 
 OnProgress = Callable[[str, int], None]  # what is done, and how many rows
 
@@ -100,5 +100,5 @@ def _compare(
 
 def _difference(table: str, expected: TableSum, found: TableSum) -> str:
     if expected.rows != found.rows:
-        return f"{table}: {count(found.rows)} rows instead of {count(expected.rows)}"
-    return f"{table}: {count(found.rows)} rows, but not all of them are the same"
+        return f"{table}: {plural(found.rows, 'row')} instead of {count(expected.rows)}"
+    return f"{table}: {plural(found.rows, 'row')}, but not all of them are the same"

@@ -25,7 +25,7 @@ from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.machine import Machine
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.telemetry.text import REPORT_HINT, count, percent, size
+from gossamer.telemetry.text import REPORT_HINT, agreeing, count, percent, plural, size
 
 LOOK_S = 1.0
 FETCHES_JUDGED = 100
@@ -117,7 +117,7 @@ class Conditions:
         if rate > HIGH_ERROR_RATE:
             self._failed_at_s = figures.run_seconds
         is_over = figures.run_seconds - self._failed_at_s >= ERRORS_QUIET_S
-        text = f"{percent(rate)} of the last {count(fetches)} fetches were errors{REPORT_HINT}"
+        text = f"{percent(rate)} of the last {plural(fetches, 'fetch')} were errors{REPORT_HINT}"
         self._report("error_rate", rate > HIGH_ERROR_RATE, is_over, text)
 
     def _judge_frontier(self, figures: Figures) -> None:
@@ -125,9 +125,9 @@ class Conditions:
         is_near_goal = figures.max_pages is not None and figures.totals.pages >= 0.9 * figures.max_pages
         if not is_hungry or is_near_goal or figures.state is not RunState.RUNNING:
             self._fed_at_s = figures.run_seconds
-        queued = f"{count(figures.urls_queued)} URLs are queued for {count(self._connections)} connections"
+        queued = f"{agreeing(figures.urls_queued, 'URL')} queued for {plural(self._connections, 'connection')}"
         is_so = figures.run_seconds - self._fed_at_s >= STARVING_S
-        text = f"the frontier starves: {queued}, {figures.in_flight} of which are in use"
+        text = f"the frontier starves: {queued}; in use: {figures.in_flight}"
         self._report("frontier_starving", is_so, not is_so, text)
 
     def _judge_movement(self, figures: Figures) -> None:
@@ -136,12 +136,14 @@ class Conditions:
         if fetches != self._fetches or not could_move or figures.state is not RunState.RUNNING:
             self._fetches, self._moved_at_s = fetches, figures.run_seconds
         still_s = figures.run_seconds - self._moved_at_s
-        text = f"no request has ended for {still_s:.0f} s; {figures.in_flight} are in flight"
+        text = f"no request has ended for {still_s:.0f} s; in flight: {figures.in_flight}"
         self._report("stalled", still_s >= STALLED_S, still_s < LOOK_S, text)
 
     def _judge_machine(self, machine: Machine) -> None:
         share = machine.open_files / machine.max_files if machine.max_files > 0 else 0.0
-        text = f"{count(machine.open_files)} of {count(machine.max_files)} files are open; raise the limit (ulimit -n)"
+        text = (
+            f"{count(machine.open_files)} of {plural(machine.max_files, 'file')} are open; raise the limit (ulimit -n)"
+        )
         self._report("open_files", share > FILES_SHARE, share < FILES_SHARE - 0.1, text)
         text = f"{size(machine.free_bytes)} are free on the disk; a full one ends the crawl, which can be resumed"
         is_over = machine.free_bytes > 1.2 * LOW_DISK_BYTES

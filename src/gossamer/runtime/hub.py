@@ -369,7 +369,7 @@ class Hub:
             self._count_death(order_id)
         returned = self._pool.withdraw(number)
         self._crawl.give_back(returned, self._now())
-        self._warn("worker_died", f"worker {number} {cause}; {len(returned)} of its orders return to the queue")
+        self._warn("worker_died", f"worker {number} {cause}; orders that return to the queue: {len(returned)}")
         self._check_drained()
         excused = self._deadly.excused_deaths(self._crawl.totals.pages)
         if self.stats.worker_deaths - excused > MAX_WORKER_DEATHS:
@@ -407,7 +407,7 @@ class Hub:
             overdue.setdefault(self._pool.worker_of(each), []).append(order.url if order else str(each))
             self.on_result(Result(each, Outcome.INTERNAL_ERROR, error=text, finished_at=self._now()))
         for number, urls in overdue.items():
-            self._warn("order_lost", f"worker {number}: {text} for {len(urls)} orders, the first for {urls[0]}")
+            self._warn("order_lost", f"worker {number}: {text}; orders: {len(urls)}, the first for {urls[0]}")
             self._pool.kill(number, f"lost orders ({text})")
 
     # -- commit -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.archive_names import archive_prefix
 from gossamer.ports.object_store import ObjectStore
 from gossamer.runtime.segment_uploads import SegmentUploads
+from gossamer.telemetry.text import plural
 
 _SEGMENTS = "segments/"
 _CHUNK_BYTES = 8 << 20
@@ -35,9 +36,9 @@ def mend_objects(folder: CrawlFolder, store: ObjectStore, ends: Mapping[str, int
             useless.append(found.key)
     store.remove(useless)
     if useless:
-        done.append(f"{store.url}: {len(useless)} segments that no commit refers to were removed")
+        done.append(f"{store.url}: {plural(len(useless), 'segment')} that no commit refers to removed")
     if aborted := store.abort_unfinished(archive_key(own)):
-        done.append(f"{store.url}: {aborted} uploads that were never finished were removed")
+        done.append(f"{store.url}: {plural(aborted, 'upload')} that never finished removed")
     return done
 
 

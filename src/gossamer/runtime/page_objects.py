@@ -18,6 +18,7 @@ from gossamer.inspect.archived_pages import ArchivedPages, StoredPage, stored_pa
 from gossamer.inspect.reader import CrawlReader
 from gossamer.ports.object_store import ObjectStore
 from gossamer.settings.model import S3Layout
+from gossamer.telemetry.text import agreeing
 
 _AT_ONCE = 16
 _BATCH = 500
@@ -49,7 +50,7 @@ def mend_page_objects(crawl: CrawlReader) -> list[str]:
         pages.put([archived.read(page)])
         done += 1
     pages.close()
-    return [f"{store.url}: {done} pages were uploaded again"] if done else []
+    return [f"{store.url}: {agreeing(done, 'page', 'was', 'were')} uploaded again"] if done else []
 
 
 def _url_of(crawl: CrawlReader) -> str:

@@ -29,6 +29,7 @@ from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlId, Ur
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
 from gossamer.runtime.warning_log import WarningLog
+from gossamer.telemetry.text import plural
 
 OnFinished: TypeAlias = Callable[[UrlId], None]  # gets the URL of every answer that was read back after a restart
 
@@ -126,7 +127,7 @@ class Recovery:
         if finished or stored.unplaced:
             reason = "pages finished from the archive"
             if stored.unplaced:
-                reason += f"; {len(stored.unplaced)} records that could not be placed stay in it"
+                reason += f"; {plural(len(stored.unplaced), 'record')} that could not be placed left in it"
             self._emitter.emit(EventName.RECOVERED, now, reason=reason, links=finished)
         self._tails, self._robots = [], []
         return finished

@@ -10,6 +10,7 @@ from gossamer.records import UrlId
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.settings.seeds import Seed, identified, opened_addresses, seeds_in
 from gossamer.state import SeedRecord
+from gossamer.telemetry.text import plural
 
 
 class RunSeeds:
@@ -66,7 +67,7 @@ class RunSeeds:
         for url, text in known[1:]:
             self._warnings.record("seed_known", text, url=url)
         if known:
-            more = f"; nor do those of {len(known) - 1} others, which are in events/" if known[1:] else ""
+            more = f"; nor do those of {plural(len(known) - 1, 'other')}: see events/" if known[1:] else ""
             self._warnings.warn("seed_known", known[0][1] + more, url=known[0][0])
 
 

@@ -56,7 +56,8 @@ def _pace(settings: Settings, pattern: str) -> str:
     delay = [] if rule.delay is None else [f"{rule.delay:g} s between requests"]
     narrower = [each.host for each in settings.pace if each.host != pattern and fnmatchcase(each.host, pattern)]
     kept = f"; narrower rules still count: {', '.join(narrower)}" if narrower else ""
-    return ", ".join([*delay, *([] if rule.connections is None else [f"{rule.connections} connections"])]) + kept
+    few = [] if rule.connections is None else [f"{rule.connections} connection{'s' * (rule.connections != 1)}"]
+    return ", ".join([*delay, *few]) + kept
 
 
 def _names(texts: Sequence[str]) -> list[str]:

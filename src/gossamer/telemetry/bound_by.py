@@ -16,7 +16,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gossamer.figures import BoundBy, ParkedHost, Resource, RunState
-from gossamer.telemetry.text import count, duration, percent, printable
+from gossamer.telemetry.text import agreeing, count, duration, percent, plural, printable
 
 BUSY_SHARE = 0.9
 MOST = 0.5
@@ -74,7 +74,7 @@ def _paused(now: Load) -> BoundBy | None:
 
 def _nothing_left(now: Load) -> BoundBy | None:
     if now.pages_left is not None and now.pages_left <= 0:
-        text = f"--max-pages is reached with the {count(now.in_flight)} requests in flight"
+        text = f"--max-pages is reached with {plural(now.in_flight, 'request')} in flight"
         return BoundBy(Resource.NOTHING_LEFT, text)
     if now.queued > now.in_flight:
         return None
@@ -105,18 +105,18 @@ def _dns(now: Load) -> BoundBy | None:
     limits = now.limits
     if limits.dns_rate and now.lookups > max(1.0, limits.dns_rate):
         rate = f"--dns-rate allows {limits.dns_rate:g} per second"
-        return BoundBy(Resource.DNS, f"{count(now.lookups)} names wait to be looked up; {rate}")
+        return BoundBy(Resource.DNS, f"{agreeing(now.lookups, 'name', 'waits', 'wait')} to be looked up; {rate}")
     if now.in_flight < NEARLY_ALL * limits.connections or now.lookups < MOST * now.in_flight or not now.lookups:
         return None
-    used = f"{count(now.lookups)} of {count(limits.connections)} connections"
-    return BoundBy(Resource.DNS, f"{used} are used for name look-ups, and no more are free")
+    used = _share(now.lookups, limits.connections, "connection")
+    return BoundBy(Resource.DNS, f"{used} used for name look-ups, and no more are free")
 
 
 def _all_connections(now: Load) -> BoundBy | None:
     limits = now.limits
     if now.in_flight < NEARLY_ALL * limits.connections or not limits.connections:
         return None
-    used = f"{count(now.in_flight)} of {count(limits.connections)} connections are in use"
+    used = _share(now.in_flight, limits.connections, "connection") + " in use"
     if limits.connections < limits.set_connections:
         return BoundBy(Resource.CONNECTIONS, f"{used}: --memory has no room for more, --connections would allow more")
     return BoundBy(Resource.CONNECTIONS, f"{used} (--connections)")
@@ -135,20 +135,30 @@ def _hosts(now: Load) -> BoundBy | None:
         return BoundBy(Resource.POLITENESS, _all_parked(now, parked))
     if most == waiting + parked:
         also = f", {count(parked)} {'is' if parked == 1 else 'are'} parked" if parked else ""
-        return BoundBy(Resource.POLITENESS, f"{count(waiting)} of {count(whole)} hosts wait for their delay{also}")
+        text = _share(waiting, whole, "host", ("waits for its delay", "wait for their delay"))
+        return BoundBy(Resource.POLITENESS, text + also)
     if most == busy:
-        text = f"{count(busy)} of {count(whole)} hosts have as many requests in flight as they may"
+        verbs = ("has as many requests in flight as it may", "have as many requests in flight as they may")
+        text = _share(busy, whole, "host", verbs)
         return BoundBy(Resource.CONNECTIONS, f"{text} (--host-connections {limits.host_connections})")
-    text = f"{count(blocked)} of {count(whole)} hosts wait for others at their address or domain"
+    verbs = ("waits for others at its address or domain", "wait for others at their address or domain")
+    text = _share(blocked, whole, "host", verbs)
     if limits.has_gate_delay:
         return BoundBy(Resource.POLITENESS, f"{text} (--address-politeness-ms, --domain-politeness-ms)")
     domain = f", --domain-connections {limits.domain_connections}" if limits.domain_connections else ""
     return BoundBy(Resource.CONNECTIONS, f"{text} (--address-connections {limits.address_connections}{domain})")
 
 
+def _share(part: int, whole: int, noun: str, verbs: tuple[str, str] = ("is", "are")) -> str:
+    """Return how many of all there are do something: "1 of 3 hosts waits", "the only host waits"."""
+    if part == whole == 1:
+        return f"the only {noun} {verbs[0]}"
+    return f"{count(part)} of {plural(whole, noun)} {verbs[part != 1]}"
+
+
 def _all_parked(now: Load, parked: int) -> str:
     """Return which host a crawl waits for, why, and for how long."""
-    what = "the only host" if parked == 1 else f"all {count(parked)} hosts"
+    what = "the only host" if parked == 1 else f"all {plural(parked, 'host')}"
     text = f"{what} with queued URLs {'is' if parked == 1 else 'are'} parked"
     if now.next_parked is None:
         return text

@@ -16,7 +16,7 @@ from math import ceil, log
 from msgspec import Struct
 
 from gossamer.figures import Forecast, SlowHost
-from gossamer.telemetry.text import count, roughly
+from gossamer.telemetry.text import agreeing, plural, roughly
 
 _FIRST_S = 0.1
 _STEP = 1.1
@@ -119,19 +119,24 @@ class Forecaster:
         return max(end_s, requests / limits.max_fetches_per_s)
 
     def _text(self, end_s: float, limit: str, rest_s: float, slow: list[SlowHost]) -> str:
-        parked = f"; {count(self.parked_urls)} URLs of parked hosts are not counted" if self.parked_urls else ""
-        if self.unknown_urls:
-            parked += f"; {count(self.unknown_urls)} URLs of hosts that are not in memory are not counted"
+        parked = _not_counted(self.parked_urls, "of parked hosts")
+        parked += _not_counted(self.unknown_urls, "of hosts that are not in memory")
         if not self.urls:
             return f"nothing is queued{parked}"
         if limit:
             return f"{limit} ends it in about {roughly(end_s)} {KNOWN_NOW}{parked}"
         if not slow:
-            return f"{count(self.urls)} queued URLs are done in about {roughly(end_s)} {KNOWN_NOW}{parked}"
+            return f"{agreeing(self.urls, 'queued URL')} done in about {roughly(end_s)} {KNOWN_NOW}{parked}"
         first = slow[0]
         more = f" and {len(slow) - 1} more like it" if len(slow) > 1 else ""
-        slowest = f"{first.name}: {count(first.queued)} URLs at {first.delay_s:.3g} s = {roughly(first.seconds)}{more}"
+        slowest = (
+            f"{first.name}: {plural(first.queued, 'URL')} at {first.delay_s:.3g} s = {roughly(first.seconds)}{more}"
+        )
         return f"{slowest}; everything else is done in {roughly(rest_s)} {KNOWN_NOW}{parked}"
+
+
+def _not_counted(urls: int, which: str) -> str:
+    return f"; {plural(urls, 'URL')} {which} {'is' if urls == 1 else 'are'} not counted" if urls else ""
 
 
 def _class_of(seconds: float) -> int:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from gossamer.figures import Forecast
 from gossamer.settings.budget import CONNECTION, HOST, PAGE, PROGRAM, WORKER
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
-from gossamer.telemetry.text import count, printable, roughly, size
+from gossamer.telemetry.text import agreeing, count, plural, printable, roughly, size
 
 LATENCY_S = 0.2
 PAGE_DISK_BYTES = 20_000  # archive 15 kB (5 times compressed), ledger, index and events 5 kB
@@ -67,8 +67,8 @@ class CrawlPlan(Struct, kw_only=True):
         width = min(40, max((len(host.name) for host in self.hosts), default=0))
         lines = [f"  {printable(host.name, 40):<{width}}  {_described(host)}" for host in self.hosts]
         if self.hosts_not_asked:
-            lines.append(f"  and {count(self.hosts_not_asked)} more hosts, which were not asked")
-        pages = f"for {count(self.max_pages)} pages (--max-pages)" if self.max_pages else "without a limit of pages"
+            lines.append(f"  and {plural(self.hosts_not_asked, 'more host')}, not asked")
+        pages = f"for {plural(self.max_pages, 'page')} (--max-pages)" if self.max_pages else "without a limit of pages"
         seconds = self.forecast.seconds
         time = "not known: no seed host can be crawled" if seconds is None else f"about {roughly(seconds)} {pages}"
         disk = "not known" if self.disk_bytes is None else f"about {size(self.disk_bytes)}"
@@ -125,7 +125,7 @@ def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits, not_asked: int) -> l
     unlisted = sum(host.is_crawled and not host.sitemap_urls for host in hosts)
     guesses = []
     if unlisted:
-        guesses.append(f"{count(unlisted)} hosts list no URLs: each counts as if it had enough pages")
+        guesses.append(f"{agreeing(unlisted, 'host', 'lists', 'list')} no URLs: each counts as if it had enough pages")
     if any(host.sitemap_files for host in hosts):
         guesses.append("sitemaps beyond the first file of a host were not read: such hosts count likewise")
     if not_asked:
@@ -143,7 +143,7 @@ def _described(host: HostPlan) -> str:
     pace = f"{own}a request every {host.delay_s:g} s, {host.connections} at a time"
     listed = ""
     if host.sitemap_urls is not None:
-        more = f" and {count(host.sitemap_files)} more files" if host.sitemap_files else ""
-        more += f" (the first of {count(host.sitemaps)} sitemaps)" if host.sitemaps > 1 else ""
-        listed = f"; its sitemap lists {count(host.sitemap_urls)} URLs{more}"
+        more = f" and {plural(host.sitemap_files, 'more file')}" if host.sitemap_files else ""
+        more += f" (the first of {plural(host.sitemaps, 'sitemap')})" if host.sitemaps > 1 else ""
+        listed = f"; its sitemap lists {plural(host.sitemap_urls, 'URL')}{more}"
     return f"robots.txt {printable(host.robots, 120)}; {pace}{listed}"

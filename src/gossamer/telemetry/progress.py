@@ -81,7 +81,7 @@ def progress_line(figures: Figures) -> str:
     goal = f"/{count(figures.max_pages)}" if figures.max_pages else ""
     left = time_left(figures)
     parts = [
-        f"{count(totals.pages)}{goal} pages",
+        f"{count(totals.pages)}{goal} page{'' if (figures.max_pages or totals.pages) == 1 else 's'}",
         f"{rate.pages if rate is not None else figures.run_pages_per_second:.0f}/s",
         f"{count(figures.urls_queued)} queued",
         f"{figures.in_flight} in flight",

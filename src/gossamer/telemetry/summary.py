@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gossamer.figures import Figures
-from gossamer.telemetry.text import count, duration, percent, plural, size
+from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people
 
@@ -67,10 +67,10 @@ class Summary(Struct, kw_only=True):
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
-            ("forbidden", f"{count(self.robots_disallowed)} URLs, by robots.txt{self._robots_cut()}"),
+            ("forbidden", f"{plural(self.robots_disallowed, 'URL')}, by robots.txt{self._robots_cut()}"),
             (
                 "copies",
-                f"{count(self.duplicates)} pages with the content of another, stored once; "
+                f"{plural(self.duplicates, 'page')} with the content of another, stored once; "
                 f"{count(self.near_duplicates)} nearly the same",
             ),
             ("volume", f"{size(self.bytes)} received"),
@@ -98,14 +98,15 @@ class Summary(Struct, kw_only=True):
         ]
 
     def _evicted(self) -> str:
-        return f"{count(self.evicted)} URLs, by --max-queued; 'gossamer retry' queues them again"
+        what = "it" if self.evicted == 1 else "them"
+        return f"{plural(self.evicted, 'URL')}, by --max-queued; 'gossamer retry' queues {what} again"
 
     def _crowded(self) -> str:
         text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
         return text if self.crowded_hosts else ""
 
     def _robots_cut(self) -> str:
-        text = f"; {count(self.robots_cut)} such files have more rules or sitemaps than are read"
+        text = f"; {agreeing(self.robots_cut, 'such file', 'has', 'have')} more rules or sitemaps than are read"
         return text if self.robots_cut else ""
 
     @property
@@ -167,9 +168,9 @@ def summary_of(figures: Figures) -> Summary:
 
 def held_text(held: Mapping[str, int], dropped: int) -> str:
     """Return how many URLs are held back by which rule, in one line; empty if there are none."""
-    parts = [f"{count(urls)} URLs by the {HELD_BY.get(rule, rule)}" for rule, urls in sorted(held.items())]
+    parts = [f"{plural(urls, 'URL')} by the {HELD_BY.get(rule, rule)}" for rule, urls in sorted(held.items())]
     if dropped:
-        parts.append(f"{count(dropped)} more links were dropped, beyond what a host may have held back")
+        parts.append(f"{agreeing(dropped, 'more link', 'was', 'were')} dropped, beyond what a host may have held back")
     return "; ".join(parts)
 
 

@@ -35,17 +35,19 @@ def count(number: float) -> str:
 
 def plural(number: float, noun: str) -> str:
     """Return a number of things, in the singular if it is one."""
-    return f"{count(number)} {noun}" + ("" if number == 1 else "s")
+    return f"{count(number)} {noun}" + ("" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s")
 
 
-def plural_are(number: float, noun: str) -> str:
+def agreeing(number: float, noun: str, one: str = "is", many: str = "are") -> str:
     """Return a number of things with the verb that fits: "1 URL is", "2 URLs are"."""
-    return f"{plural(number, noun)} {'is' if number == 1 else 'are'}"
+    return f"{plural(number, noun)} {one if number == 1 else many}"
 
 
 def waiting_for(label: str, waiting: Waiting) -> str:
     """Return what waits for a node with a label."""
-    return f"{count(waiting.urls)} URLs in {count(waiting.shards)} shards wait for a node with label {label}"
+    shards = plural(waiting.shards, "shard")
+    verb = "waits" if waiting.urls == 1 else "wait"
+    return f"{plural(waiting.urls, 'URL')} in {shards} {verb} for a node with label {label}"
 
 
 def released(quarantines: Sequence[Quarantine]) -> str:

@@ -71,7 +71,8 @@ def _head(figures: Figures, room: int) -> str:
     limit, known = figures.max_pages, figures.totals.pages + figures.urls_queued
     goal = f" of {'' if known >= limit else 'at most '}{count(limit)}" if limit else ""
     state = "" if figures.state is RunState.RUNNING else state_text(figures)
-    parts = [f"{count(figures.totals.pages)}{goal} pages", state, time_left(figures)]
+    noun = "page" if (limit or figures.totals.pages) == 1 else "pages"
+    parts = [f"{count(figures.totals.pages)}{goal} {noun}", state, time_left(figures)]
     text = _fit([part for part in parts if part], room)
     bar = f"[{'#' * round(share * BAR_CHARS):-<{BAR_CHARS}}] {100 * share:.0f} %  "
     return bar + text if len(bar) + len(text) <= room else text

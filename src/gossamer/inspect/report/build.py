@@ -31,7 +31,7 @@ from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.state import CrawlState
 from gossamer.telemetry.summary import summary_of
-from gossamer.telemetry.text import percent
+from gossamer.telemetry.text import agreeing, percent
 
 HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50
@@ -143,5 +143,7 @@ def _warnings(events: EventFigures, figures: Figures) -> list[str]:
     if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
         found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
     if events.workers_lost:
-        found.append(f"{events.workers_lost} orders were returned to the queue: a worker died, or a stop")
+        found.append(
+            f"{agreeing(events.workers_lost, 'order', 'was', 'were')} returned to the queue: a worker died, or a stop"
+        )
     return found

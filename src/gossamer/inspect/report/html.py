@@ -32,7 +32,7 @@ from gossamer.inspect.report.page import (
 from gossamer.inspect.report.record import DeadLetters, Point, Report
 from gossamer.inspect.report.style import STYLE, content_policy
 from gossamer.inspect.report.svg import Bar, Series, line_chart, share_bar
-from gossamer.telemetry.text import count, duration, percent, size
+from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 _STATUS_WORDS = {
     "2": "2xx success",
@@ -85,11 +85,16 @@ def _tiles(report: Report) -> str:
     s = report.summary
     tiles = [
         ("corpus", "pages", count(s.pages), f"{s.pages_per_second:.1f} per second, {percent(s.html_share)} HTML"),
-        ("hosts", "domains", count(s.unique_domains), f"{count(s.unique_hosts)} hosts with pages"),
+        ("hosts", "domains", count(s.unique_domains), f"{plural(s.unique_hosts, 'host')} with pages"),
         ("answers", "fetches", count(s.fetches), f"{size(s.bytes)} received"),
-        ("answers", "errors", count(s.errors), f"{percent(s.error_rate)} of fetches, {count(s.dead)} URLs given up"),
-        ("rules", "forbidden by robots.txt", count(s.robots_disallowed), f"{count(report.robots.fetched)} files read"),
-        ("corpus", "duplicates", count(s.duplicates), f"{count(s.near_duplicates)} near duplicates"),
+        ("answers", "errors", count(s.errors), f"{percent(s.error_rate)} of fetches, {plural(s.dead, 'URL')} given up"),
+        (
+            "rules",
+            "forbidden by robots.txt",
+            count(s.robots_disallowed),
+            f"{plural(report.robots.fetched, 'file')} read",
+        ),
+        ("corpus", "duplicates", count(s.duplicates), f"{plural(s.near_duplicates, 'near duplicate')}"),
         ("left", "URLs known", count(s.urls_seen), f"{count(s.urls_queued)} queued, {count(s.urls_parked)} parked"),
         ("time", "time", duration(s.seconds), f"{s.cpu_ms_per_page:.2f} ms of CPU per page"),
     ]
@@ -167,15 +172,17 @@ def _statuses(report: Report) -> str:
 def _errors(report: Report) -> str:
     fetches = report.fetches
     note = (
-        f"<p>{count(fetches.retries)} retries, {count(fetches.redirects)} redirects. Each failed attempt counts; "
-        f"a missing robots.txt is no error.{_lost(report)}</p>"
+        f"<p>{count(fetches.retries)} tried again, {plural(fetches.redirects, 'redirect')}. "
+        f"Each failed attempt counts; a missing robots.txt is no error.{_lost(report)}</p>"
     )
     return card("Errors by kind", note + counts(fetches.errors, "kind", "attempts"))
 
 
 def _lost(report: Report) -> str:
-    lost = count(report.fetches.not_committed)
-    text = f" {lost} fetches are not counted: a killed process did not commit them, and the next one made them again."
+    lost = agreeing(report.fetches.not_committed, "fetch")
+    text = (
+        f" {lost} not counted: a killed process did not commit what it had fetched, and the next one fetched it again."
+    )
     return text if report.fetches.not_committed and report.summary.finished != RUNNING else ""
 
 
@@ -200,6 +207,5 @@ def _dead_kind(kind: DeadLetters, out: str) -> str:
     more = kind.count - len(kind.examples)
     command = f"gossamer retry {out} --list --outcome {shlex.quote(kind.name.partition(' ')[0])}"
     rest = f"<p>{count(more)} more: <code>{safe(command)}</code></p>" if more else ""
-    urls = "1 URL" if kind.count == 1 else f"{count(kind.count)} URLs"
-    head = f'<h4>{safe(kind.name)} <span class="soft">{urls}</span></h4>'
+    head = f'<h4>{safe(kind.name)} <span class="soft">{plural(kind.count, "URL")}</span></h4>'
     return head + examples(kind.examples) + rest

@@ -6,14 +6,14 @@ from gossamer.inspect.aggregates import NamedCount, SizeClass
 from gossamer.inspect.report.page import binary, card, counts, safe, short
 from gossamer.inspect.report.record import Report
 from gossamer.inspect.report.svg import Bar, bar_chart
-from gossamer.telemetry.text import count, size
+from gossamer.telemetry.text import agreeing, count, plural, size
 
 
 def corpus_cards(report: Report) -> list[str]:
     """Return the cards."""
     corpus = report.corpus
-    depths = [Bar(str(n), value, f"depth {n}: {count(value)} pages") for n, value in enumerate(corpus.depths)]
-    sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {count(c.count)} pages") for c in corpus.sizes]
+    depths = [Bar(str(n), value, f"depth {n}: {plural(value, 'page')}") for n, value in enumerate(corpus.depths)]
+    sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {plural(c.count, 'page')}") for c in corpus.sizes]
     spread = [NamedCount(_page_range(c), c.count) for c in corpus.pages_per_domain]
     found = [one for one in corpus.sources if one.count]
     return [
@@ -41,8 +41,8 @@ def _detected(report: Report) -> str:
     if not corpus.languages_checked:
         return '<p class="none">no text could be read: there are no pages, or the archive is elsewhere</p>'
     note = (
-        f"<p>in the texts of {count(corpus.languages_checked)} pages, spread over the crawl; "
-        f"{count(corpus.languages_differ)} of them declare another language</p>"
+        f"<p>in the texts of {plural(corpus.languages_checked, 'page')}, spread over the crawl; "
+        f"{count(corpus.languages_differ)} of them with another language declared</p>"
     )
     return note + counts(corpus.languages_detected, "language", "pages")
 
@@ -51,7 +51,7 @@ def _copies(report: Report) -> str:
     corpus = report.corpus
     cut = ", ".join(f"{count(entry.count)} by {safe(entry.name)}" for entry in corpus.truncated) or "none"
     return (
-        f'<p class="after">{count(corpus.duplicates)} pages have the content of another, '
+        f'<p class="after">{agreeing(corpus.duplicates, "page", "has", "have")} the content of another, '
         f"{count(corpus.near_duplicates)} nearly so. Truncated: {cut}.</p>"
     )
 

@@ -10,7 +10,7 @@ from gossamer.inspect.report.page import card, counts, moment, ms, named, safe, 
 from gossamer.inspect.report.record import HostLine, Report
 from gossamer.inspect.report.svg import Bar, bar_chart
 from gossamer.telemetry.summary import HELD_BY
-from gossamer.telemetry.text import count, duration
+from gossamer.telemetry.text import agreeing, count, duration, plural
 
 _LONGEST = (
     "<p>The requests of a host one after another, at its delay. No crawl at this pace could take less than the first "
@@ -22,8 +22,8 @@ def rule_cards(report: Report) -> list[str]:
     """Return what robots.txt and the crawl's own rules excluded."""
     robots = report.robots
     note = (
-        f"<p>{count(robots.fetched)} answered, {count(robots.unreachable)} times unreachable, "
-        f"{count(robots.disallowed)} URLs forbidden.</p>"
+        f"<p>{count(robots.fetched)} answered, {plural(robots.unreachable, 'time')} unreachable, "
+        f"{plural(robots.disallowed, 'URL')} forbidden.</p>"
     )
     of_links = "<p>links that were not queued; answers of a type that is not stored were cut off after the header: "
     of_links += f"{count(report.left.types_refused)}</p>"
@@ -88,7 +88,7 @@ def _parked(lines: Sequence[HostLine]) -> str:
 
 def left_cards(report: Report) -> list[str]:
     """Return what became of the URLs, and what is still to be fetched."""
-    total = f"<p>{count(report.summary.urls_seen)} URLs are known; each is counted once.</p>"
+    total = f"<p>{agreeing(report.summary.urls_seen, 'URL')} known; each is counted once.</p>"
     became = card("What became of the URLs", total + counts(report.urls, "now"))
     return [became, *_left_out(report), *_queued(report)]
 
@@ -119,10 +119,10 @@ def _queued(report: Report) -> list[str]:
         for h in left.hosts
     ]
     note = (
-        f"<p>{count(left.queued)} URLs are queued. Bound by politeness alone they take "
+        f"<p>{agreeing(left.queued, 'URL')} queued. Bound by politeness alone that takes "
         f"{duration(left.finish_s)}: a host's wait, then its delay per URL.</p>"
     )
-    depths = [Bar(str(n), value, f"depth {n}: {count(value)} URLs") for n, value in enumerate(left.queued_by_depth)]
+    depths = [Bar(str(n), value, f"depth {n}: {plural(value, 'URL')}") for n, value in enumerate(left.queued_by_depth)]
     heads = ["host", "URLs", "delay", "starts in", "done in"]
     return [
         card("The hosts that take the longest", note + table(heads, rows, frozenset({1, 2, 3, 4}))),

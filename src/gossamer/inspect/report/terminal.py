@@ -12,7 +12,7 @@ from textwrap import fill
 
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.record import HostLine, Report
-from gossamer.telemetry.text import count, duration, percent, printable, size
+from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 COLUMNS = 96
 _WARNING_CHARS = 300  # a text, when it was first and last given, and how often
@@ -53,7 +53,7 @@ def render_text(report: Report) -> str:
     """Return the report."""
     parts = [
         f"Crawl {printable(report.summary.out)}",
-        f"  {moment(report.started_at)} to {moment(report.last_event_at)} UTC, {report.runs} run(s)",
+        f"  {moment(report.started_at)} to {moment(report.last_event_at)} UTC, {plural(report.runs, 'run')}",
         report.summary.render(),
         *(_warning(line) for line in report.warnings),
         _over_time(report),
@@ -129,7 +129,7 @@ def _answers(report: Report) -> str:
             _counts("errors", fetches.errors),
             f"  {'first byte':<13} median {first.p50:,.0f} ms, p90 {first.p90:,.0f}, p99 {first.p99:,.0f}",
             f"  {'whole request':<13} median {whole.p50:,.0f} ms, p90 {whole.p90:,.0f}, p99 {whole.p99:,.0f}",
-            f"  {'retries':<13} {count(fetches.retries)}; {count(fetches.redirects)} redirects",
+            f"  {'retries':<13} {count(fetches.retries)}; {plural(fetches.redirects, 'redirect')}",
             _dead(report),
         ]
         if part
@@ -163,9 +163,8 @@ def _corpus(report: Report) -> str:
 
 def _checked(report: Report) -> str:
     corpus = report.corpus
-    text = (
-        f"in a sample of {count(corpus.languages_checked)} pages, {count(corpus.languages_differ)} declare another one"
-    )
+    pages = plural(corpus.languages_checked, "page")
+    text = f"in a sample of {pages}, {count(corpus.languages_differ)} with another one declared"
     return f"  {'':<13} {text}" if corpus.languages_checked else ""
 
 
@@ -173,8 +172,8 @@ def _robots(report: Report) -> str:
     robots = report.robots
     lines = [
         _heading("Robots and rules"),
-        f"  {'robots.txt':<13} {count(robots.fetched)} answered, {count(robots.unreachable)} times unreachable, "
-        f"{count(robots.disallowed)} URLs forbidden",
+        f"  {'robots.txt':<13} {count(robots.fetched)} answered, {plural(robots.unreachable, 'time')} unreachable, "
+        f"{plural(robots.disallowed, 'URL')} forbidden",
         _counts("rules", robots.rules),
         _counts("excluded", report.left.excluded),
         f"  {'type refused':<13} {count(report.left.types_refused)}" if report.left.types_refused else "",
@@ -258,6 +257,6 @@ def _left(report: Report) -> str:
         for host in left.hosts[:_ROWS]
     ]
     share = left.queued / report.summary.urls_seen if report.summary.urls_seen else 0.0
-    head = f"What is left: {count(left.queued)} URLs ({percent(share)} of those known)"
+    head = f"What is left: {plural(left.queued, 'URL')} ({percent(share)} of those known)"
     head += f"; at the pace of their hosts {duration(left.finish_s)}"
     return "\n".join([_heading(head), table(["host", "URLs", "delay", "starts in", "done in"], rows)])

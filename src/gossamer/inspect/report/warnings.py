@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from gossamer.events import Event
-from gossamer.telemetry.text import REPORT_HINT
+from gossamer.telemetry.text import REPORT_HINT, plural
 
 _MAX_TEXTS = 5  # per rule
 _MAX_CHARS = 200
@@ -56,7 +56,7 @@ def _line(one: _Repeated) -> str:
 
 
 def _rest(rule: str, more: _Repeated) -> str:
-    return f"{_moment(more.first_at)} UTC: {more.count:,} more warnings ({rule}), last at {_until(more)}"
+    return f"{_moment(more.first_at)} UTC: {plural(more.count, 'more warning')} ({rule}), last at {_until(more)}"
 
 
 def _moment(at: float) -> str:

@@ -40,12 +40,12 @@ export function traps(main, app) {
   }
 
   async function release(trap) {
-    const text = `${plural(trap.held, "URL")} of this pattern are queued, and it is not put into quarantine again.`;
+    const text = `The crawl queues ${plural(trap.held, "URL")} of this pattern, and it is not put into quarantine again.`;
     if (await app.confirm(`Release ${trap.name}?`, text, "Release") && await app.command("release", { pattern: trap.name })) read();
   }
 
   async function releaseAll(held) {
-    const text = `${plural(held.reduce((sum, trap) => sum + trap.held, 0), "URL")} of ${plural(held.length, "pattern")} are queued, and none of them is put into quarantine again.`;
+    const text = `The crawl queues ${plural(held.reduce((sum, trap) => sum + trap.held, 0), "URL")} of ${plural(held.length, "pattern")}, and none of them is put into quarantine again.`;
     if (await app.confirm("Release all patterns?", text, "Release all") && await app.command("release")) read();
   }
 

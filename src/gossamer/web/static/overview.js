@@ -121,7 +121,7 @@ function drawTiles(into, status) {
       : status.is_running && speed !== undefined
       ? tile("Pages per second", rate(speed), `${rate(figures.rates["1m"]?.pages)} in a minute, ${rate(figures.rates.run?.pages)} in this run`)
       : tile("Pages per second", rate(status.pages_per_second), `over ${duration(status.seconds)}`),
-    tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${count(status.fetches)} fetches`),
+    tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${plural(status.fetches, "fetch", "fetches")}`),
     tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked`),
     tile("Hosts", count(status.hosts_known), `${count(status.unique_hosts)} with pages, of ${plural(status.unique_domains, "domain")}`),
     tile("Received", size(status.bytes), `${count(status.duplicates + status.near_duplicates)} copies among the pages`),
