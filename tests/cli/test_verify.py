@@ -189,7 +189,7 @@ def test_captures_that_await_recovery_are_no_problem(
     writer.write(Exchange("http://late.test/", Outcome.OK, status=200, response_head=head), date=1_700_000_000.0)
     status, out, _ = said(capsys, "verify", folder)
     assert status == 0
-    assert "1 captures are not in the catalog yet" in out
+    assert "captures that are not in the catalog yet: 1" in out
     writer.close()
 
 

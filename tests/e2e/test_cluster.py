@@ -265,7 +265,7 @@ def test_an_operator_sees_the_nodes_sends_one_away_and_stops_the_rest(
         figures = reader.figures()
     assert figures.private_bytes > 0
     assert figures.rates.keys() == {"10s"}
-    assert figures.bound_by is None or figures.bound_by.evidence.startswith("1 of 1 nodes; ")
+    assert figures.bound_by is None or figures.bound_by.evidence.startswith("1 of 1 node; ")
     verb("stop", nodes.url)
     assert nodes.end("a", status=11)["finished"] == "stopped"
     nodes.start("a", "b")

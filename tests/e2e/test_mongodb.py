@@ -316,7 +316,7 @@ def test_a_database_that_cannot_be_reached_is_named_by_verify_and_before_a_crawl
     found = run("verify", str(out))
     assert found.returncode == 1
     assert "its pages were not compared" in found.stdout
-    assert "1 problems" in found.stdout
+    assert "1 problem" in found.stdout
     refused = run("resume", str(out))
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1

@@ -468,7 +468,7 @@ def test_a_catalog_that_cannot_be_reached_is_named_by_verify_and_before_a_crawl_
     found = run("verify", str(out), "--mend")
     assert found.returncode == 1
     assert "its rows were not compared" in found.stdout
-    assert "1 problems" in found.stdout
+    assert "1 problem" in found.stdout
     resumed = run("resume", str(out))
     assert resumed.returncode == 2
     assert len(resumed.stderr.splitlines()) == 1

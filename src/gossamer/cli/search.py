@@ -18,7 +18,7 @@ from gossamer.handover.feed import Feed
 from gossamer.handover.node_feed import NodeFeed
 from gossamer.handover.search import MARK, Hit, SearchIndex
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.telemetry.text import count, printable, raw_stream
+from gossamer.telemetry.text import plural, printable, raw_stream
 
 _EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
 (search.sqlite in the crawl folder) is created by the first search and updated by every later one.
@@ -96,7 +96,7 @@ def _update(index: SearchIndex, feed: Feed) -> None:
     if missing <= 0:
         return
     what = "building the search index" if not index.cursor() else "updating the search index"
-    print(f"{what}: {count(missing)} changes", file=sys.stderr)
+    print(f"{what}: {plural(missing, 'change')}", file=sys.stderr)
     index.update(feed)
 
 

@@ -174,7 +174,7 @@ class _Check:
                 unfinished += 1
         self._check_end(file, reader, end)
         if unfinished:
-            self.found.notes.append(f"{file}: {unfinished} captures are not in the catalog yet; resume adds them")
+            self.found.notes.append(f"{file}: captures that are not in the catalog yet: {unfinished}; resume adds them")
         index = self._indexes.get("") or self._indexes.get(self._folders.node_of(name))
         if file == name and index is not None:
             index.compare(name, lines, total, self.found.add_problem)

@@ -24,6 +24,7 @@ from gossamer.archive.recovery import recover
 from gossamer.archive.verify import index_fingerprints
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.ports import Catalog
+from gossamer.telemetry.text import plural
 
 ReportProblem = Callable[[str, str], None]
 
@@ -49,16 +50,16 @@ class IndexFiles:
         """Compare the captures of a WARC file with its lines in the index."""
         listed = [(index, prints.pop(warc_name)) for index, prints in self._found if warc_name in prints]
         if not listed:
-            report(warc_name, f"its {lines} captures are in no index; --mend rebuilds it")
+            report(warc_name, f"its captures ({lines}) are in no index; --mend rebuilds it")
         for index, (count, found_total) in listed:
             if (count, found_total) != (lines, total):
-                report(index, f"{count} captures of {warc_name}, which contains {lines}, or others; --mend rebuilds it")
+                report(index, f"captures of {warc_name}: {count}, but it has {lines}, or others; --mend rebuilds it")
 
     def report_unknown_files(self, report: ReportProblem) -> None:
         """Report lines of files that were not compared."""
         for index, prints in self._found:
             for warc_name, (count, _) in prints.items():
-                report(index, f"{count} captures of {warc_name}, which does not exist; --mend rebuilds it")
+                report(index, f"captures of {warc_name}, which does not exist: {count}; --mend rebuilds it")
 
 
 def mend(folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles) -> list[str]:
@@ -74,7 +75,7 @@ def mend(folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles) -> list[str]
         if tail.cut_bytes:
             done.append(f"{path.name}: cut {tail.cut_bytes} bytes off ({tail.problem})")
     lines = _rebuild(folder, files)
-    done.append(f"index rebuilt: {lines} captures")
+    done.append(f"index rebuilt: {plural(lines, 'capture')}")
     return done
 
 

@@ -65,7 +65,7 @@ def _read_pages(reader: PdfReader, texts: list[str], hrefs: list[str], read_s: f
     pages, chars, broken = len(reader.pages), 0, 0
     for number in range(pages):
         if number == MAX_PAGES or chars > MAX_TEXT_CHARS or monotonic() > until:
-            return f"pdf: {number} of {pages} pages read"
+            return f"pdf: pages that were read: {number} of {pages}"
         try:
             page = reader.pages[number]
             hrefs += _annotations(page)
@@ -75,7 +75,7 @@ def _read_pages(reader: PdfReader, texts: list[str], hrefs: list[str], read_s: f
             continue
         texts.append(text)
         chars += len(text)
-    return f"pdf: {broken} of {pages} pages could not be read" if broken else ""
+    return f"pdf: pages that could not be read: {broken} of {pages}" if broken else ""
 
 
 def _annotations(page: PageObject) -> Iterator[str]:
