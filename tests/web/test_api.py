@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from gossamer.cli.main import main
 from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
@@ -20,7 +22,7 @@ from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import url_id
 from gossamer.errors import UsageError
 from gossamer.figures import Figures
-from gossamer.records import HostRecord, UrlRecord, UrlState
+from gossamer.records import HostRecord, OrderKind, Source, UrlRecord, UrlState
 from gossamer.telemetry.summary import Summary
 from gossamer.web.hosts import HostIndex, Sort
 from tests.e2e.program import run
@@ -151,6 +153,30 @@ def test_dead_letters_and_duplicates_are_those_of_the_catalog(
     assert all(page["same_as"] for page in copies)
     exact = server.ask("/api/duplicates?limit=500&kind=exact").json["pages"]
     assert len(exact) == finished.summary.duplicates
+
+
+def test_dead_sitemaps_and_probes_are_listed_as_retry_lists_them(
+    finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = finished.copied(tmp_path / "copy")
+    with ledger_of(path) as ledger:
+        chosen = [(key, row) for key, row in ledger.urls() if row.state is UrlState.DEAD][:2]
+        chosen[0][1].kind, chosen[1][1].source = OrderKind.SITEMAP, Source.PROBE
+        for key, row in chosen:
+            ledger.amend(key, row)
+    with served(path) as server:
+        dead = server.ask("/api/dead?limit=500").json["pages"]
+        assert server.ask("/api/dead?outcome=timeout&limit=500").json["pages"] == [
+            page for page in dead if page["outcome"] == "timeout"
+        ]
+    capsys.readouterr()
+    assert main(["retry", str(path), "--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == len(dead) > 2
+    for page in dead:
+        mark = "" if page["purpose"] == "page" else f" [{page['purpose']}]"
+        assert any(f" {page['url']}{mark}" in line for line in listed)
+    assert Counter(page["purpose"] for page in dead) == {"page": len(dead) - 2, "sitemap": 1, "probe": 1}
 
 
 def test_traps_are_listed(finished: Crawled, tmp_path: Path) -> None:

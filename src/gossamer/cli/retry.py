@@ -15,7 +15,7 @@ from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.requests import check_node, queue_again, retry_request
 from gossamer.cli.steer import operator
 from gossamer.commands import RetryLetters
-from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
+from gossamer.engine.revival import NO_LETTERS, is_requested, purpose_of, queued_again
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.runtime.control_socket import send
@@ -97,7 +97,8 @@ def _list(arguments: argparse.Namespace) -> int:
             if is_requested(row, wanted):
                 outcomes[row.outcome] += 1
                 status = f" {row.status}" if row.status else ""
-                print(f"{row.outcome}{status} {printable(row.url, 2000)} {printable(row.error)}".rstrip())
+                mark = "" if (purpose := purpose_of(row)) == "page" else f" [{purpose}]"
+                print(f"{row.outcome}{status} {printable(row.url, 2000)}{mark} {printable(row.error)}".rstrip())
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
     letters = "dead letter" if outcomes.total() == 1 else "dead letters"
     what = f"URLs stored on {arguments.stored_on}" if arguments.stored_on else letters

@@ -91,7 +91,7 @@ def _print_decision(url: str, rules: RobotsRules, source: str) -> int:
     because = f"line {decision.line_number}: {decision.line}" if decision.line_number else "no rule matches this path"
     print(f"{url}: {verdict}: {because} {source}".rstrip())
     if rules.rules_beyond:
-        print(f"rules beyond those that are matched: {rules.rules_beyond}; their Disallow forbids whatever begins like it")
+        print(f"rules beyond those that are matched: {rules.rules_beyond}; what they disallow is forbidden as a prefix")
     if rules.crawl_delay_s is not None:
         print(f"crawl-delay: {rules.crawl_delay_s:g} s")
     for sitemap in rules.sitemaps:

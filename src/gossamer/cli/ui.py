@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from math import inf
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
@@ -12,10 +11,10 @@ from gossamer.cli.ledger import is_ledger_url, open_crawl
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.steer import operator, tell_folder
 from gossamer.commands import OperatorCommand, ReleasePattern, RetryLetters
+from gossamer.engine.revival import dead_letters
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.settings.listening import address_of
-from gossamer.state import OperatorRequest
 
 DEFAULT_LISTEN = "127.0.0.1:0"
 
@@ -85,5 +84,4 @@ def _obey(arguments: argparse.Namespace, command: OperatorCommand, by: str) -> s
         assert isinstance(crawl, SharedReader)
         if isinstance(command, ReleasePattern):
             return release_pattern(crawl, arguments.dir, command.pattern)
-        wanted = OperatorRequest(inf, [], outcomes=command.outcomes, hosts=command.hosts)
-        return queue_again(crawl, arguments.dir, wanted)
+        return queue_again(crawl, arguments.dir, dead_letters(command.outcomes, command.hosts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from gossamer.engine.host_directory import HostDirectory
 from gossamer.events import EventName
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
-from gossamer.records import HostRecord, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.records import HostRecord, OrderKind, Outcome, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import OperatorRequest
 
 NO_LETTERS = "no dead letters match"
@@ -135,6 +136,18 @@ class Revival:
             domain.pages -= 1
             totals.unique_domains -= domain.pages == 0
             self._ledger.put_domain(domain)
+
+
+def dead_letters(outcomes: Sequence[str] = (), hosts: Sequence[str] = ()) -> OperatorRequest:
+    """Return a request for the dead letters of all shards; for those with some outcomes, or of some hosts."""
+    return OperatorRequest(inf, [], outcomes=list(outcomes), hosts=list(hosts))
+
+
+def purpose_of(row: UrlRecord) -> str:
+    """Return what a URL was requested for. Dead letters are not only pages: a sitemap can be retried, too."""
+    if row.kind is OrderKind.SITEMAP:
+        return "sitemap"
+    return "probe" if row.source is Source.PROBE else "page"
 
 
 def is_requested(row: UrlRecord, request: OperatorRequest) -> bool:

@@ -18,9 +18,10 @@ from gossamer.archive.reader import parse_http_head
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import canonical, host_of
+from gossamer.engine.revival import dead_letters, is_requested, purpose_of
 from gossamer.errors import UsageError
 from gossamer.handover.documents import DocumentMaker
-from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
+from gossamer.handover.stored import StoredPage, StoredPages, is_page
 from gossamer.inspect.life_source import life_as_json, life_in
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.charset import html_as_utf8
@@ -89,6 +90,7 @@ class PageLine(Struct, frozen=True):
     same_as: str  # the URL of the page that it duplicates
     similarity: float  # to that one: 1 if it is the same
     has_copy: bool
+    purpose: str  # page, sitemap, or probe: our own request for a page that cannot exist
 
 
 class PagesAnswer(Struct, frozen=True):
@@ -224,11 +226,11 @@ class Pages:
         return await self._source.read(lambda view: _listed(view, is_wanted, query.cursor, query.limit, query.host))
 
     async def dead(self, query: DeadQuery) -> PagesAnswer:
-        """Return dead letters."""
+        """Return dead letters, as `gossamer retry --list` does."""
+        wanted = dead_letters([query.outcome] if query.outcome else [])
 
         def is_wanted(row: UrlRecord) -> bool:
-            is_dead = row.state is UrlState.DEAD and is_answer(row)
-            return is_dead and (not query.outcome or row.outcome == query.outcome)
+            return is_requested(row, wanted)
 
         return await self._source.read(lambda view: _listed(view, is_wanted, query.cursor, query.limit, query.host))
 
@@ -304,6 +306,7 @@ def _line(key: UrlId, row: UrlRecord, crawl: CrawlView) -> PageLine:
         same_as=other.url if other is not None else "",
         similarity=1.0 if row.duplicate_of else round(row.similarity, 3),
         has_copy=row.archived is not None,
+        purpose=purpose_of(row),
     )
 
 

@@ -73,7 +73,7 @@ export function dead(main, app) {
     const answer = await get("/api/dead", { ...chosen, cursor });
     return { rows: answer.pages, cursor: answer.cursor };
   }, (rows) => table("Dead letters", [
-    { name: "URL", cls: "url", cell: (one) => [whyIdLink(one), one.error ? el("span", { class: "second" }, one.error) : null] },
+    { name: "URL", cls: "url", cell: (one) => [whyIdLink(one), one.purpose === "page" ? null : [" ", el("span", { class: "tag" }, one.purpose)], one.error ? el("span", { class: "second" }, one.error) : null] },
     { name: "outcome", cell: (one) => el("span", { class: "tag bad" }, `${words(one.outcome)}${one.status ? ` ${one.status}` : ""}`) },
     { name: "when", wide: true, cell: (one) => moment(one.fetched_at) },
   ], rows), () => (chosen.outcome ? "No dead letter has this outcome." : "There are no dead letters: every URL was fetched, is queued, or was refused by a rule."));
