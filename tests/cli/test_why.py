@@ -29,6 +29,8 @@ def test_the_history_of_a_page_is_shown_from_seed_to_archive(
     assert "200 ok" in out
     assert ".warc.gz at " in out
     assert "MISSING" not in out
+    assert "pace        one request every " in out
+    assert ": --politeness-ms " in out
 
 
 def test_a_denied_url_names_the_line(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:

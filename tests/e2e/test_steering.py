@@ -156,6 +156,8 @@ def test_a_host_is_slowed_down_at_once_and_the_audit_knows(web: RunningWeb, tmp_
     crawl = Running(web, tmp_path / "out")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
     assert "1 s between requests" in crawl.tell("pace", busy, "1")
+    told = run("why", str(crawl.out), f"http://{busy}/").stdout
+    assert f"the pace of 1 s set for {busy}" in told
     since = len(web.log())
     wait_for(lambda: sum(request.host == busy for request in web.log()[since:]) >= 4)
     times = [request.arrived_at for request in web.log()[since:] if request.host == busy]

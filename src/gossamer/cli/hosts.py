@@ -15,6 +15,7 @@ from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.inspect.host_requests import HostRequest, host_requests
 from gossamer.inspect.host_view import HostView, host_view
+from gossamer.inspect.pace_view import PaceView, pace_view
 from gossamer.inspect.report.terminal import moment, table
 from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord
@@ -141,7 +142,7 @@ def _show_one(crawl: CrawlView, name: str, *, as_json: bool) -> int:
         page = HostPage(host=view, requests=list(host_requests(crawl.folders.events, name)))
         print(msgspec.json.encode(page).decode())
         return 0
-    print(_described(view))
+    print(_described(view, pace_view(crawl, name, host)))
     made = 0
     for request in host_requests(crawl.folders.events, name):
         made += 1
@@ -150,7 +151,7 @@ def _show_one(crawl: CrawlView, name: str, *, as_json: bool) -> int:
     return 0
 
 
-def _described(view: HostView) -> str:
+def _described(view: HostView, pace: PaceView) -> str:
     rows = [
         ("host", f"{printable(view.name)} (domain {printable(view.domain)}), {view.state}"),
         ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
@@ -159,12 +160,7 @@ def _described(view: HostView) -> str:
             f"{count(view.fetches)}, {plural(view.errors, 'error')}, first byte {view.latency_ms:,.0f} ms; "
             f"{plural(view.server_errors_24h, 'answer')} with 5xx in 24 h",
         ),
-        (
-            "pace",
-            f"one request every {view.delay_s:g} s, {view.connections} at a time"
-            + (f", by the pace of {printable(view.pace_rule)}" if view.pace_rule else "")
-            + (f", slowed down {plural(view.backoff, 'time')}" if view.backoff else ""),
-        ),
+        *(("pace", printable(line, 400)) for line in pace.lines()),
         ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),
         ("queued", plural(view.queued, "URL") + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),

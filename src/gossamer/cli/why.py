@@ -56,6 +56,7 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield from _origin(life)
     yield from _refused(life, crawl)
     yield "robots.txt", _robots(life, crawl.now)
+    yield from (("pace", line) for line in (life.pace.lines() if life.pace is not None else ()))
     yield from _attempts(life)
     yield from (("note", note) for note in life.notes)
     yield from _advice(life, crawl)

@@ -25,6 +25,7 @@ from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.engine.introduced_links import links_of
 from gossamer.engine.seed_rules import surroundings_of
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
+from gossamer.inspect.pace_view import PaceView
 from gossamer.inspect.runs import read_all_runs
 from gossamer.ports import Catalog
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
@@ -138,6 +139,7 @@ class Life(Struct, kw_only=True):
     held_back: str = ""  # by which rule, and until when
     seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
     place: NodePlace | None = None  # in a cluster
+    pace: PaceView | None = None  # of its host
 
     @property
     def has_trace(self) -> bool:

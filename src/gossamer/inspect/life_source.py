@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
 from gossamer.inspect.life import Life, LifeSource, life_of
+from gossamer.inspect.pace_view import pace_view
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.settings.identity import robots_token_of
@@ -21,6 +22,7 @@ def life_in(crawl: CrawlView, asked: str) -> Life:
     """Return the life of a URL, or of the first page of a bare domain."""
     url = url_asked(asked, crawl)
     life = life_of(asked, url, life_source(crawl))
+    life.pace = pace_view(crawl, life.host)
     if isinstance(crawl, SharedReader):
         life.place = crawl.place_of(url_id(url), life.host, life.row)
     return life

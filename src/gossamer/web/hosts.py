@@ -30,6 +30,7 @@ from gossamer.errors import GossamerError
 from gossamer.inspect.host_requests import HostRequest, host_requests
 from gossamer.inspect.host_states import HOST_STATES, host_state_of
 from gossamer.inspect.host_view import HostView, host_view
+from gossamer.inspect.pace_view import pace_view
 from gossamer.inspect.view import CrawlView
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.settings.identity import robots_token_of
@@ -127,6 +128,7 @@ class HostAnswer(Struct, frozen=True):
 
     host: HostView
     robots: list[RobotsText]
+    pace: list[str]  # which rules set it, for people
 
 
 class RequestsQuery(Struct, frozen=True):
@@ -256,7 +258,7 @@ class Hosts:
         if self._source.is_running():
             with suppress(GossamerError, msgspec.ValidationError):  # then what is committed has to do
                 now = msgspec.convert(await self._source.ask("host", name=name), HostView)
-                return HostAnswer(now, answer.robots)
+                return HostAnswer(now, answer.robots, answer.pace)
         return answer
 
     async def requests(self, query: RequestsQuery) -> RequestsAnswer:
@@ -306,7 +308,8 @@ def _answer(crawl: CrawlView, name: str) -> HostAnswer:
         raise ApiError(404, f"{name[:80]}: not a host of this crawl")
     token = robots_token_of(crawl.settings)
     records = crawl.ledger.robots(host_id(name))
-    return HostAnswer(host_view(crawl, host), [_robots(record, token) for record in records if not is_ban(record)])
+    robots = [_robots(record, token) for record in records if not is_ban(record)]
+    return HostAnswer(host_view(crawl, host), robots, pace_view(crawl, name, host).lines())
 
 
 def _robots(record: RobotsRecord, token: str) -> RobotsText:

@@ -138,6 +138,7 @@ class WhyAnswer(Struct, frozen=True):
     life: dict[str, Any]
     advice: str  # what helps if it is dead
     note: str  # what could not be read
+    pace: list[str]  # of its host: which rules set it, for people
 
 
 class Trap(Struct, frozen=True):
@@ -331,7 +332,7 @@ def _why(crawl: CrawlView, url: str) -> WhyAnswer:
         raise ApiError(404, str(error)) from error
     is_dead = life.row is not None and life.row.state is UrlState.DEAD
     advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
-    return WhyAnswer(life_as_json(life), advice, crawl.folders.hint)
+    return WhyAnswer(life_as_json(life), advice, crawl.folders.hint, life.pace.lines() if life.pace else [])
 
 
 # -- one page -------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ function draw(place, app, answer, again) {
       ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
       ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${count(host.server_errors_24h)} answers with 5xx in 24 h`],
       ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
-      ["pace", `one request every ${duration(host.delay_s)}, ${count(host.connections)} at a time${host.backoff ? `, slowed down ${plural(host.backoff, "time")}` : ""}`],
+      ["pace", answer.pace.map((line) => el("div", {}, line))],
       ["in flight", host.in_flight ? count(host.in_flight) : null],
       ["next request", next(host, app)],
       ["first byte", duration(host.latency_ms / 1000)],

@@ -53,6 +53,7 @@ function draw(into, answer) {
         ["found", row ? `${moment(row.found_at)}, depth ${row.depth}, ${FOUND[life.found_as] ?? life.found_as}` : null],
         ["seed", life.seed ? `${life.seed.url}, with ${life.seed.stated}` : null],
         ["robots.txt", robots(life.robots)],
+        ["pace", answer.pace.map((line) => el("div", {}, line))],
         ["queue", life.queue ? `${life.queue.ahead === null ? "far back" : `${count(life.queue.ahead)} before it`}, ${count(life.queue.queued)} at its host` : null],
         ["waits for", life.waits_for.length ? life.waits_for.map((text) => el("div", {}, text)) : null],
         ["redirect to", row?.redirect_to ? whyLink(row.redirect_to) : null],
