@@ -94,17 +94,26 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     return ledger
 
 
+_LEDGER_CLIENTS = {  # by the scheme of a ledger URL: packages, and the extra that has them
+    "postgresql": ("psycopg", "postgresql"),
+    "kafka": ("confluent_kafka cassandra", "kafka"),
+}
+
+
 def open_shared(url: str, warn: Callable[[str], None] = lambda _: None) -> SharedLedger:
     """Open the ledger that nodes share, by its URL; the caller closes it. A node warns of what may go wrong."""
     scheme = url.partition(":")[0]
+    clients, extra = _LEDGER_CLIENTS.get(scheme, ("redis", "redis"))
+    if not all(find_spec(client) for client in clients.split()):
+        raise UsageError(f"{scheme}:// needs its clients: pip install 'gossamer[{extra}]'")
     if scheme == "postgresql":
-        if find_spec("psycopg") is None:
-            raise UsageError("postgresql:// needs the client of PostgreSQL: pip install 'gossamer[postgresql]'")
         from gossamer.backends.postgresql.connect import connect as connect_postgresql
 
         return connect_postgresql(url, warn)
-    if find_spec("redis") is None:
-        raise UsageError(f"{scheme}:// needs the Redis client: pip install 'gossamer[redis]'")
+    if scheme == "kafka":
+        from gossamer.backends.kafka.connect import connect as connect_kafka
+
+        return connect_kafka(url, warn)
     from gossamer.backends.redis.connect import connect
 
     return connect(url, warn)

@@ -1,7 +1,8 @@
-"""One contract for every ledger that nodes share: in memory, on Redis, Valkey, Redis Cluster and PostgreSQL."""
+"""One contract for every ledger that nodes share: in memory, on Redis and its kin, PostgreSQL, Kafka with Cassandra."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gossamer.backends.kafka.address import place_of
+from gossamer.backends.kafka.database import Database as CassandraTables
+from gossamer.backends.kafka.layout import Layout
+from gossamer.backends.kafka.setup import create
+from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
+from gossamer.backends.kafka.topic import Topic
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.backends.postgresql.database import Database
 from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
@@ -31,6 +38,8 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
+from tests.servers.cassandra import shared_cassandra
+from tests.servers.kafka import shared_kafka
 from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
 from tests.servers.redis import RedisServer, redis_program, running, valkey_program
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
@@ -91,12 +100,24 @@ def postgres() -> Iterator[Callable[[], PostgresServer]]:
         yield start
 
 
-@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster", "postgresql"])
+@pytest.fixture(scope="session")
+def kafka() -> Callable[[str], SharedLedger]:
+    def start(name: str) -> SharedLedger:
+        brokers, database = shared_kafka().address, shared_cassandra().address
+        place = place_of(f"kafka://{brokers}/{name}-{os.getpid()}?cassandra={database}/contract", {})
+        create(place, Layout(partitions=4, buckets=2), replication=1)
+        return KafkaSharedLedger(CassandraTables(place), Topic(place))
+
+    return start
+
+
+@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster", "postgresql", "kafka"])
 def ledger(
     request: pytest.FixtureRequest,
     servers: Callable[[str], RedisServer],
     cluster: Callable[[], RedisClusterServers],
     postgres: Callable[[], PostgresServer],
+    kafka: Callable[[str], SharedLedger],
 ) -> Iterator[SharedLedger]:
     made: SharedLedger
     name = f"crawl{next(_names)}"
@@ -107,6 +128,8 @@ def ledger(
             made = RedisClusterLedger(ClusterCalls(cluster().client(), name))
         case "postgresql":
             made = PostgresSharedLedger(Database(postgres().parameters, name))
+        case "kafka":
+            made = kafka(name)
         case engine:
             made = RedisSharedLedger(servers(engine).client(), name)
     yield made

@@ -24,6 +24,7 @@ from gossamer.inspect.shared_reader import SharedReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
+from tests.servers.kafka_cassandra import KafkaAndCassandra
 from tests.servers.postgresql import PostgresServer
 from tests.servers.redis import RedisServer
 from tests.servers.redis_cluster import RedisClusterServers
@@ -50,7 +51,7 @@ class Nodes:
     def __init__(
         self,
         web: RunningWeb,
-        server: RedisServer | RedisClusterServers | PostgresServer,
+        server: RedisServer | RedisClusterServers | PostgresServer | KafkaAndCassandra,
         folder: Path,
         name: str = "crawl",
         more: Sequence[str] = (),
@@ -59,7 +60,7 @@ class Nodes:
         self._more = more
         self._folder = folder
         self.name = name
-        self.url = f"{server.url}/{name}"
+        self.url = server.prepared(name) if isinstance(server, KafkaAndCassandra) else f"{server.url}/{name}"
         self.running: dict[str, subprocess.Popen[str]] = {}
         self.own_options: dict[str, Sequence[str]] = {}  # by node
 

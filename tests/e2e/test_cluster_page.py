@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from gossamer.engine.revival import NO_LETTERS
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import ADDRESS, shown, wait_for
@@ -61,7 +62,8 @@ def test_the_page_of_a_ledger_shows_and_steers_all_nodes(nodes: Nodes, web: Runn
         assert "go on" in page.command("resume").json["text"]
         wait_for(lambda: len(web.log()) > before)
         assert page.command("set", key="workers", value=3).status == 400
-        assert "queue" in page.command("retry").json["text"]
+        retried = page.command("retry").json["text"]  # whether there are any depends on how far the crawl is
+        assert "queue" in retried or retried == NO_LETTERS
         for name in ("a", "b"):
             nodes.end(name)
         wait_for(lambda: page.ask("/api/status").json["state"] == "finished")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 
 from xxhash import xxh3_64_intdigest
 
@@ -27,16 +28,21 @@ ALL_SHARDS = range(SHARD_COUNT)
 MAX_LOAD = 1.05
 
 
-def share_of(name: str, labels: Mapping[str, frozenset[str]], regions: Regions | None) -> frozenset[int]:
-    """Return the shards that a node is to own; `labels` are those of all live nodes, by name."""
+def share_of(
+    name: str, labels: Mapping[str, frozenset[str]], regions: Regions | None, per_range: int = 1
+) -> frozenset[int]:
+    """Return the shards that a node is to own; `labels` are those of all live nodes, by name.
+
+    With an engine that stores `per_range` shards together, a node is to own all of them or none.
+    """
     names = tuple(labels)
     if regions is None:
-        return shards_of(name, names)
+        return shards_of(name, names, per_range=per_range)
     share: set[int] = set()
     for label in regions.labels:
         able = tuple(each for each in names if not label or label in labels[each]) or names
         if name in able:
-            share |= shards_of(name, able, regions.shards_of(label))
+            share |= shards_of(name, able, regions.shards_of(label), per_range)
     return frozenset(share)
 
 
@@ -48,23 +54,26 @@ def barred_from(labels: frozenset[str], regions: Regions | None) -> frozenset[in
     return frozenset(shard for label in lacking for shard in regions.shards_of(label))
 
 
-def shards_of(name: str, names: tuple[str, ...], shards: range = ALL_SHARDS) -> frozenset[int]:
+def shards_of(name: str, names: tuple[str, ...], shards: range = ALL_SHARDS, per_range: int = 1) -> frozenset[int]:
     """Return which of some shards a node is to own, beside other nodes."""
-    return _shares(names, shards)[names.index(name)]
+    return _shares(names, shards, per_range)[names.index(name)]
 
 
 @lru_cache(maxsize=64)
-def _shares(names: tuple[str, ...], shards: range) -> tuple[frozenset[int], ...]:
+def _shares(names: tuple[str, ...], shards: range, per_range: int) -> tuple[frozenset[int], ...]:
     """Return the shares of all nodes. 50 ms for a hundred nodes, 1 ms for four."""
     shares: list[list[int]] = [[] for _ in names]
-    max_share = math.ceil(MAX_LOAD * len(shards) / len(names))
-    for shard in shards:
-        weights = [_weights(name)[shard] for name in names]
+    counts = [0] * len(names)
+    ranges = [list(some) for _, some in groupby(shards, lambda shard: shard // per_range)]
+    max_count = math.ceil(MAX_LOAD * len(ranges) / len(names))
+    for some in ranges:
+        weights = [_weights(name)[some[0]] for name in names]
         best = weights.index(max(weights))
-        if len(shares[best]) == max_share:
+        if counts[best] == max_count:
             by_weight = sorted(range(len(names)), key=weights.__getitem__, reverse=True)
-            best = next(number for number in by_weight if len(shares[number]) < max_share)
-        shares[best].append(shard)
+            best = next(number for number in by_weight if counts[number] < max_count)
+        counts[best] += 1
+        shares[best] += some
     return tuple(map(frozenset, shares))
 
 

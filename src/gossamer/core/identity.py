@@ -17,7 +17,9 @@ refuses the second name, so colliding hosts are detected and never merged.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import Protocol
 
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
@@ -27,6 +29,7 @@ from gossamer.records import HostId, UrlId
 
 SHARD_BITS = 12
 SHARD_COUNT = 1 << SHARD_BITS
+AFTER_ALL = b"\xff" * 33  # longer than every key
 SHARD_PREFIX_BYTES = 2  # 12 bits and 4 zeros
 _NAME_BITS = 64 - SHARD_BITS
 _NAME_MASK = (1 << _NAME_BITS) - 1
@@ -77,6 +80,13 @@ def shard_range(shard: int) -> tuple[bytes, bytes | None]:
     """Return the first key that a shard can have, and the first key after it (None for the last shard)."""
     end = shard_prefix(shard + 1) if shard + 1 < SHARD_COUNT else None
     return shard_prefix(shard), end
+
+
+def key_ranges(shards: Collection[int]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the key ranges of shards, each with the first key after it; those of adjacent shards are one."""
+    for _, group in groupby(enumerate(sorted(shards)), lambda each: each[1] - each[0]):
+        some = [shard for _, shard in group]
+        yield shard_range(some[0])[0], shard_range(some[-1])[1] or AFTER_ALL
 
 
 def forget_host_ids() -> None:

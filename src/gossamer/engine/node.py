@@ -128,7 +128,7 @@ class ClusterNode:
         if members != self._members:
             self._members = members
             labels = {member.name: labels_in(member.label) for member in members}
-            self._wanted = share_of(self.id.name, labels, self._regions)
+            self._wanted = share_of(self.id.name, labels, self._regions, membership.shards_per_range)
 
     def _compare_shards(self, at_engine: Mapping[int, int]) -> None:
         mine = self._granted | self._owned | self._leaving

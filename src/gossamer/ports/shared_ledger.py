@@ -64,6 +64,7 @@ class Membership(Struct, frozen=True):
     domains: int = 0  # with a page, by the commits of all nodes
     first_end_s: float = math.inf  # until the first of all leases ends, if it is not renewed
     ended: str = ""  # why the crawl is over
+    shards_per_range: int = 1  # shards that are best owned by one node: an engine may store them together
 
 
 class NodeView(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gossamer.backends.memory.shared_pages import SharedPages
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
+from gossamer.core.ending import why_over
 from gossamer.core.identity import SHARD_COUNT, shard_of
 from gossamer.core.record_additions import extended
 from gossamer.core.rows import SHARDED
@@ -295,15 +296,10 @@ class MemorySharedLedger:
         domains = sum(known.totals.unique_domains for known in state.nodes.values())
         if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version, domains) for known in live):
             return ""
-        reasons = {known.status.idle for known in live}
-        if (
-            "max_pages" in reasons
-            and sum(known.totals.pages for known in state.nodes.values()) < record.budgets["pages"]
-        ):
-            return ""  # others will return what they claimed and cannot use
-        why = next(
-            (each for each in ("target_domains", "max_pages", "parked", "budgets") if each in reasons), "exhausted"
-        )
+        pages = sum(known.totals.pages for known in state.nodes.values())
+        why = why_over({known.status.idle for known in live}, pages, record.budgets.get("pages"))
+        if not why:
+            return ""
         state.record = replace(record, ended=why, version=record.version + 1)
         return why
 

@@ -9,9 +9,9 @@ from typing import Any
 from psycopg import sql
 
 from gossamer.backends.postgresql.connections import Connection, Connections
+from gossamer.core.readable_rows import READABLE
 from gossamer.core.rows import SHARDED
 
-READABLE = ("hosts", "domains", "robots")
 OTHERS = tuple(table for table in SHARDED if table not in READABLE)
 
 

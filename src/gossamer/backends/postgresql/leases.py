@@ -16,6 +16,7 @@ from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.backends.postgresql.database import Database
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.address_pool import SharedAddress, is_new
+from gossamer.core.ending import why_over
 from gossamer.core.identity import SHARD_COUNT
 from gossamer.core.record_additions import Additions, extended
 from gossamer.errors import LeaseLostError, NodeNameTakenError, UsageError
@@ -359,11 +360,7 @@ class Leases:
         )
         if waiting or owned < SHARD_COUNT:
             return ""
-        reasons = {each[0] for each in live}
-        if "max_pages" in reasons and page_count < record.budgets["pages"]:
-            return ""  # others will return what they claimed and cannot use
-        ordered = ("target_domains", "max_pages", "parked", "budgets")
-        return next((each for each in ordered if each in reasons), "exhausted")
+        return why_over({each[0] for each in live}, page_count, record.budgets.get("pages"))
 
     def nodes(self) -> dict[NodeId, NodeView]:
         """Return all incarnations."""

@@ -1,0 +1,41 @@
+"""From a ledger URL to a connected ledger: `kafka://b1:9092,b2/NAME?cassandra=h1:9042,h2/KEYSPACE`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from gossamer.backends.kafka.address import place_of
+from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
+from gossamer.backends.kafka.topic import Topic
+from gossamer.errors import UsageError
+from gossamer.ports.shared_ledger import SharedLedger
+
+MIN_VERSION = 4
+
+
+def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
+    """Return the ledger behind a URL; raises `EngineUnavailableError` if no server can be reached."""
+    place = place_of(url, os.environ)
+    database, topic = Database(place), Topic(place)
+    if caveat := check_servers(database):
+        warn(caveat)
+    return KafkaSharedLedger(database, topic)
+
+
+def check_servers(database: Database) -> str:
+    """Raise if Cassandra is too old; return what the operator should know, or an empty string."""
+    ((version,),) = database.read("SELECT release_version FROM system.local")
+    if int(version.partition(".")[0]) < MIN_VERSION:
+        raise UsageError(f"{database.label}: Cassandra {version} is too old; expected {MIN_VERSION} or newer")
+    copies = database.replication()
+    if copies > 1:
+        return ""
+    found = database.read("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'")
+    if found and found[0][0] == "periodic":
+        return (
+            f"{database.label}: Cassandra has one copy of everything, and writes its log to the disk now and then: the "
+            "last seconds are lost if its machine fails; use three copies, or commitlog_sync: batch"
+        )
+    return ""

@@ -1,0 +1,435 @@
+"""The shared ledger on Kafka and Cassandra: see the modules beside it for how each part works.
+
+    layout    how rows and links are divided       record   the crawl's record
+    leases    nodes, and the fence of each          owners   who owns which shard
+    commits   how a commit is made                  claims   who may use how much of a budget
+    topic     links on their way                    inbox    links that wait for a commit
+    rows      rows of shards                        pages    contents and signatures
+
+One instance makes the calls of an incarnation: it knows which links it has offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+
+import msgspec
+
+from gossamer.backends.kafka.addresses import Addresses
+from gossamer.backends.kafka.claims import Claims
+from gossamer.backends.kafka.commits import Commits, plan_of, similar_in
+from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.ending import Ending
+from gossamer.backends.kafka.inbox import Inbox, Letter
+from gossamer.backends.kafka.layout import Layout, check_layout
+from gossamer.backends.kafka.leases import Copy, Lease
+from gossamer.backends.kafka.owners import Owned, Owner, Owners
+from gossamer.backends.kafka.record import Record
+from gossamer.backends.kafka.topic import Reader, Topic
+from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.errors import LeaseLostError
+from gossamer.ports import Row
+from gossamer.ports.shared_ledger import (
+    Commit,
+    KnownBefore,
+    Member,
+    Membership,
+    Message,
+    NodeId,
+    NodeView,
+    Ownership,
+)
+from gossamer.records import UrlId
+from gossamer.state import CrawlRecord, NodeStatus
+
+BUFFER_BYTES = 8 << 20  # of links that wait for a commit, before more are read
+POSITIONS_EVERY = 256  # messages: then positions of shards without links are stored too
+_READ_POSITIONS = "SELECT shard, position FROM positions WHERE crawl = ?"
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(slots=True)
+class _Seat:
+    """What this process knows of a node."""
+
+    inbox: Inbox
+    reader: Reader
+    owned: dict[int, int]  # shard -> epoch
+    lock: RLock = field(default_factory=RLock)
+    untouched: set[int] = field(default_factory=set)  # shards that nobody owned before: they have no rows
+    stored: dict[int, int] = field(default_factory=dict)  # partition -> offset up to which positions are stored
+
+
+class KafkaSharedLedger:
+    """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
+
+    def __init__(self, database: Database, topic: Topic) -> None:
+        self._database = database
+        self._topic = topic
+        self._name = database.name
+        self._record = Record(database)
+        self._commits = Commits(database, self._record)
+        self._leases = self._commits.leases
+        self._owners = Owners(database)
+        self._claims = Claims(database, self._leases)
+        self._addresses = Addresses(database, self._record)
+        self._ending = Ending(self._record, self._leases, self._owners, topic)
+        self._seats: dict[NodeId, _Seat] = {}
+        self._copies: dict[str, tuple[NodeId, Copy]] = {}  # senders of messages
+
+    @property
+    def _layout(self) -> Layout:
+        return self._commits.layout
+
+    # -- the record -------------------------------------------------------------------------------
+
+    def start(self, record: CrawlRecord) -> CrawlRecord:
+        """Store the record of a new crawl; if there is one, return that instead."""
+        found = self._record.read()
+        if found is None:
+            layout = Layout(self._topic.partition_count(), self._record.planned_buckets())
+            check_layout(layout, self._topic.name)
+            self._owners.create(layout)
+            self._record.create(record, layout)
+            found = self._record.read()
+            assert found is not None
+        return found.record
+
+    def record(self) -> CrawlRecord | None:
+        """Return the crawl's record."""
+        found = self._record.read()
+        return None if found is None else found.record
+
+    def record_version(self) -> int:
+        """Return the version of the crawl's record."""
+        return self._record.version()
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        """Replace the record by one with the next version."""
+        return self._record.change(record)
+
+    # -- leases -----------------------------------------------------------------------------------
+
+    def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
+        """Begin a lease."""
+        self._leases.join(node, label, lease_s)
+        return self._membership(node)
+
+    def renew(self, node: NodeId, status: NodeStatus) -> Membership:
+        """Prolong the lease."""
+        seat = self._seat(node)
+        with seat.lock:
+            done = seat.inbox.done_offsets()
+        self._leases.renew(node, status, done)
+        return self._membership(node)
+
+    def _membership(self, node: NodeId) -> Membership:
+        requests = [*self._leases.reading(node), self._record.reading()]
+        moment, own, all_of, ((version, ended, budget),) = self._database.read_many(requests)
+        now, lease, copies = self._leases.now_of(moment), self._leases.live(node, own), self._leases.copies_of(all_of)
+        live = {each: copy for each, copy in copies.items() if copy.is_live(now)}
+        return Membership(
+            now=now,
+            lease_s=lease.lease_s,
+            members=tuple(sorted((Member(each.name, copy.label) for each, copy in live.items()), key=_by_name)),
+            shards=self._owners.shards_of(node),
+            commit=lease.commit,
+            claimed=None if budget is None else lease.claimed,
+            record_version=version,
+            domains=sum(copy.domains for copy in copies.values()),
+            first_end_s=min((copy.until for copy in live.values()), default=lease.until) - now,
+            ended=ended or "",
+            shards_per_range=self._layout.shards_per_range,
+        )
+
+    def leave(self, node: NodeId) -> None:
+        """End the lease."""
+        self._leases.leave(node)
+        seat = self._seats.pop(node, None)
+        if seat is not None:
+            seat.reader.close()
+
+    def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
+        """Become the owner of those of the shards that no live node owns."""
+        self._leases.require(node)
+        seat = self._seat(node)
+        if not shards:
+            return {}
+        self._leases.note_busy(node)
+        now_us = round(self._leases.now() * 1e6)
+        wanted = sorted(shards)
+
+        former: set[int] = set()  # shards that had an owner before
+
+        def taken(known: Owned) -> dict[int, Owner]:
+            former.update(known)
+            free = [shard for shard in wanted if shard not in known or self._is_free(known[shard])]
+            floors = [self._floor(known[shard]) for shard in free if shard in known]
+            first = max([now_us, *floors]) + 1
+            return {shard: Owner(node.name, node.incarnation, first + number) for number, shard in enumerate(free)}
+
+        changed = self._owners.change(shards, self._layout, taken)
+        epochs = {shard: owner.epoch for shard, owner in changed.items()}
+        with seat.lock:
+            self._collect(seat, epochs)
+            seat.untouched |= epochs.keys() - former
+            seat.untouched -= former
+        return epochs
+
+    def _is_free(self, owner: Owner) -> bool:
+        return not owner.name or self._leases.bury(owner.node)
+
+    def _floor(self, owner: Owner) -> int:
+        """Return what the next epoch of a shard must exceed, so that nothing that this owner wrote is newer."""
+        lease = self._leases.read(owner.node) if owner.name else None
+        return owner.epoch + (lease.commit if lease is not None else 0) + 1
+
+    def _collect(self, seat: _Seat, epochs: Mapping[int, int]) -> None:
+        """Read links for shards, where their last owners had read."""
+        if epochs:
+            positions: dict[int, int] = dict(self._database.read(_READ_POSITIONS, self._name))
+            seat.owned |= epochs
+            seat.inbox.add_shards({shard: positions.get(shard, 0) for shard in epochs})
+
+    def _seat(self, node: NodeId) -> _Seat:
+        seat = self._seats.get(node)
+        if seat is None:
+            seat = _Seat(Inbox(self._layout), Reader(self._topic), {})
+            self._collect(seat, self._owners.shards_of(node))
+            seat = self._seats.setdefault(node, seat)
+        return seat
+
+    def release(self, node: NodeId, shards: Collection[int]) -> None:
+        """Give up shards."""
+        lease, seat = self._leases.require(node), self._seat(node)
+        with seat.lock:
+            mine = [shard for shard in shards if shard in seat.owned]
+            # Newer than the positions of the last commit, older than those of the next owner.
+            positions = {
+                shard: (position, seat.owned[shard] + lease.commit + 1)
+                for shard, position in seat.inbox.positions_after({}).items()
+                if shard in mine
+            }
+            self._commits.write_positions(positions)
+
+            def freed(known: Owned) -> dict[int, Owner]:
+                return {
+                    shard: Owner("", "", owner.epoch + lease.commit + 2)
+                    for shard, owner in known.items()
+                    if owner.node == node
+                }
+
+            self._owners.change(shards, self._layout, freed)
+            for shard in mine:
+                del seat.owned[shard]
+            seat.inbox.remove_shards(mine)
+
+    # -- rows and links ---------------------------------------------------------------------------
+
+    def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
+        """Make a commit durable."""
+        seat = self._seat(node)
+        with seat.lock:
+            lease = self._leases.require(node)
+            if commit.number <= lease.commit:
+                return self._answer_again(node, seat, lease, commit)
+            self._check_basis(node, seat, lease, commit)
+            added, similar = self._commits.pages.near(commit.signatures, self._layout)
+            at_us = round(self._leases.about_now() * 1e6)
+            plan = plan_of(commit, added, self._positions(seat, commit), at_us)
+            self._topic.send(f"{node.name}/{node.incarnation}/{commit.number}".encode(), commit.links, self._layout)
+            if not self._commits.make(node, plan, similar):
+                decided = self._leases.read(node)
+                if decided is not None and decided.commit == commit.number and not decided.is_over:
+                    return self._answer_again(node, seat, decided, commit)  # an earlier try had been successful
+                raise LeaseLostError(f"ledger {self._name}: node {node.name}: its lease has ended")
+            self._note_read(seat, commit)
+            return KnownBefore(self._commits.apply(node, plan), similar)
+
+    def _answer_again(self, node: NodeId, seat: _Seat, lease: Lease, commit: Commit) -> KnownBefore:
+        """Return the answer to a commit that was made; it may not be applied."""
+        if commit.number < lease.commit:
+            return KnownBefore()
+        self._commits.complete(node, lease)
+        self._note_read(seat, commit)
+        first = self._commits.pages.known_contents(commit.contents, self._layout)
+        repeated = {each: page for each, page in first.items() if page != commit.contents[each]}
+        return KnownBefore(repeated, similar_in(lease.answer))
+
+    def _note_read(self, seat: _Seat, commit: Commit) -> None:
+        read = {shard: ids for shard, ids in commit.read.items() if ids and seat.inbox.begins_with(shard, ids)}
+        seat.inbox.remove(read)
+        seat.untouched.difference_update(commit.rows)
+        seat.reader.tell(seat.inbox.done_offsets())
+
+    def _check_basis(self, node: NodeId, seat: _Seat, lease: Lease, commit: Commit) -> None:
+        """Raise if a commit is based on what is no longer there."""
+        where = f"ledger {self._name}: node {node.name}"
+        if commit.number != lease.commit + 1:
+            raise LeaseLostError(f"{where}: the engine has lost its commit {commit.number - 1}")
+        if commit.totals.pages > lease.claimed:
+            record = self.record()
+            if record is not None and "pages" in record.budgets:
+                raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.pages} pages")
+        for shard in {*commit.rows, *commit.read}:
+            if seat.owned.get(shard) != commit.epochs[shard]:
+                raise LeaseLostError(f"{where}: shard {shard} is not its own any more")
+        for shard, ids in commit.read.items():
+            if not seat.inbox.begins_with(shard, ids):
+                raise LeaseLostError(f"{where}: the engine has lost messages to shard {shard}")
+
+    def _positions(self, seat: _Seat, commit: Commit) -> dict[int, tuple[int, int]]:
+        """Return the positions to store with a commit: of shards with links, and now and then of all."""
+        after = seat.inbox.positions_after(commit.read)
+        behind = {
+            number
+            for number, offset in seat.inbox.next_offsets.items()
+            if offset - seat.stored.get(number, 0) >= POSITIONS_EVERY
+        }
+        seat.stored |= {number: seat.inbox.next_offsets[number] for number in behind}
+        return {
+            shard: (after[shard], epoch + commit.number)
+            for shard, epoch in seat.owned.items()
+            if shard in commit.read or self._layout.range_of(shard) in behind
+        }
+
+    def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
+        """Return messages for the node's shards."""
+        self._leases.require(node)
+        seat = self._seat(node)
+        with seat.lock:
+            inbox = seat.inbox
+            room = BUFFER_BYTES - inbox.waiting_bytes
+            if room > 0:
+                for message in seat.reader.read(dict(inbox.next_offsets), room):
+                    inbox.add(*message)
+            self._look_at_senders(letter for _, letter in inbox.letters())
+            inbox.drop(self._is_void)
+            return inbox.offer(read, self._is_made, max_bytes)
+
+    def _look_at_senders(self, letters: Iterator[Letter]) -> None:
+        """Find out which commits were made; end senders that have died, so that it is known."""
+        if all(self._is_made(letter) or self._is_void(letter) for letter in list(letters)):
+            return
+        self._read_copies()
+        now = self._leases.about_now()
+        if [node for node, copy in self._copies.values() if not copy.is_over and not copy.is_live(now)]:
+            for node, copy in self._copies.values():
+                if not copy.is_over and not copy.is_live(now):
+                    self._leases.bury(node)
+            self._read_copies()
+
+    def _read_copies(self) -> None:
+        self._copies = {f"{node.name}/{node.incarnation}": (node, copy) for node, copy in self._leases.copies().items()}
+
+    def _is_made(self, letter: Letter) -> bool:
+        known = self._copies.get(letter.sender)
+        return known is not None and letter.number <= known[1].commit
+
+    def _is_void(self, letter: Letter) -> bool:
+        """Return whether a commit was never made: its node has ended, or is one of an earlier crawl of this name."""
+        known = self._copies.get(letter.sender)
+        return bool(self._copies) and (known is None or (known[1].is_over and letter.number > known[1].commit))
+
+    def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards that the node owns."""
+        self._require_owner(node, shards)
+        seat = self._seat(node)
+        with_rows = [shard for shard in shards if shard not in seat.untouched]
+        if with_rows:
+            yield from self._commits.rows.read(with_rows, tables, self._layout)
+            self._require_owner(node, shards)
+        seat.untouched.difference_update(shards)
+
+    def _require_owner(self, node: NodeId, shards: Collection[int]) -> None:
+        self._leases.require(node)
+        owned = self._seat(node).owned
+        if not all(shard in owned for shard in shards):
+            raise LeaseLostError(f"node {node.name}: shards that it reads are not its own any more")
+
+    # -- the whole crawl --------------------------------------------------------------------------
+
+    def claim(self, node: NodeId, budget: str, amount: int) -> int:
+        """Claim this much of a budget in all."""
+        record = self.record()
+        assert record is not None
+        return self._claims.claim(node, budget, record.budgets[budget], amount)
+
+    def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
+        """Ask for permits and time at addresses."""
+        self._leases.require(node)
+        return self._addresses.reserve(node, rules, asks, self._leases.now())
+
+    def try_end(self, node: NodeId) -> str:
+        """End the crawl if nothing is left to do anywhere."""
+        self._leases.require(node)
+        return self._ending.try_end(self._layout)
+
+    def nodes(self) -> dict[NodeId, NodeView]:
+        """Return all incarnations."""
+        return self._leases.views()
+
+    def archive_ends(self, name: str) -> dict[str, int]:
+        """Return the committed lengths of the archive files of a node."""
+        text = "SELECT file, length FROM archives WHERE crawl = ? AND node = ?"
+        return dict(self._database.read(text, self._name, name))
+
+    # -- for readers ------------------------------------------------------------------------------
+
+    def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
+        """Return the rows of URLs."""
+        known = self._commits.rows.look_up(ids, self._layout)
+        return [known.get(each) for each in ids]
+
+    def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
+        """Yield the rows of shards, whoever owns them."""
+        yield from self._commits.rows.read(shards, tables, self._layout)
+
+    def ownership(self, shard: int) -> Ownership | None:
+        """Return who owns a shard."""
+        owner = self._owners.read().get(shard)
+        if owner is None or not owner.name:
+            return None
+        lease = self._leases.read(owner.node)
+        return Ownership(owner.node, owner.epoch, lease is not None and lease.is_live(self._leases.now()))
+
+    # -- for `gossamer migrate` -------------------------------------------------------------------
+
+    def pages(self, part: int) -> Iterator[list[Row]]:
+        """Yield contents and signatures."""
+        yield from self._commits.pages.rows(part, self._layout)
+
+    def add_pages(self, rows: Sequence[Row]) -> None:
+        """Store contents and signatures as they are."""
+        self._commits.pages.load(rows, self._layout)
+
+    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield what waits in inboxes."""
+        positions: dict[int, int] = dict(self._database.read(_READ_POSITIONS, self._name))
+        self._read_copies()
+        for number in sorted({self._layout.range_of(shard) for shard in shards}):
+            inbox, reader = Inbox(self._layout), Reader(self._topic)
+            some = [shard for shard in shards if self._layout.range_of(shard) == number]
+            inbox.add_shards({shard: positions.get(shard, 0) for shard in some})
+            for message in reader.read(dict(inbox.next_offsets), 1 << 62):
+                inbox.add(*message)
+            reader.close()
+            waiting = [(shard, letter) for shard, letter in inbox.letters() if self._is_made(letter)]
+            yield from ((shard, letter.links) for shard, letter in sorted(waiting, key=_by_shard))
+
+    def close(self) -> None:
+        """Close the connections."""
+        for seat in self._seats.values():
+            seat.reader.close()
+        self._topic.close()
+        self._database.close()
+
+
+def _by_name(member: Member) -> str:
+    return member.name
+
+
+def _by_shard(each: tuple[int, Letter]) -> int:
+    return each[0]

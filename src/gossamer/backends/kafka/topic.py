@@ -1,0 +1,255 @@
+"""The topic that carries links to the owners of their shards.
+
+A message has the links of one commit for one range of shards: its key names the commit, its value is MessagePack of
+(shard, links, whether more of them follow in another message). Messages are sent before the commit is made; a reader
+passes them on when it is, and drops them if it never will be.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, NoReturn, TypeAlias
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Message as KafkaMessage
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from gossamer.backends.kafka.address import Place
+from gossamer.backends.kafka.layout import Layout
+from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
+
+Part: TypeAlias = tuple[int, bytes, bool]  # shard, links, whether they go on in the next message
+MAX_MESSAGE_BYTES = 16 << 20  # that the topic takes
+PART_BYTES = 768 << 10  # of links in one message
+REQUEST_S = 10.0
+_AT_ONCE = 500
+_encode = msgspec.msgpack.Encoder().encode
+_parts = msgspec.msgpack.Decoder(list[Part]).decode
+_REFUSED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
+})  # fmt: skip
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+
+
+class Topic:
+    """The links of a crawl. Connects with the first call. Thread-safe."""
+
+    def __init__(self, place: Place) -> None:
+        self.name = place.topic
+        self._place = place
+        self._lock = Lock()
+        self._producer: Producer | None = None
+        self._admin: AdminClient | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what every client of the brokers needs."""
+        servers, options = self._place.kafka, self._place.kafka_options
+        login = {"sasl.username": servers.user, "sasl.password": servers.password} if servers.user else {}
+        if login:
+            login |= {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
+        return {
+            "bootstrap.servers": servers.text,
+            "client.id": "gossamer",
+            "log_level": 0,
+            "socket.timeout.ms": 1000 * int(REQUEST_S),
+            **login,
+            **options,
+        }
+
+    def admin(self) -> AdminClient:
+        """Return a client for questions about the topic."""
+        with self._lock:
+            if self._admin is None:
+                self._admin = AdminClient(self.options())
+            return self._admin
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def send(self, key: bytes, links: Mapping[int, bytes], layout: Layout) -> None:
+        """Send the links of a commit; returns when the brokers have them."""
+        if not links:
+            return
+        failures: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, _message: object) -> None:
+            if error is not None:
+                failures.append(error)
+
+        with self.errors_as_ours():
+            producer = self._sender()
+            for partition, value in _messages(links, layout):
+                producer.produce(self.name, value, key, partition, on_delivery=on_delivery)
+            if producer.flush(REQUEST_S):
+                producer.purge()
+                producer.flush(1.0)
+                raise EngineUnavailableError(
+                    f"ledger {self._place.name}: Kafka at {self._place.kafka.text} cannot be used now: it has not "
+                    f"confirmed messages within {REQUEST_S:g} s"
+                )
+            if failures:
+                raise KafkaException(failures[0])
+
+    def _sender(self) -> Producer:
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer({
+                    **self.options(),
+                    "acks": "all",
+                    "enable.idempotence": True,
+                    "linger.ms": 2,
+                    "compression.type": "zstd",
+                    "message.max.bytes": MAX_MESSAGE_BYTES,
+                    "message.timeout.ms": 1000 * int(REQUEST_S) - 1000,
+                })  # fmt: skip
+            return self._producer
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def consumer(self) -> Consumer:
+        """Return a client that reads partitions from given offsets on."""
+        with self.errors_as_ours():
+            return Consumer({
+                **self.options(),
+                "group.id": f"gossamer.{self._place.name}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 50,
+                "fetch.message.max.bytes": MAX_MESSAGE_BYTES,
+                "queued.max.messages.kbytes": 8192,
+            })  # fmt: skip
+
+    def ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the offset after the last message of each partition."""
+        with self.errors_as_ours():
+            wanted = {TopicPartition(self.name, number): OffsetSpec.latest() for number in partitions}
+            if not wanted:
+                return {}
+            found = self.admin().list_offsets(wanted, request_timeout=REQUEST_S)
+            return {each.partition: future.result(REQUEST_S).offset for each, future in found.items()}
+
+    def partition_count(self) -> int:
+        """Return how many partitions the topic has; raises if there is none."""
+        with self.errors_as_ours():
+            found = self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            return len(found.partitions)
+
+    @contextmanager
+    def errors_as_ours(self) -> Iterator[None]:
+        """Turn errors of the client into ours."""
+        try:
+            yield
+        except KafkaException as error:
+            self.fail(error.args[0])
+        except (BufferError, TimeoutError) as error:
+            raise EngineUnavailableError(f"ledger {self._place.name}: Kafka cannot be used now: {error}") from error
+
+    def fail(self, error: KafkaError) -> NoReturn:
+        """Raise an error of the client as one of ours."""
+        label, code, text = f"ledger {self._place.name}", error.code(), error.str()
+        if code in _REFUSED:
+            raise UsageError(f"{label}: Kafka refuses the user: {text}; give one who may read and write {self.name}")
+        if code in _UNKNOWN:
+            raise UsageError(
+                f"{label}: there is no topic {self.name}; make it: gossamer init-cluster '{self._place.shown}'"
+            )
+        if code == KafkaError._AUTO_OFFSET_RESET:
+            raise GossamerError(f"{label}: topic {self.name} has lost messages that were not read ({text}); restore it")
+        if code == KafkaError._INVALID_ARG:
+            raise UsageError(f"{label}: {text}; expected options of librdkafka, as &security.protocol=SASL_SSL")
+        raise EngineUnavailableError(f"{label}: Kafka at {self._place.kafka.text} cannot be used now: {text}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            if self._producer is not None:
+                self._producer.flush(1.0)
+            self._producer = self._admin = None
+
+
+class Reader:
+    """Reads partitions of the topic, from the offsets that are set."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._consumer: Consumer | None = None
+        self._assigned: dict[int, int] = {}  # partition -> next offset
+
+    def read(self, offsets: Mapping[int, int], max_bytes: int) -> Iterator[tuple[int, int, bytes, list[Part]]]:
+        """Yield messages from these offsets on that were there before the call: partition, offset, key, parts."""
+        ends = self._topic.ends(offsets)
+        left = {number for number, end in ends.items() if offsets[number] < end}
+        if not left:
+            return
+        with self._topic.errors_as_ours():
+            consumer = self._seek(offsets)
+            until, size = time.monotonic() + REQUEST_S, 0
+            while left and size < max_bytes:
+                found = consumer.consume(_AT_ONCE, 0.1)
+                if not found and time.monotonic() > until:
+                    raise EngineUnavailableError(f"{self._topic.name}: Kafka has sent nothing for {REQUEST_S:g} s")
+                for message in found:
+                    if (error := message.error()) is not None:
+                        self._topic.fail(error)
+                    number, offset, key, value = _fields(message)
+                    self._assigned[number] = offset + 1
+                    size += len(value)
+                    until = time.monotonic() + REQUEST_S
+                    yield number, offset, key, _parts(value)
+                    if offset + 1 >= ends.get(number, 0):
+                        left.discard(number)
+
+    def _seek(self, offsets: Mapping[int, int]) -> Consumer:
+        """Go on where the caller is; anew if that is not where the consumer is."""
+        if self._consumer is None:
+            self._consumer = self._topic.consumer()
+        if self._assigned != offsets:
+            self._assigned = dict(offsets)
+            self._consumer.assign([
+                TopicPartition(self._topic.name, number, offset) for number, offset in offsets.items()
+            ])  # fmt: skip
+        return self._consumer
+
+    def tell(self, offsets: Mapping[int, int]) -> None:
+        """Tell Kafka what is done with, for its own tools; nothing here depends on it."""
+        if self._consumer is not None and offsets:
+            places = [TopicPartition(self._topic.name, number, offset) for number, offset in offsets.items()]
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+
+def _fields(message: KafkaMessage) -> tuple[int, int, bytes, bytes]:
+    number, offset, key, value = message.partition(), message.offset(), message.key(), message.value()
+    assert number is not None
+    assert offset is not None
+    return number, offset, bytes(key or b""), bytes(value or b"")
+
+
+def _messages(links: Mapping[int, bytes], layout: Layout) -> Iterator[tuple[int, bytes]]:
+    """Yield messages: partition and value."""
+    ranges: dict[int, list[Part]] = {}
+    for shard, text in links.items():
+        places = range(0, max(1, len(text)), PART_BYTES)
+        some = [(shard, text[start : start + PART_BYTES], start + PART_BYTES < len(text)) for start in places]
+        ranges.setdefault(layout.range_of(shard), []).extend(some)
+    for number, parts in ranges.items():
+        begun: list[Part] = []
+        size = 0
+        for part in parts:
+            if begun and size + len(part[1]) > PART_BYTES:
+                yield number, _encode(begun)
+                begun, size = [], 0
+            begun.append(part)
+            size += len(part[1])
+        yield number, _encode(begun)
