@@ -27,7 +27,7 @@ POINTS = (
 # Places that only crawls with a store on other machines reach.
 STORE_POINTS = (
     "in_store",  # it has the bodies of some pages, but not their metadata
-    "in_catalog",  # a batch is sent to a catalog, its transaction is not committed
+    "in_catalog",  # a batch is sent to a catalog, and not yet stored as a whole
     "after_catalog",  # the catalog has the rows of a commit, the ledger is not written
     "after_upload",  # the pages of a commit are in the store, the ledger is not written
     "after_merge",  # a whole archive file is in the store, but not in the list of merged files

@@ -42,7 +42,8 @@ def refused(done: CompletedProcess[str], *words: str, status: int = 2) -> None:
         ([SEED, "--store", "floppy"], ["store", "floppy"]),
         ([SEED, "--store", "mongodb://u:secret@localhost"], ["mongodb://u:***@localhost", "database"]),
         ([SEED, "--catalog", "postgresql://u:secret@localhost"], ["postgresql://u:***@localhost", "database/SCHEMA"]),
-        ([SEED, "--catalog", "cassandra://localhost/x"], ["unknown catalog", "expected postgresql://"]),
+        ([SEED, "--catalog", "oracle://localhost/x"], ["unknown catalog", "expected postgresql://", "cassandra://"]),
+        ([SEED, "--catalog", "cassandra://u:secret@localhost/A-b"], ["cassandra://u:***@localhost", "a keyspace"]),
         (
             [SEED, "--crawl-delay", "2", "--politeness-ms", "50"],
             ["--crawl-delay 2", "--politeness-ms 50", "one of them"],

@@ -7,12 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
 from tests.servers.java import START_S, JavaServer, require, shared
 from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
+WITH_LOGIN = {  # of cassandra, with the password cassandra
+    "authenticator": "PasswordAuthenticator",
+    "authorizer": "CassandraAuthorizer",
+    "permissions_validity": "0ms",
+}
+# Nothing is acknowledged before it is on the disk: so a server that is killed alone loses nothing, either.
+SYNCED = {"commitlog_sync": "batch", "commitlog_sync_period": None}
 _EXPORTS = (
     *("java.base/jdk.internal.misc", "java.management.rmi/com.sun.jmx.remote.internal.rmi"),
     *("java.rmi/sun.rmi.registry", "java.rmi/sun.rmi.server", "java.sql/java.sql"),
@@ -50,6 +58,8 @@ class CassandraServer(JavaServer):
         return f"127.0.0.1:{self.ports[0]}"
 
     def cluster(self, **options: Any) -> Cluster:
+        if "authenticator" in self.settings:
+            options = {"auth_provider": PlainTextAuthProvider("cassandra", "cassandra"), **options}
         return Cluster(["127.0.0.1"], port=self.ports[0], **options)
 
     def create(self) -> None:
@@ -84,7 +94,7 @@ class CassandraServer(JavaServer):
             "auto_snapshot": "false",
             **self.settings,
         }
-        self._config.write_text("".join(f"{name}: {value}\n" for name, value in lines.items()))
+        self._config.write_text("".join(f"{name}: {value}\n" for name, value in lines.items() if value is not None))
         (self.folder / "logback.xml").write_text(_LOGBACK)
 
     @property

@@ -128,7 +128,11 @@ def test_a_catalog_is_accepted(catalog: str) -> None:
     ("catalog", "says"),
     [
         ("tables", "unknown catalog; expected postgresql://host:port/database"),
-        ("cassandra://u:se%40cret@h/keyspace", "unknown catalog"),
+        ("oracle://u:se%40cret@h/keyspace", "unknown catalog"),
+        ("cassandra://u:se%40cret@h", "not the name of a keyspace"),
+        ("cassandra://u:se%40cret@h/Upper", "not the name of a keyspace"),
+        ("cassandra://u:se%40cret@h/system_auth", "not the name of a keyspace"),
+        ("cassandra://u:se%40cret@/keyspace", "not a host with a port"),
         ("postgresql:///db", "not a host with a port"),
         ("postgresql://u:se%40cret@[::1/db", "not a host with a port"),
         ("postgresql://u:se%40cret@h", "not the name of a database"),
@@ -152,6 +156,17 @@ def test_one_catalog_cannot_be_named_twice() -> None:
     with pytest.raises(UsageError, match="postgresql://h/db/gossamer_catalog is named 2 times"):
         check_catalogs(["postgresql://u@h/db", "postgresql://H/db/gossamer_catalog?sslmode=require"])
     check_catalogs(["postgresql://h/db", "postgresql://h/db/other"])
+    with pytest.raises(UsageError, match="cassandra://h:1,h:2/k is named 2 times"):
+        check_catalogs(["cassandra://u@h:1,h:2/k", "cassandra://H:1,h:2/k?dc=west"])
+
+
+def test_the_password_of_a_catalog_comes_from_the_environment_when_a_crawl_continues() -> None:
+    masked = masked_store("cassandra://u:se%40cret@h:1,h:2/k")
+    assert masked == "cassandra://u:***@h:1,h:2/k"
+    found = complete_catalog(masked, {"GOSSAMER_CASSANDRA_PASSWORD": "p@ss"})
+    assert found == "cassandra://u:p%40ss@h:1,h:2/k"
+    with pytest.raises(UsageError, match="set GOSSAMER_CASSANDRA_PASSWORD, or pass --catalog with the password again"):
+        complete_catalog(masked, {})
 
 
 def test_the_password_of_a_catalog_is_not_stored_and_its_client_looks_for_another(tmp_path: Path) -> None:
@@ -159,9 +174,9 @@ def test_the_password_of_a_catalog_is_not_stored_and_its_client_looks_for_anothe
     stored.write_text(to_toml(merged(("flags", {"catalog": [CATALOG]}))))
     assert "cret" not in stored.read_text()
     (catalog,) = settings_for_known(stored, []).catalog
-    assert complete_catalog(catalog) == CATALOG.replace(":se%40cret", "")
-    assert complete_catalog(CATALOG) == CATALOG
-    assert complete_catalog("postgresql://h/db") == "postgresql://h/db"
+    assert complete_catalog(catalog, {}) == CATALOG.replace(":se%40cret", "")
+    assert complete_catalog(CATALOG, {}) == CATALOG
+    assert complete_catalog("postgresql://h/db", {}) == "postgresql://h/db"
     assert settings_for_known(stored, [("flags", {"catalog": [CATALOG]})]).catalog == (CATALOG,)
     with pytest.raises(UsageError, match="--catalog cannot change") as refused:
         settings_for_known(stored, [("flags", {"catalog": [CATALOG.replace("db1", "db3")]})])

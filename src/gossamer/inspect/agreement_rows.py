@@ -32,7 +32,7 @@ from msgspec import Struct
 from gossamer.inspect.agreement_index import ReportProblem
 from gossamer.inspect.catalog_rows import CatalogRows, is_page
 from gossamer.ports import Catalog
-from gossamer.ports.catalog_store import CatalogChanges, CatalogInventory, CatalogVisit, HostCounts
+from gossamer.ports.catalog_store import CatalogChanges, CatalogInventory, CatalogVisit, HostCounts, VisitKey
 from gossamer.records import HostRecord, UrlId, UrlRecord, UrlState
 from gossamer.telemetry.text import plural
 
@@ -89,7 +89,7 @@ class RowAgreement:
             self._store.put(self._changes([found for found in lot if found.fault not in _REMOVED], now))
             gone = [found for found in lot if found.fault in _REMOVED]
             self._store.remove(
-                [(found.url_id, found.visit) for found in gone if found.fault is RowFault.ORPHAN],
+                [VisitKey(found.url_id, found.visit, found.what) for found in gone if found.fault is RowFault.ORPHAN],
                 [found.url_id for found in gone if found.fault is RowFault.LETTER_ORPHAN],
                 [found.what for found in gone if found.fault is RowFault.HOST_ORPHAN],
             )

@@ -91,7 +91,8 @@ class CatalogStore(Protocol):
     """Stores rows. Used by one thread at a time."""
 
     def put(self, changes: CatalogChanges) -> None:
-        """Store rows, all of them or none; on return they are durable.
+        """Store rows; on return they are durable. If it raises, some of them may be stored: none, in a database with
+        transactions.
 
         Storing rows again changes nothing. On many nodes, rows of an earlier commit never replace those of a later
         one; the rows of one machine come in order. Raises StoreUnavailableError if the store cannot be reached or
@@ -115,6 +116,14 @@ class CatalogVisit(NamedTuple):
     archive_offset: int | None
 
 
+class VisitKey(NamedTuple):
+    """What names a visit in a catalog store. A store may have it by its host, which the URL says."""
+
+    url_id: UrlId
+    visit: int
+    url: str
+
+
 class HostCounts(NamedTuple):
     """What a catalog store has about a host."""
 
@@ -127,11 +136,17 @@ class CatalogInventory(CatalogStore, Protocol):
     """A catalog store that can be compared with a ledger. All methods raise StoreUnavailableError as `put` does."""
 
     def visits(self) -> Iterator[CatalogVisit]:
-        """Return all visits, sorted by URL id and number. Rows may be removed meanwhile."""
+        """Return all visits, sorted by URL id and number. Rows may be removed meanwhile.
+
+        A visit whose rows in two tables do not agree has an empty content hash: it agrees with no page.
+        """
         ...
 
     def dead_letters(self) -> Iterator[tuple[UrlId, str]]:
-        """Return all dead letters with their outcomes, sorted by URL id. Rows may be removed meanwhile."""
+        """Return all dead letters with their outcomes, sorted by URL id. Rows may be removed meanwhile.
+
+        A letter whose rows in two tables do not agree has an empty outcome.
+        """
         ...
 
     def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
@@ -142,6 +157,6 @@ class CatalogInventory(CatalogStore, Protocol):
         """Return the names of all hosts, sorted. Rows may be removed meanwhile."""
         ...
 
-    def remove(self, visits: Sequence[tuple[UrlId, int]], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
+    def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
         """Remove rows."""
         ...

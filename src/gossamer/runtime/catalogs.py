@@ -5,6 +5,7 @@ The module of a catalog is imported only if it is used: its client library is an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
@@ -18,7 +19,7 @@ from gossamer.inspect.catalog_rows import CatalogRows
 from gossamer.ports import Ledger
 from gossamer.ports.catalog_store import CatalogInventory
 from gossamer.runtime.publishing import CatalogPublisher
-from gossamer.settings.stores import POSTGRESQL, complete_catalog, scheme_of
+from gossamer.settings.stores import CASSANDRA, POSTGRESQL, complete_catalog, scheme_of
 
 
 class CheckedCatalog(CatalogInventory, Protocol):
@@ -56,6 +57,7 @@ class _Client(Struct, frozen=True):
 
 
 CATALOGS: Mapping[str, _Client] = {
+    CASSANDRA: _Client("gossamer.backends.cassandra.catalog", "cassandra", "cassandra"),
     POSTGRESQL: _Client("gossamer.backends.postgresql.catalog", "psycopg", "postgresql"),
 }
 
@@ -67,7 +69,7 @@ def open_catalog(url: str) -> CheckedCatalog:
         raise UsageError(
             f"{scheme_of(url)}:// needs the package {client.library}: pip install 'gossamer[{client.extra}]'"
         )
-    return cast(CatalogModule, import_module(client.module)).open_catalog(complete_catalog(url))
+    return cast(CatalogModule, import_module(client.module)).open_catalog(complete_catalog(url, os.environ))
 
 
 def check_catalogs(urls: Sequence[str], crawl: str, *, is_new: bool, is_node: bool) -> None:

@@ -214,7 +214,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _field(
             Group.STORING,
-            "tables to query: postgresql://host:port/database[/SCHEMA]",
+            "tables to query: postgresql://host:port/database[/SCHEMA], cassandra://host:port/keyspace",
             is_fixed=True,
             metavar="URL",
         ),

@@ -2,11 +2,12 @@
 
     s3://bucket/prefix                             credentials come from the environment only
     mongodb://[user[:password]@]host:port,…/database[?options]
+    cassandra://[user[:password]@]host:port,…/keyspace[?dc=NAME]                (a catalog)
     postgresql://[user[:password]@]host:port,…/database[/SCHEMA][?options]      (a catalog)
 
 A password is never written anywhere: `masked_store` replaces it by `***` in crawl.toml, in messages and in what nodes
-share. `complete_store` puts it back from GOSSAMER_MONGODB_PASSWORD when a crawl continues; `complete_catalog` leaves
-that to the client of PostgreSQL (PGPASSWORD, `~/.pgpass`).
+share. `complete_store` and `complete_catalog` put it back from GOSSAMER_MONGODB_PASSWORD or GOSSAMER_CASSANDRA_PASSWORD
+when a crawl continues; PostgreSQL's client looks for it itself (PGPASSWORD, `~/.pgpass`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from urllib.parse import quote, urlsplit
 from gossamer.errors import UsageError
 
 NAMES = ("warc", "files")
-S3, MONGODB, POSTGRESQL = "s3", "mongodb", "postgresql"
+S3, MONGODB, POSTGRESQL, CASSANDRA = "s3", "mongodb", "postgresql", "cassandra"
 DEFAULT_SCHEMA = "gossamer_catalog"
 MASK = "***"
-PASSWORD_VARIABLES: Mapping[str, str] = {MONGODB: "GOSSAMER_MONGODB_PASSWORD"}
+PASSWORD_VARIABLES: Mapping[str, str] = {
+    CASSANDRA: "GOSSAMER_CASSANDRA_PASSWORD",
+    MONGODB: "GOSSAMER_MONGODB_PASSWORD",
+}
 _EXPECTED = {S3: "s3://bucket/prefix", MONGODB: "mongodb://host:port/database"}
 _ALL_EXPECTED = f"{', '.join(NAMES)}, {' or '.join(_EXPECTED.values())}"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -31,7 +35,12 @@ _UNSAFE_PART = re.compile(r"//|/\.{1,2}(?:/|$)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _DATABASE = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _SCHEMA = re.compile(r"(?!pg_|information_schema$)[A-Za-z0-9._-]{1,63}")
-_CATALOG_EXPECTED = "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA"
+_KEYSPACE = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_CATALOG_EXPECTED = {
+    CASSANDRA: "expected cassandra://host:port,…/keyspace",
+    POSTGRESQL: "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA",
+}
+_ANY_CATALOG_EXPECTED = "expected postgresql://host:port/database or cassandra://host:port/keyspace"
 _USER_INFO = re.compile(r"(?<=://)([^\s'\":@]*):[^\s'\"]*@")  # up to the last @, should the password have more
 
 
@@ -103,7 +112,8 @@ def check_catalogs(catalogs: Sequence[str]) -> None:
     """Refuse what is no catalog, and one that is named twice."""
     for catalog in catalogs:
         if fault := _catalog_fault(catalog):
-            raise UsageError(f"catalog = {masked_store(catalog)!r}: {fault}; {_CATALOG_EXPECTED}")
+            expected = _CATALOG_EXPECTED.get(scheme_of(catalog), _ANY_CATALOG_EXPECTED)
+            raise UsageError(f"catalog = {masked_store(catalog)!r}: {fault}; {expected}")
     places = Counter(_catalog_place(catalog) for catalog in catalogs)
     for place, times in places.items():
         if times > 1:
@@ -111,12 +121,22 @@ def check_catalogs(catalogs: Sequence[str]) -> None:
 
 
 def _catalog_fault(catalog: str) -> str:
-    if scheme_of(catalog) != POSTGRESQL:
+    if scheme_of(catalog) not in _CATALOG_EXPECTED:
         return "unknown catalog"
     path, fault = _path_and_fault(catalog)
-    database, has_schema, schema = path.removesuffix("/").partition("/")
     if fault:
         return fault
+    return _keyspace_fault(path) if scheme_of(catalog) == CASSANDRA else _schema_fault(catalog, path)
+
+
+def _keyspace_fault(path: str) -> str:
+    if not _KEYSPACE.fullmatch(path) or path.startswith("system"):
+        return "not the name of a keyspace (up to 48 lower-case letters, digits and _, beginning with a letter)"
+    return ""
+
+
+def _schema_fault(catalog: str, path: str) -> str:
+    database, has_schema, schema = path.removesuffix("/").partition("/")
     if not _DATABASE.fullmatch(database):
         return "not the name of a database (letters, digits, _ and -)"
     if has_schema and not _SCHEMA.fullmatch(schema):
@@ -129,12 +149,18 @@ def _catalog_fault(catalog: str) -> str:
 def _catalog_place(catalog: str) -> str:
     """Return where a catalog is, however its URL is written."""
     parts = urlsplit(catalog)
+    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
     database, _, schema = parts.path.strip("/").partition("/")
-    return f"{POSTGRESQL}://{parts.netloc.rpartition('@')[2].lower()}/{database}/{schema or DEFAULT_SCHEMA}"
+    return f"{place}/{database}/{schema or DEFAULT_SCHEMA}" if parts.scheme == POSTGRESQL else f"{place}/{database}"
 
 
-def complete_catalog(catalog: str) -> str:
-    """Return a catalog's URL without the mask of its password: then its client looks for one, in PGPASSWORD first."""
+def complete_catalog(catalog: str, environment: Mapping[str, str]) -> str:
+    """Return a catalog's URL with its password, or without the mask of it: PostgreSQL's client looks for one itself.
+
+    Raises UsageError if the password was masked and the environment has none.
+    """
+    if scheme_of(catalog) in PASSWORD_VARIABLES:
+        return complete_store(catalog, environment, "catalog")
     scheme, _, rest = catalog.partition("://")
     user_info, found, place = rest.rpartition("@")
     return f"{scheme}://{user_info.removesuffix(f':{MASK}')}@{place}" if found else catalog
@@ -144,7 +170,7 @@ def _refusal(store: str, what: str) -> UsageError:
     return UsageError(f"store = {masked_store(store)!r}: {what}; expected {_EXPECTED[scheme_of(store)]}")
 
 
-def complete_store(store: str, environment: Mapping[str, str]) -> str:
+def complete_store(store: str, environment: Mapping[str, str], option: str = "store") -> str:
     """Return a store's URL with its password: the one in it, or else that in the environment.
 
     Raises UsageError if the password was masked and the environment has none.
@@ -157,6 +183,7 @@ def complete_store(store: str, environment: Mapping[str, str]) -> str:
     known = environment.get(variable, "")
     if not known and has_password:
         raise UsageError(
-            f"store = {store!r}: its password is not stored; set {variable}, or pass --store with the password again"
+            f"{option} = {store!r}: its password is not stored; set {variable}, or pass --{option} with the password "
+            "again"
         )
     return f"{scheme_of(store)}://{user}:{quote(known, safe='')}@{rest}" if known else store

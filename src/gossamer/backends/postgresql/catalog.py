@@ -26,6 +26,7 @@ from gossamer.ports.catalog_store import (
     CatalogVisit,
     DeadLetter,
     HostCounts,
+    VisitKey,
 )
 from gossamer.records import UrlId
 from gossamer.settings.stores import DEFAULT_SCHEMA
@@ -133,7 +134,7 @@ class PostgresCatalog:
         """Store rows in one transaction; if that fails, try once more."""
         self._repeated(lambda connection: _put(connection, changes))
 
-    def remove(self, visits: Sequence[tuple[UrlId, int]], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
+    def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
         """Remove rows."""
         self._repeated(lambda connection: _remove(connection, visits, dead_letters, hosts))
 
@@ -222,9 +223,9 @@ def _put(connection: Connection, changes: CatalogChanges) -> None:
 
 
 def _remove(
-    connection: Connection, visits: Sequence[tuple[UrlId, int]], dead_letters: Sequence[UrlId], hosts: Sequence[str]
+    connection: Connection, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]
 ) -> None:
-    ids, numbers = [url_id for url_id, _ in visits], [number for _, number in visits]
+    ids, numbers = [key.url_id for key in visits], [key.visit for key in visits]
     gone = "DELETE FROM pages WHERE (url_id, visit) IN (SELECT * FROM unnest(%b::bytea[], %b::integer[]))"
     connection.execute(gone, [ids, numbers])
     connection.execute("DELETE FROM dead_letters WHERE url_id = ANY(%b::bytea[])", [list(dead_letters)])

@@ -1,0 +1,1 @@
+"""The catalog of a crawl in Cassandra: `--catalog cassandra://host:port,…/keyspace`."""

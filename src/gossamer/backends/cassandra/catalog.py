@@ -1,0 +1,325 @@
+"""A catalog of what a crawl has fetched, as tables in a keyspace: `cassandra://host:port,…/keyspace`.
+
+A page is a row in two tables, by its id and by its host; so is a dead letter. Cassandra changes one partition at a
+time: a call of `put` that fails has stored some of its rows, and is repeated. Everything that a call stores is there
+when it returns. Which write wins: `gossamer.backends.cassandra.writing`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import merge
+from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from gossamer import failpoints
+from gossamer.backends.cassandra import writing
+from gossamer.backends.cassandra.connect import Ring, shown
+from gossamer.backends.cassandra.sorting import sorted_rows
+from gossamer.backends.cassandra.writing import Shape, Statement, Table, bucket_of, host_part
+from gossamer.core.url import host_of
+from gossamer.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.ports.catalog_store import (
+    CatalogChanges,
+    CatalogHost,
+    CatalogPage,
+    CatalogVisit,
+    DeadLetter,
+    HostCounts,
+    VisitKey,
+)
+from gossamer.records import UrlId
+
+FORMAT = 1
+TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")
+_OTHER_KEYSPACE = "name another keyspace, as cassandra://host:port/KEYSPACE"
+_MANY = 100  # ids in one question
+_FIRST_ROW = """
+    INSERT INTO $keyspace.catalog (one, format, crawl, buckets, created_at)
+    VALUES ('catalog', %s, %s, %s, toTimestamp(now())) IF NOT EXISTS
+"""
+_ANY_ROW = (
+    "SELECT url_id FROM $keyspace.pages_by_id LIMIT 1",
+    "SELECT url_id FROM $keyspace.dead_letters LIMIT 1",
+    "SELECT name FROM $keyspace.hosts LIMIT 1",
+)
+# What a crawl does, without effect: the deletions are older than any row.
+_REHEARSAL = (
+    "SELECT url_id FROM $keyspace.pages_by_id WHERE url_id = 0x00",
+    "SELECT url_id FROM $keyspace.dead_letter_ids WHERE host_id = 0x00 AND bucket = 0",
+    "DELETE FROM $keyspace.pages_by_id USING TIMESTAMP 1 WHERE url_id = 0x00",
+    "DELETE FROM $keyspace.pages_by_host USING TIMESTAMP 1 WHERE host = '' AND bucket = 0",
+    "DELETE FROM $keyspace.dead_letters USING TIMESTAMP 1 WHERE host = '' AND bucket = 0",
+    "DELETE FROM $keyspace.dead_letter_ids USING TIMESTAMP 1 WHERE host_id = 0x00 AND bucket = 0",
+    "DELETE FROM $keyspace.hosts USING TIMESTAMP 1 WHERE name = '-'",
+)
+_ALL_VISITS = (
+    "SELECT url_id, visit, url, content_hash, archive_file, archive_offset FROM $keyspace.pages_by_id",
+    "SELECT url_id, visit, url, content_hash, archive_file, archive_offset FROM $keyspace.pages_by_host",
+)
+_ALL_LETTERS = (
+    "SELECT url_id, outcome FROM $keyspace.dead_letter_ids",
+    "SELECT url_id, outcome FROM $keyspace.dead_letters",
+)
+
+
+class CassandraCatalog:
+    """See `gossamer.ports.catalog_store.CatalogInventory`."""
+
+    def __init__(self, url: str) -> None:
+        self.name = shown(url)
+        self.ring = Ring(url, f"catalog {self.name}")
+        self._shape: Shape | None = None
+        self._clock: int | None = None  # the last write timestamp of a crawl on one machine
+
+    # -- at the start -----------------------------------------------------------------------------
+
+    def is_there(self) -> bool:
+        """Return whether the tables are there; raise UsageError if that cannot be found out."""
+        with _at_the_start():
+            return self._found(self.ring.tables())
+
+    def check(self, crawl: str) -> None:
+        """Create the tables for a crawl, unless they are there; raise UsageError if they cannot be used."""
+        with _at_the_start():
+            self.ring.check_server()
+            self.create(crawl, writing.DEFAULT_BUCKETS)
+            for statement in _REHEARSAL:
+                self.ring.execute(statement)
+
+    def create(self, crawl: str, buckets: int) -> bool:
+        """Create the tables, unless they are there; return whether it did. An empty name can be set later."""
+        is_new = not self._found(self.ring.tables())
+        if is_new:
+            text = files(__package__).joinpath("catalog.cql").read_text("utf-8")
+            lines = (line.partition("--")[0] for line in text.splitlines())
+            for statement in "\n".join(lines).split(";"):
+                if statement.strip():
+                    self.ring.execute(statement)
+            self.ring.execute(_FIRST_ROW, (FORMAT, crawl, buckets))
+        elif crawl:
+            self.ring.execute("UPDATE $keyspace.catalog SET crawl = %s WHERE one = 'catalog' IF crawl = ''", (crawl,))
+        return is_new
+
+    def check_empty(self) -> None:
+        """Raise UsageError if there are rows: those of another crawl would be replaced."""
+        with _at_the_start():
+            for query in _ANY_ROW:
+                if self.ring.execute(query):
+                    raise UsageError(
+                        f"{self.ring.label}: its keyspace has the catalog of another crawl, which a new one would "
+                        f"replace; {_OTHER_KEYSPACE}"
+                    )
+
+    def _found(self, tables: set[str]) -> bool:
+        if "catalog" not in tables:
+            for table in TABLES:
+                if table in tables:
+                    raise UsageError(
+                        f"{self.ring.label}: its keyspace has a table {table} that is not a catalog's; "
+                        f"{_OTHER_KEYSPACE}"
+                    )
+            return False
+        found = self.ring.execute("SELECT format FROM $keyspace.catalog WHERE one = 'catalog'")
+        if found and found[0].format != FORMAT:
+            raise UsageError(
+                f"{self.ring.label}: has a catalog of format {found[0].format}, this version writes format {FORMAT}; "
+                f"{_OTHER_KEYSPACE}"
+            )
+        return bool(found) and tables.issuperset(TABLES)  # else whoever created them was interrupted
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def put(self, changes: CatalogChanges) -> None:
+        """Store rows; if that fails, connect anew and try once more."""
+        with _while_it_runs():
+            self.ring.repeated(lambda: self._put(changes))
+
+    def _put(self, changes: CatalogChanges) -> None:
+        stamp = _Stamp(self, changes.committed_at)
+        self._insert(writing.PAGES_BY_ID, changes.pages, stamp)
+        failpoints.reach("in_catalog")
+        self._insert(writing.PAGES_BY_HOST, changes.pages, stamp)
+        self._forget_letters(changes.not_dead, stamp)
+        # In this order: a letter that can be seen can be found by its id, and removed.
+        self._insert(writing.DEAD_LETTER_IDS, changes.dead_letters, stamp)
+        self._insert(writing.DEAD_LETTERS, changes.dead_letters, stamp)
+        self._insert(writing.HOSTS, changes.hosts, stamp)
+
+    def _insert(
+        self, table: Table, rows: Sequence[CatalogPage] | Sequence[DeadLetter] | Sequence[CatalogHost], stamp: _Stamp
+    ) -> None:
+        if not rows:
+            return
+        shape = self._shape_of_rows()
+        values = [[*writing.values_of(table, row, shape, stamp.committed_at), stamp.of(row.node)] for row in rows]
+        self.ring.run_all(writing.batches(self.ring, table.insert, table, values))
+
+    def _forget_letters(self, ids: Sequence[UrlId], stamp: _Stamp) -> None:
+        """Remove those of some URLs that are dead letters.
+
+        They are looked for first, which is one question per host and bucket: nearly all of them are queued links, and
+        each deletion, also of what is not there, stays as a tombstone for days.
+        """
+        self._delete_letters([(row.url_id, row.host, stamp.of(row.node)) for row in self._letters(ids)])
+
+    def _letters(self, ids: Iterable[UrlId]) -> list[Any]:
+        buckets = self._shape_of_rows().buckets
+        by_partition: defaultdict[tuple[bytes, int], list[UrlId]] = defaultdict(list)
+        for url_id in ids:
+            by_partition[host_part(url_id), bucket_of(url_id, buckets)].append(url_id)
+        if not by_partition:
+            return []
+        query = self.ring.prepare(
+            "SELECT url_id, host, node FROM $keyspace.dead_letter_ids WHERE host_id = ? AND bucket = ? AND url_id IN ?"
+        )
+        questions: list[Statement] = [
+            (query, (*partition, some[start : start + _MANY]))
+            for partition, some in by_partition.items()
+            for start in range(0, len(some), _MANY)
+        ]
+        return self.ring.run_all(questions)
+
+    def _delete_letters(self, letters: Sequence[tuple[UrlId, str, int]]) -> None:
+        """Remove letters by id, host and write timestamp; the ids last, by which the rest is found."""
+        buckets = self._shape_of_rows().buckets
+        self._delete(
+            "DELETE FROM $keyspace.dead_letters USING TIMESTAMP ? WHERE host = ? AND bucket = ? AND url_id = ?",
+            [(at, host, bucket_of(url_id, buckets), url_id) for url_id, host, at in letters],
+        )
+        self._delete(
+            "DELETE FROM $keyspace.dead_letter_ids USING TIMESTAMP ? WHERE host_id = ? AND bucket = ? AND url_id = ?",
+            [(at, host_part(url_id), bucket_of(url_id, buckets), url_id) for url_id, _, at in letters],
+        )
+
+    def _delete(self, query: str, keys: Sequence[tuple[object, ...]]) -> None:
+        if keys:
+            statement = self.ring.prepare(query)
+            self.ring.run_all([(statement, key) for key in keys])
+
+    def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
+        """Remove rows."""
+        with _while_it_runs():
+            self.ring.repeated(lambda: self._remove(visits, dead_letters, hosts))
+
+    def _remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
+        at, buckets = self.next_stamp(time.time()), self._shape_of_rows().buckets
+        self._delete(
+            "DELETE FROM $keyspace.pages_by_id USING TIMESTAMP ? WHERE url_id = ? AND visit = ?",
+            [(at, key.url_id, key.visit) for key in visits],
+        )
+        self._delete(
+            "DELETE FROM $keyspace.pages_by_host USING TIMESTAMP ? "
+            "WHERE host = ? AND bucket = ? AND url_id = ? AND visit = ?",
+            [(at, host_of(key.url), bucket_of(key.url_id, buckets), key.url_id, key.visit) for key in visits],
+        )
+        self._delete_letters([(row.url_id, row.host, at) for row in self._letters(dead_letters)])
+        self._delete("DELETE FROM $keyspace.hosts USING TIMESTAMP ? WHERE name = ?", [(at, name) for name in hosts])
+
+    def next_stamp(self, committed_at: float) -> int:
+        """Return a write timestamp that is later than all before, and store it, for the next run."""
+        if self._clock is None:
+            found = self.ring.run("SELECT clock FROM $keyspace.catalog WHERE one = ?", ("catalog",))
+            self._clock = (found[0].clock if found else None) or 0
+        at = max(_microseconds(committed_at), self._clock + 1)
+        query = "UPDATE $keyspace.catalog USING TIMESTAMP ? SET clock = ? WHERE one = ?"
+        self.ring.run(query, (at, at, "catalog"))
+        self._clock = at
+        return at
+
+    def _shape_of_rows(self) -> Shape:
+        if self._shape is None:
+            found = self.ring.run("SELECT crawl, buckets FROM $keyspace.catalog WHERE one = ?", ("catalog",))
+            if not found:
+                raise UsageError(f"{self.ring.label}: its tables are gone")
+            self._shape = Shape(found[0].crawl, found[0].buckets)
+        return self._shape
+
+    # -- lists ------------------------------------------------------------------------------------
+
+    def visits(self) -> Iterator[CatalogVisit]:
+        """Return all visits, sorted by URL id and number. One that is in one of the two tables only has no hash."""
+        for both in self._in_both(_ALL_VISITS, keys=2):
+            url_id, visit, url, content_hash, file, offset = both[0]
+            is_whole = len(both) == 2 and both[0] == both[1]
+            place = (file, offset) if file else (None, None)
+            yield CatalogVisit(url_id, visit, url, content_hash if is_whole else "", *place)
+
+    def dead_letters(self) -> Iterator[tuple[UrlId, str]]:
+        """Return all dead letters with their outcomes, sorted by URL id. Outcomes that disagree are empty."""
+        for both in self._in_both(_ALL_LETTERS, keys=1):
+            yield both[0][0], both[0][1] if len(both) == 2 and both[0] == both[1] else ""
+
+    def _in_both(self, queries: Sequence[str], keys: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of two tables that have the same key, together."""
+        with _while_it_runs():
+            lists = [sorted_rows(tuple(row) for row in self.ring.scan(query)) for query in queries]
+            for _, group in groupby(merge(*lists, key=itemgetter(slice(keys))), key=itemgetter(slice(keys))):
+                yield list(group)
+
+    def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
+        """Return those of some hosts that there are."""
+        with _while_it_runs():
+            found = self.ring.repeated(lambda: self._hosts(names))
+        return {row.name: HostCounts(row.pages, row.fetches, row.errors) for row in found}
+
+    def _hosts(self, names: Sequence[str]) -> list[Any]:
+        query = self.ring.prepare("SELECT name, pages, fetches, errors FROM $keyspace.hosts WHERE name = ?")
+        return self.ring.run_all([(query, (name,)) for name in names])
+
+    def host_names(self) -> Iterator[str]:
+        """Return the names of all hosts, sorted."""
+        with _while_it_runs():
+            rows = self.ring.scan("SELECT name FROM $keyspace.hosts")
+            yield from (row[0] for row in sorted_rows(tuple(row) for row in rows))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.ring.close()
+
+
+class _Stamp:
+    """The write timestamps of one call."""
+
+    def __init__(self, catalog: CassandraCatalog, committed_at: float) -> None:
+        self._catalog = catalog
+        self.committed_at = committed_at
+        self._own: int | None = None
+
+    def of(self, node: str) -> int:
+        """Return the timestamp of a row that a node writes; empty: a crawl on one machine."""
+        if node:
+            return _microseconds(self.committed_at)
+        if self._own is None:
+            self._own = self._catalog.next_stamp(self.committed_at)
+        return self._own
+
+
+def _microseconds(at: float) -> int:
+    return round(1_000_000 * at)
+
+
+@contextmanager
+def _at_the_start() -> Iterator[None]:
+    try:
+        yield
+    except EngineUnavailableError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _while_it_runs() -> Iterator[None]:
+    try:
+        yield
+    except (EngineUnavailableError, UsageError) as error:  # also rights that were taken away meanwhile
+        raise StoreUnavailableError(str(error)) from error
+
+
+def open_catalog(url: str) -> CassandraCatalog:
+    """Return the catalog behind a URL. Nothing is sent before the first call."""
+    return CassandraCatalog(url)
