@@ -131,7 +131,7 @@ class Ring:
             list(place.hosts),
             port=place.hosts[0][1],
             auth_provider=login,
-            execution_profiles={EXEC_PROFILE_DEFAULT: profile},  # type: ignore[has-type]
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             reconnection_policy=ConstantReconnectionPolicy(1.0, None),
             connect_timeout=CONNECT_S,
             control_connection_timeout=CONNECT_S,
