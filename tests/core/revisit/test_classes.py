@@ -28,8 +28,9 @@ def test_a_class_follows_from_what_a_page_does(per_day: float, links: int, rank:
 
 def test_what_could_be_news_is_visited_as_news_until_it_is_known() -> None:
     vague, known = Rate(0.8, 1.6), Rate(20.0, 40.0)  # both every other day
-    assert class_of(PageClass.STATIC, vague, 1, 1, 0.0) is PageClass.NEWS
-    assert class_of(PageClass.STATIC, known, 1, 1, 0.0) is PageClass.STATIC
+    assert class_of(PageClass.STATIC, vague, 1, 2, 0.0) is PageClass.NEWS
+    assert class_of(PageClass.STATIC, vague, 1, 1, 0.0) is PageClass.STATIC
+    assert class_of(PageClass.STATIC, known, 1, 2, 0.0) is PageClass.STATIC
     assert class_of(PageClass.STATIC, sure(0.3), 2, 2, 0.0) is PageClass.NEWS  # it changed at every visit
     assert class_of(PageClass.NEWS, sure(0.3), -1, 2, 0.0) is PageClass.STATIC
 

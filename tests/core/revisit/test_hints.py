@@ -51,7 +51,7 @@ def test_a_host_whose_dates_are_wrong_as_often_as_right_is_not_believed() -> Non
 def test_trust_is_lost_sooner_than_it_was_won() -> None:
     before = record(changed_right=15, same_right=15)
     after = record(changed_right=15, same_right=15, changed_wrong=5)
-    assert after.trust < before.trust * 0.75
+    assert after.trust < before.trust * 0.6
 
 
 def test_what_is_long_ago_is_forgotten() -> None:

@@ -79,7 +79,7 @@ def class_of(current: PageClass, rate: Rate, streak: int, links: int, host_rank:
     if current is PageClass.NEWS:
         is_news = links > 0 and possible >= NEWS_PER_DAY / _STAY
     else:
-        is_news = (links > 0 and possible >= NEWS_PER_DAY) or (links > 1 and streak > 1)
+        is_news = links > 1 and (possible >= NEWS_PER_DAY or streak > 1)
     if is_news:
         return PageClass.NEWS
     if host_rank >= POPULAR_RANK:

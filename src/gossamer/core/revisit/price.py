@@ -7,8 +7,9 @@ falls with the price, so the price is found by a few steps from the last one. Ce
 up: all nodes of a crawl then have the same price, as it must be.
 
 What the census does not know (pages that are gone, retries, coarse cells, and that pages which were visited just now
-are not due for a while) shows in what was fetched and in what is late. The `Pricer` corrects the budget by it,
-slowly: by the relative error per day, and by a factor of at most `MAX_CORRECTION`.
+are not due for a while) shows in what was fetched and in what is late. The `Pricer` corrects the budget by it, slowly:
+by a tenth of the relative error per day, and by a factor of at most `MAX_CORRECTION`. It must not react much to pages
+that are late: a high price sends all pages that are visited then away for 30 days, and weeks later nothing is due.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from gossamer.core.revisit.classes import RULES, ClassRule, PageClass
 from gossamer.core.revisit.interval import fresh_share
 from gossamer.core.revisit.rate import Rate
 
-DRAIN_DAYS = 3.0  # in which pages that are late are to be fetched
+DRAIN_DAYS = 10.0  # in which pages that are late are to be fetched
+MIN_SHARE = 0.75  # of the budget, however many are late
 MEMORY_DAYS = 1.0
 MAX_CORRECTION = 1.5
 _GAIN = 0.1  # of the relative error, per day: what a price leads to shows only after the intervals it has led to
@@ -111,7 +113,7 @@ class Pricer:
             error = 1 - (self._per_day + late / DRAIN_DAYS) / budget_per_day
             grown = self._correction * exp(_GAIN * max(error, -1.0) * min(elapsed_days, 1.0))
             self._correction = min(max(grown, 1 / MAX_CORRECTION), MAX_CORRECTION)
-        wanted = max(budget_per_day * self._correction - late / DRAIN_DAYS, budget_per_day / 4)
+        wanted = max(budget_per_day * self._correction - late / DRAIN_DAYS, MIN_SHARE * budget_per_day)
         self.price = price_for(census, wanted, self.price, self._rules)
         return self.price
 
