@@ -81,7 +81,7 @@ attacks: .venv/dev  ## attack crawls with single answers, one by one and all tog
 simcluster: .venv/dev  ## run clusters in virtual time with faults (ARGS="--seeds N --first N --plant BUG")
 	@$(BIN)/python -m benchmarks.simcluster $(ARGS)
 
-clusterchaos: .venv/dev  ## kill nodes and the server of a cluster on a real Redis (ARGS="--rounds N")
+clusterchaos: .venv/dev  ## kill nodes and the servers of a cluster (ARGS="--rounds N --ledger redis|postgresql|kafka")
 	@$(BIN)/python -m benchmarks.cluster_chaos $(ARGS)
 
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log

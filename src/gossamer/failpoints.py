@@ -34,6 +34,15 @@ STORE_POINTS = (
     "after_segments_removed",  # its local file is still there
 )
 
+# Places in a commit to Kafka and Cassandra.
+LEDGER_POINTS = (
+    "before_journal",  # links are sent
+    "before_decision",  # the commit is in the journal; it is not made
+    "before_rows",  # it is made; nothing is applied
+    "before_contents",  # rows are applied
+    "before_publication",  # everything is applied, but nobody knows
+)
+
 # Places in a migration.
 MIGRATION_POINTS = (
     "before_mark",  # a lot is stored, the mark that says so is not
@@ -58,7 +67,8 @@ def arm(text: str) -> None:
     _name, _action, _part, _countdown = "", "", "", 0
     if text:
         name, action, count = text.split(":", 2)
-        if name not in POINTS + STORE_POINTS + MIGRATION_POINTS + STAGES or action not in ("kill", "full", "raise"):
+        known = POINTS + STORE_POINTS + LEDGER_POINTS + MIGRATION_POINTS + STAGES
+        if name not in known or action not in ("kill", "full", "raise"):
             raise ValueError(f"GOSSAMER_FAILPOINT={text}: expected {POINTS[0]}:kill:1")
         part = count[1:] if count.startswith("@") else ""
         _name, _action, _part, _countdown = name, action, part, 0 if part else int(count)

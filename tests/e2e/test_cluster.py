@@ -13,6 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -43,6 +44,9 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
+Server: TypeAlias = RedisServer | RedisClusterServers | PostgresServer | KafkaAndCassandra
+
+
 class Nodes:
     """The nodes of one crawl."""
 
@@ -51,7 +55,7 @@ class Nodes:
     def __init__(
         self,
         web: RunningWeb,
-        server: RedisServer | RedisClusterServers | PostgresServer | KafkaAndCassandra,
+        server: Server,
         folder: Path,
         name: str = "crawl",
         more: Sequence[str] = (),

@@ -46,12 +46,12 @@ class Layout(Struct, frozen=True):
 
     def part_of_hash(self, key: bytes) -> int:
         """Return where something is whose key is a hash."""
-        return int.from_bytes(key[:2], "big") * self.parts >> 16
+        return int.from_bytes(key[:4], "big") * self.parts >> 32
 
     def parts_with(self, first_byte: int) -> range:
         """Return where there may be hashes that begin with a byte."""
-        low, high = self.part_of_hash(bytes((first_byte, 0))), self.part_of_hash(bytes((first_byte, 255)))
-        return range(low, high + 1)
+        low, high = bytes((first_byte, 0, 0, 0)), bytes((first_byte, 255, 255, 255))
+        return range(self.part_of_hash(low), self.part_of_hash(high) + 1)
 
     def slices(self, table: str, shards: Collection[int]) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield where the rows of shards are: part, first key, and the key after the last."""
