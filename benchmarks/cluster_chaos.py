@@ -11,6 +11,7 @@ rows and all archives must agree. Nodes that were killed start again with their 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import signal
 import sys
@@ -132,7 +133,8 @@ class _Crawl:
 
     def run(self, count: int) -> str:
         """Return what was wrong, or ok."""
-        plan = preset("small", seed=self._seed, pages=PAGES, domains_per_address=4)
+        pages = 4 * PAGES if self.kind == "resized" else PAGES  # nodes need time to come and go
+        plan = preset("small", seed=self._seed, pages=pages, domains_per_address=4)
         with RunningWeb(plan) as web:
             nodes = Nodes(web, self._ledger.server, self._folder, more=KINDS[self.kind])
             try:
@@ -162,7 +164,8 @@ class _Crawl:
         nodes.start(first)
         nodes.wait_for_requests(PAGES // 6)
         nodes.start(*others)
-        nodes.wait_for_requests(PAGES // 2)
+        nodes.wait_for(lambda: _live(nodes) == set(self._names))
+        nodes.wait_for_requests(len(nodes.log()) + PAGES // 3)
         for name in others:
             verb("leave", nodes.url, "--node", name)
             nodes.end(name, status=11)
@@ -194,6 +197,11 @@ class _Crawl:
                 nodes.running[name].send_signal(signal.SIGCONT)
             case _:
                 self._ledger.faults[fault](self._rng)
+
+
+def _live(nodes: Nodes) -> set[str]:
+    status = json.loads(verb("status", nodes.url, "--json"))
+    return {node["name"] for node in status["nodes"] if node["is_live"]}
 
 
 def _cut(folder: Path, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What does a shared ledger cost? The same crawl by turns on a folder, on Redis and on PostgreSQL.
+"""What does a shared ledger cost? The same crawl by turns on a folder, Redis, PostgreSQL, and Kafka with Cassandra.
 
     python -m benchmarks.ledgers [--rounds 3] [--pages 16000] [--only folder,redis]
 
@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from statistics import median
 
 from msgspec import Struct
+from tests.servers.kafka_cassandra import KEYSPACE, running_both
 from tests.servers.postgresql import postgres_programs, running_postgres
 from tests.servers.redis import free_port, redis_program, running
 
@@ -34,6 +37,7 @@ class Server(Struct, frozen=True):
     url: str
     cpu_s: Callable[[], float]
     stored_bytes: Callable[[], int]
+    ledger: str = ""  # its URL, if that is not the server's with a name
 
 
 class Reading(Struct, frozen=True):
@@ -79,7 +83,27 @@ def _postgresql(_: Path) -> Iterator[Server | None]:
         yield Server(server.url, server.cpu_s, stored_bytes)
 
 
-LEDGERS = {"folder": _folder, "redis": _redis, "postgresql": _postgresql}
+@contextmanager
+def _kafka(folder: Path) -> Iterator[Server | None]:
+    with running_both(folder) as both:
+
+        def cpu_s() -> float:
+            return both.kafka.cpu_s() + both.cassandra.cpu_s()
+
+        calls = count()
+
+        def stored_bytes() -> int:
+            if not next(calls):
+                return 0  # before the crawl
+            both.cassandra.stop(signal.SIGTERM)  # writes what is in its memory
+            tables = (both.cassandra.folder / "data" / KEYSPACE).rglob("*.db")
+            links = (both.kafka.folder / "logs").rglob("crawl.frontier-*/*.log")
+            return sum(file.stat().st_size for file in (*tables, *links))
+
+        yield Server("", cpu_s, stored_bytes, both.prepared("crawl"))
+
+
+LEDGERS = {"folder": _folder, "redis": _redis, "postgresql": _postgresql, "kafka": _kafka}
 
 
 def main() -> int:
@@ -127,7 +151,7 @@ def _measure(name: str, pages: int) -> Reading:
             *("-o", str(folder / "node")),
         ]
         if server is not None:
-            words += ["--ledger", f"{server.url}/crawl", "--node", "n0"]
+            words += ["--ledger", server.ledger or f"{server.url}/crawl", "--node", "n0"]
         before_s, before = (0.0, 0) if server is None else (server.cpu_s(), server.stored_bytes())
         try:
             command = [sys.executable, "-m", "gossamer", *words]

@@ -112,6 +112,10 @@ class Nodes:
             assert time.monotonic() < until, "it did not happen"
             time.sleep(0.05)
 
+    def log(self) -> Sequence[object]:
+        """Return all requests so far, by the servers' own log."""
+        return self._web.log()
+
     def wait_for_requests(self, count: int) -> None:
         self.wait_for(lambda: len(self._web.log()) >= count)
 

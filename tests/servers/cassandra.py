@@ -118,8 +118,8 @@ class CassandraServer(JavaServer):
         cluster = self.cluster(connect_timeout=2)
         try:
             cluster.connect()
-        except NoHostAvailable:
-            return False
+        except NoHostAvailable as error:
+            return "requires authentication" in str(error)
         finally:
             cluster.shutdown()
         return True

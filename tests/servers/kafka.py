@@ -67,7 +67,9 @@ class KafkaServer(JavaServer):
             **self.properties,
         }
         self._config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = (
+            "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+        )  # not one that begins with a hyphen
         words = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._config)]
         subprocess.run(["java", *MEMORY, "-cp", self._class_path, *words], check=True, capture_output=True)
 

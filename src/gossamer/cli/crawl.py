@@ -61,8 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group_of(parser, Group.CLUSTER).add_argument(
         "--ledger",
         metavar="URL",
-        help="start or join a crawl on many machines: redis://host:port/db/NAME or "
-        "postgresql://host:port/database/NAME",
+        help="start or join a crawl on many machines: redis://host:port/db/NAME, "
+        "postgresql://host:port/database/NAME or kafka://host:port/NAME?cassandra=host:port/keyspace",
     )
     add_node_options(parser)
     add_options(parser, is_node=True)
@@ -116,6 +116,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
         NodeFolder,
         check_countries,
         labels_of,
+        name_in,
         new_record,
         own_terms,
         register_seeds,
@@ -135,7 +136,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())
-    name = arguments.ledger.rpartition("/")[2]
+    name = name_in(arguments.ledger)
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)
     check_countries(settings)
     use_regions(settings)

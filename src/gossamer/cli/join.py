@@ -12,6 +12,7 @@ from gossamer.cli.node import (
     NodeFolder,
     add_node_options,
     check_countries,
+    name_in,
     own_terms,
     take_part,
     tell_once,
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     record, shared = _wait_for_record(arguments, open_shared)
     check_terms(record, own_terms())
-    name = arguments.url.rpartition("/")[2]
+    name = name_in(arguments.url)
     place = NodeFolder(arguments, name)
     settings = settings_for_node(record.settings, f"the crawl {name}", given(arguments))
     check_countries(settings)
@@ -81,6 +82,6 @@ def _wait_for_record(
         if record is not None:
             return record, shared
         if time.monotonic() > until:
-            name = arguments.url.rpartition("/")[2]
+            name = name_in(arguments.url)
             raise UsageError(f"there is no crawl {name} in this ledger; start it: gossamer crawl SEED --ledger URL")
         time.sleep(POLL_S)

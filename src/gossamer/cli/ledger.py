@@ -62,20 +62,21 @@ def is_ledger_url(text: str) -> bool:
 def shown_url(url: str) -> str:
     """Return a ledger URL for people: without user and password."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    first, found, second = rest.partition("?cassandra=") if scheme == "kafka" else (rest, "", "")
+    return f"{scheme}://{first.rpartition('@')[2]}{found}{second.rpartition('@')[2]}"
 
 
 def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
     """Open the crawl in a ledger; raise if there is none, or if its nodes divide it into other shards."""
     from gossamer.assembly import open_shared
-    from gossamer.cli.node import own_terms
+    from gossamer.cli.node import name_in, own_terms
     from gossamer.runtime.seat import check_terms
 
     shared = open_shared(url)
     record = shared.record()
     if record is None:
         shared.close()
-        raise UsageError(f"there is no crawl {printable(url.rpartition('/')[2])} in this ledger")
+        raise UsageError(f"there is no crawl {name_in(url)} in this ledger")
     check_terms(record, own_terms())
     return shared, record
 

@@ -46,7 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
     )
     parser.add_argument(
-        "source", metavar="FROM", help="a crawl folder, or a ledger that nodes share (redis://…, postgresql://…)"
+        "source",
+        metavar="FROM",
+        help="a crawl folder, or a ledger that nodes share (redis://…, postgresql://…, kafka://…)",
     )
     parser.add_argument("target", metavar="TO", help="a new folder, or a new name in a ledger")
     add_node_folders(parser)

@@ -40,6 +40,11 @@ TELL_EVERY_S = 30.0
 PROTOCOL = 1
 
 
+def name_in(url: str) -> str:
+    """Return the name of the crawl in a ledger URL."""
+    return url.partition("?")[0].rpartition("/")[2]
+
+
 def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a node."""
     group = group_of(parser, Group.CLUSTER)

@@ -18,7 +18,9 @@ from gossamer.telemetry.text import plural, printable
 def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, reads_folders: bool = True) -> None:
     """Add the crawl to the arguments; a verb that reads archives or events can be told where those of nodes are."""
     parser.add_argument(
-        "dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share (redis://…, postgresql://…)"
+        "dir",
+        metavar="DIR",
+        help="the crawl folder, or the ledger that nodes share (redis://…, postgresql://…, kafka://…)",
     )
     if reads_folders:
         add_node_folders(parser)

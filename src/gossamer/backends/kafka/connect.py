@@ -20,6 +20,7 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
     place = place_of(url, os.environ)
     database, topic = Database(place), Topic(place)
     if caveat := check_servers(database):
+        topic.partition_count()  # raises if the crawl cannot be used anyway
         warn(caveat)
     return KafkaSharedLedger(database, topic)
 

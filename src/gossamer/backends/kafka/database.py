@@ -212,8 +212,13 @@ class Database:
             raise self._as_ours(error) from error
 
     def _as_ours(self, error: Exception) -> GossamerError:
-        causes = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
-        text = " ".join(str(causes[0] if causes else error).split()).rstrip(".")
+        causes = [error]
+        if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
+            causes = list(error.errors.values())
+        text = " ".join(str(causes[0]).split()).rstrip(".")
+        if "using keyspace" in text:
+            text = f"Cassandra has no keyspace {self._place.keyspace}, or the user may not use it"
+            return UsageError(f"{self.label}: {text}; make it: gossamer init-cluster '{self._place.shown}'")
         if any(isinstance(each, AuthenticationFailed | Unauthorized) for each in causes):
             return UsageError(f"{self.label}: Cassandra refuses the user: {text}; give one who may read and write")
         if isinstance(error, InvalidRequest) and ("does not exist" in text or "unconfigured table" in text):
