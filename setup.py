@@ -18,6 +18,7 @@ def compiled(name: str) -> Extension:
 setup(
     ext_modules=[
         compiled("gossamer._kernel"),
+        compiled("gossamer._rank"),
         compiled("gossamer.parse._scan"),
         compiled("gossamer.archive._sha1"),
         compiled("gossamer.backends.local._bloom"),

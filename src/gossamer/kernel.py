@@ -1,11 +1,12 @@
-"""The compiled kernel, or None: every caller has the same in Python.
+"""The compiled kernels, or None: every caller has the same in Python.
 
-It is missing if the package was installed without a C compiler, and is not loaded
+They are missing if the package was installed without a C compiler, and are not loaded
 if `GOSSAMER_NO_KERNEL` is set in the environment.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Protocol
 
@@ -58,4 +59,20 @@ def _load() -> Kernel | None:
     )
 
 
+class RankKernel(Struct, frozen=True):
+    """The functions of the compiled rank of hosts, see `gossamer.core.rank`."""
+
+    sort_unique: Callable[[array[int]], int]
+    link_rank: Callable[[array[int], array[float], array[float], array[float], float, float, int], int]
+
+
+def _load_rank() -> RankKernel | None:
+    try:
+        from gossamer import _rank
+    except ImportError:
+        return None
+    return RankKernel(_rank.sort_unique, _rank.link_rank)
+
+
 kernel = _load()
+rank_kernel = _load_rank()
