@@ -34,7 +34,7 @@ def session(out: Path, heard: list[Event] | None = None) -> Session:
             heard.append(event)
         return True
 
-    settings = completed(merged(("test", {"max_wait": 0.1})), has_domain_list=False)
+    settings = completed(merged(("test", {"max_wait": 0.1, "politeness_ms": 100})), has_domain_list=False)
     return build_session(settings, CrawlFolder(out), seeds_from([SEED]), observer=Observer(on_event=on_event))
 
 

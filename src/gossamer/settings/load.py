@@ -25,6 +25,7 @@ from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
 from gossamer.settings.stores import PASSWORD_VARIABLES, check_catalogs, check_stores, masked_store
 
+MAX_SECONDS = 1e9  # 30 years; a timer of the kernel cannot be set to any number
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
 _MEDIA_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)")
@@ -170,7 +171,8 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     if not name:
         return what
     value = masked_store(repr(values.get(name)))
-    return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}"
+    hint = "; for no limit leave it out" if name in _LIMITS and "number" in what else ""
+    return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}{hint}"
 
 
 def _stray_pace_key(key: str) -> str:
@@ -183,6 +185,7 @@ def _stray_pace_key(key: str) -> str:
     return f"unknown key '{key}'; {hint}"
 
 
+_LIMITS = frozenset({"max_time", "max_pages_per_host", "max_pages_per_domain", "max_queued", "target_unique_domains"})
 _PLAIN_WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -197,7 +200,8 @@ def _in_plain_words(message: str) -> str:
     expected = re.match(r"Expected `(\w+)[^`]*`(?: (>=|>) (\S+))?", message)
     if expected is None or expected.group(1) not in _PLAIN_WORDS:
         return message
-    least = {">=": f" of at least {expected.group(3)}", ">": f" over {expected.group(3)}"}.get(expected.group(2), "")
+    bound = (expected.group(3) or "").removesuffix(".0")
+    least = {">=": f" of at least {bound}", ">": f" over {bound}"}.get(expected.group(2), "")
     return f"Expected {_PLAIN_WORDS[expected.group(1)]}{least}"
 
 
@@ -223,10 +227,24 @@ def _check(settings: Settings) -> None:
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
+    _check_times(settings)
     _check_robots_token(settings)
     check_regions(settings.region, is_strict=settings.strict_regions)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
+
+
+def _check_times(settings: Settings) -> None:
+    for name in ("max_time", "max_wait", "timeout", "retry_wait"):
+        seconds = getattr(settings, name)
+        if seconds is not None and seconds > MAX_SECONDS:
+            raise UsageError(f"{name.replace('_', '-')} = {seconds:g}: expected at most {MAX_SECONDS:,.0f} seconds")
+    delay_s = settings.politeness_ms / 1000
+    if settings.max_wait < delay_s:
+        raise UsageError(
+            f"max-wait = {settings.max_wait:g}: a host waits longer between two requests (politeness-ms = "
+            f"{settings.politeness_ms}), so the crawl would end after the first; expected at least {delay_s:g}"
+        )
 
 
 def _check_robots_token(settings: Settings) -> None:

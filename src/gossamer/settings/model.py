@@ -102,7 +102,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully (10000)", flags=("-n",))
     ] = None
     max_depth: Annotated[_Natural, _field(Group.LIMITS, "links followed from a seed")] = 10
-    max_time: Annotated[_Seconds | None, _field(Group.LIMITS, "stop cleanly after SECONDS", metavar="SECONDS")] = None
+    max_time: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _field(Group.LIMITS, "stop cleanly after SECONDS", metavar="SECONDS"),
+    ] = None
     max_pages_per_host: Annotated[_Count | None, _field(Group.LIMITS, "at most N pages of a host")] = None
     max_pages_per_domain: Annotated[_Count | None, _field(Group.LIMITS, "at most N pages of a registrable domain")] = (
         None
@@ -160,7 +163,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Natural, _field(Group.PACE, "requests in flight to one IP address, 0 = no limit")
     ] = 20
     connections: Annotated[_Count, _field(Group.FETCHING, "requests in flight per worker process", flags=("-c",))] = 256
-    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto = one per core", metavar="N|auto")] = 1
+    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto, or 0 = one per core", metavar="N|auto")] = 1
     timeout: Annotated[
         Annotated[float, Meta(gt=0)],
         _field(
