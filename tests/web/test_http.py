@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
@@ -13,7 +14,6 @@ import pytest
 from gossamer.settings.listening import Address
 from gossamer.web import http
 from gossamer.web.http import Request, Response, listening, served
-from tests.web.serving import parsed
 
 Client = Callable[[str, int], None]
 
@@ -41,7 +41,7 @@ def all_of(connection: socket.socket) -> bytes:
 
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("READ_WITHIN_S", "IDLE_S", "WRITE_WITHIN_S"):
+    for name in ("READ_WITHIN_S", "FIRST_WITHIN_S", "WRITE_WITHIN_S"):
         monkeypatch.setattr(http, name, 0.3)
 
 
@@ -118,32 +118,74 @@ def test_several_requests_share_a_connection_and_head_has_no_body() -> None:
     exchange(hello, client)
 
 
-def test_more_clients_than_there_may_be_are_turned_away_and_the_others_served() -> None:
+def asked(connection: socket.socket) -> bytes:
+    """Ask on a connection; return what comes back at first, or nothing if it is closed."""
+    with suppress(ConnectionError):
+        connection.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        return connection.recv(1 << 16)
+    return b""
+
+
+@pytest.mark.parametrize(("name", "requests"), [("FIRST_WITHIN_S", 0), ("IDLE_S", 2)])
+def test_a_client_that_asks_nothing_is_left_earlier_if_it_never_asked(
+    monkeypatch: pytest.MonkeyPatch, name: str, requests: int
+) -> None:
+    monkeypatch.setattr(http, name, 0.3)
+
     def client(host: str, port: int) -> None:
-        waiting = [socket.create_connection((host, port), 10) for _ in range(http.MAX_CONNECTIONS)]
-        for each in waiting:  # each is accepted before the next connects
-            each.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert each.recv(1 << 16).startswith(b"HTTP/1.1 200")
-        with socket.create_connection((host, port), 10) as late:
-            late.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
-            answer = b""
-            with suppress(ConnectionError):
-                answer = late.recv(1 << 16)
-            assert answer == b""
-        for each in waiting:
-            each.close()
-        until = time.monotonic() + 10
-        status = 0
-        while status != 200 and time.monotonic() < until:
-            with socket.create_connection((host, port), 10) as again:
-                again.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                try:
-                    status = parsed(all_of(again)).status
-                except (ConnectionError, IndexError):
-                    continue
-        assert status == 200
+        with socket.create_connection((host, port), 4) as connection:  # less than the other limit
+            for _ in range(requests):
+                assert asked(connection).startswith(b"HTTP/1.1 200")
+            assert connection.recv(1 << 16) == b""
 
     exchange(hello, client)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_idle_clients_take_no_place_from_those_who_ask(is_known: bool) -> None:
+    def client(host: str, port: int) -> None:
+        idle = []
+        for _ in range(http.MAX_CONNECTIONS):
+            idle.append(socket.create_connection((host, port), 10))
+            assert not is_known or asked(idle[-1]).startswith(b"HTTP/1.1 200")
+        with socket.create_connection((host, port), 10) as late:
+            assert asked(late).startswith(b"HTTP/1.1 200")
+            assert idle[0].recv(1 << 16) == b"", "the one that was idle for longest"
+            assert asked(idle[-1]).startswith(b"HTTP/1.1 200")
+        for each in idle:
+            each.close()
+
+    exchange(hello, client)
+
+
+def test_more_clients_than_there_may_be_are_turned_away_if_all_others_are_being_answered() -> None:
+    released = threading.Event()
+
+    async def all_slow(request: Request) -> Response:
+        waiting.append(request)
+        while not released.is_set():
+            await asyncio.sleep(0.01)
+        return await hello(request)
+
+    waiting: list[Request] = []
+
+    def client(host: str, port: int) -> None:
+        busy = [socket.create_connection((host, port), 10) for _ in range(http.MAX_CONNECTIONS)]
+        for each in busy:
+            each.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        until = time.monotonic() + 10
+        while len(waiting) < http.MAX_CONNECTIONS and time.monotonic() < until:
+            time.sleep(0.01)
+        with socket.create_connection((host, port), 10) as late:
+            assert asked(late) == b""
+        released.set()
+        for each in busy:
+            assert each.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            each.close()
+        with socket.create_connection((host, port), 10) as again:
+            assert asked(again).startswith(b"HTTP/1.1 200")
+
+    exchange(all_slow, client)
 
 
 def test_head_of_a_stream_has_no_body_and_ends_the_stream() -> None:

@@ -3,7 +3,8 @@
 `h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
 `MAX_BODY_BYTES`; once it has begun, it has to be complete within `READ_WITHIN_S`, and `_BUFFER_BYTES` of what is sent
 have to be accepted within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long.
-There are at most `MAX_CONNECTIONS`.
+There are at most `MAX_CONNECTIONS`. One that asks nothing is closed after `FIRST_WITHIN_S` if it never asked anything,
+else after `IDLE_S`, and at once if another client comes and there is no room: the one that is idle for longest.
 Why not a framework: docs/decisions/029.
 """
 
@@ -28,6 +29,7 @@ MAX_HEAD_BYTES = 128 << 10  # the longest URL that can be asked about, with ever
 MAX_BODY_BYTES = 1 << 20
 MAX_CONNECTIONS = 100
 READ_WITHIN_S = 10.0
+FIRST_WITHIN_S = 5.0  # from the connection to the first bytes of its first request
 IDLE_S = 60.0  # between two requests of a connection
 WRITE_WITHIN_S = 10.0
 _CHUNK_BYTES = 1 << 16
@@ -109,18 +111,18 @@ async def listening(address: Address, option: str) -> AsyncIterator[socket.socke
 @asynccontextmanager
 async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]:
     """Answer requests while the context lasts."""
-    open_connections: set[asyncio.Task[None]] = set()
+    open_connections: dict[asyncio.Task[None], _Connection] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        open_connections.add(task)
         try:
-            if len(open_connections) <= MAX_CONNECTIONS:
+            if len(open_connections) < MAX_CONNECTIONS or _close_idlest(open_connections):
+                connection = open_connections[task] = _Connection(reader, writer, answer)
                 with suppress(OSError, TimeoutError, h11.ProtocolError):
-                    await _Connection(reader, writer, answer).serve()
+                    await connection.serve()
         finally:
-            open_connections.discard(task)
+            open_connections.pop(task, None)
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
     server = await asyncio.start_server(serve, sock=listener, limit=_CHUNK_BYTES)
@@ -132,6 +134,17 @@ async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]
             task.cancel()
 
 
+def _close_idlest(connections: dict[asyncio.Task[None], _Connection]) -> bool:
+    """Close the connection that is idle for longest; return whether there was one."""
+    idle = {task: each.idle_since for task, each in connections.items() if each.idle_since is not None}
+    if not idle:
+        return False
+    task = min(idle, key=idle.__getitem__)
+    del connections[task]  # its place is free now; the task ends in its next turn
+    task.cancel()
+    return True
+
+
 class _Connection:
     """One connection: requests one after the other."""
 
@@ -140,6 +153,8 @@ class _Connection:
         self._writer = writer
         self._answer = answer
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._has_asked = False
+        self.idle_since: float | None = asyncio.get_running_loop().time()  # None: it asks, or is answered
         writer.transport.set_write_buffer_limits(high=_BUFFER_BYTES)
 
     async def serve(self) -> None:
@@ -163,8 +178,10 @@ class _Connection:
     async def _read(self) -> Request | None:
         """Return the next request; None if the client goes. It may come late, but not slowly."""
         if not self._http.trailing_data[0]:
-            async with asyncio.timeout(IDLE_S):
+            self.idle_since = asyncio.get_running_loop().time()
+            async with asyncio.timeout(IDLE_S if self._has_asked else FIRST_WITHIN_S):
                 self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
+        self.idle_since, self._has_asked = None, True
         async with asyncio.timeout(READ_WITHIN_S):
             head = await self._next()
             if not isinstance(head, h11.Request):
