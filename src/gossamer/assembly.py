@@ -27,7 +27,10 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
+from gossamer.handover.topic_feed import FeedPublisher, RunningCrawl
+from gossamer.handover.topics import check_topics, open_topic
 from gossamer.inspect.archive_access import archive_files
+from gossamer.inspect.node_folders import one_folder
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
 from gossamer.ports.shared_ledger import SharedLedger
@@ -199,8 +202,10 @@ def _open_stores(
     node = "" if basis.seat is None else basis.seat.node.name
     publishers = open_publishers(basis.settings, rules.files, node, ledger)
     catalogs = open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
+    crawl = RunningCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
+    feeds = [FeedPublisher(open_topic(url), crawl, outage.warn) for url in basis.settings.feed]
     uploads = build_uploads(basis.upload_plan, basis.folder, ends)
-    return RunStores(publishers, catalogs, uploads, basis.upload_plan, outage)
+    return RunStores(publishers, catalogs, feeds, uploads, basis.upload_plan, outage)
 
 
 def _build_observer(
@@ -239,6 +244,7 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     check_url_stores(settings.store, is_new=is_new)
     crawl = folder.path.absolute().name if seat is None else seat.crawl
     check_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
+    check_topics(settings.feed)
     files = raise_file_limit()
     possible = _within_files(settings, files)
     few_files = ""

@@ -8,7 +8,14 @@ import pytest
 
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
-from gossamer.settings.stores import check_catalogs, check_stores, complete_catalog, complete_store, masked_store
+from gossamer.settings.stores import (
+    check_catalogs,
+    check_feeds,
+    check_stores,
+    complete_catalog,
+    complete_store,
+    masked_store,
+)
 
 WITH_PASSWORD = "mongodb://crawler:se%40cret@db1.test:27017,db2.test/pages?authSource=admin"
 MASKED = "mongodb://crawler:***@db1.test:27017,db2.test/pages?authSource=admin"
@@ -158,6 +165,39 @@ def test_one_catalog_cannot_be_named_twice() -> None:
     check_catalogs(["postgresql://h/db", "postgresql://h/db/other"])
     with pytest.raises(UsageError, match="cassandra://h:1,h:2/k is named 2 times"):
         check_catalogs(["cassandra://u@h:1,h:2/k", "cassandra://H:1,h:2/k?dc=west"])
+
+
+@pytest.mark.parametrize(
+    ("feed", "says"),
+    [
+        ("redis://u:se%40cret@h/x", "unknown feed; expected kafka://broker:port"),
+        ("kafka://u:se%40cret@h", "not the name of a topic"),
+        ("kafka://u:se%40cret@h/a/b", "not the name of a topic"),
+        ("kafka://u:se%40cret@/t", "not a host with a port"),
+        ("kafka://h/..", "not the name of a topic"),
+        ("kafka://h/t?sasl.password=x", "GOSSAMER_KAFKA_PASSWORD"),
+    ],
+)
+def test_what_is_no_feed_is_refused_without_showing_its_password(feed: str, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_feeds([feed], ["warc"])
+    assert says in str(refused.value)
+    assert "cret" not in str(refused.value)
+
+
+def test_a_feed_needs_an_archive_and_is_named_once() -> None:
+    check_feeds(["kafka://u:p@h:1,h:2/t?security.protocol=SASL_SSL", "kafka://h:1,h:2/u"], ["warc"])
+    with pytest.raises(UsageError, match="add --store warc"):
+        check_feeds(["kafka://h/t"], ["files"])
+    with pytest.raises(UsageError, match="kafka://h/t is named 2 times"):
+        check_feeds(["kafka://u@h/t", "kafka://H/t"], ["warc"])
+
+
+def test_the_password_of_a_feed_is_not_stored(tmp_path: Path) -> None:
+    stored = tmp_path / "crawl.toml"
+    stored.write_text(to_toml(merged(("flags", {"feed": ["kafka://u:se%40cret@h:1/t"]}))))
+    assert "cret" not in stored.read_text()
+    assert settings_for_known(stored, []).feed == ("kafka://u:***@h:1/t",)
 
 
 def test_the_password_of_a_catalog_comes_from_the_environment_when_a_crawl_continues() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from gossamer.errors import UsageError
 from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
 from gossamer.handover.node_feed import NodeFeed
 from gossamer.handover.output import disk_full_at
+from gossamer.handover.topic_feed import TopicOutput
+from gossamer.handover.topics import check_topics, open_topic
 from gossamer.inspect.shared_reader import SharedReader
-from gossamer.telemetry.text import safe
+from gossamer.settings.stores import check_feeds
+from gossamer.telemetry.text import count, safe
 
 PAUSE_S = 0.5
 _SAVE_EVERY_LINES = 200
@@ -29,6 +33,7 @@ examples:
   gossamer feed crawls/example --limit 10
   gossamer feed crawls/example --after 1200
   gossamer feed crawls/example --follow --cursor-file indexer.cursor | indexer
+  gossamer feed crawls/example --follow --cursor-file topic.cursor --to kafka://broker:9092/pages
 """
 
 
@@ -45,6 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="start after the cursor in FILE, and update it as lines are written",
     )
+    parser.add_argument(
+        "--to",
+        metavar="URL",
+        default="",
+        help="send documents to kafka://broker:port,…/topic, by URL; one that is gone has no value",
+    )
     parser.add_argument("--follow", action="store_true", help="continue as long as the crawl runs")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after this many lines")
 
@@ -53,15 +64,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit {arguments.limit}: expected at least 1")
+    if arguments.to:
+        check_feeds([arguments.to], ["warc"], "--to")  # what is read has an archive, or says that it has none
+        check_topics([arguments.to])
     cursor_file = CursorFile(arguments.cursor_file) if arguments.cursor_file is not None else None
     if is_ledger_url(arguments.dir):
         return _feed_of_nodes(arguments, cursor_file)
     after = cursor_file.load() if cursor_file is not None else cursor_from(arguments.after, "--after")
     with quiet_pipe(), disk_full_at("stdout"), open_folder(arguments) as crawl:
-        feed = Feed(crawl)
+        feed = Feed(crawl, has_copies=bool(arguments.to))
         check_cursor(after, feed)
-        out = FeedOutput(cursor_file, feed)
-        out.write_all(islice(feed.follow(after, out.wait) if arguments.follow else feed.read(after), arguments.limit))
+        with _output(arguments, cursor_file, feed) as out:
+            entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
+            out.write_all(islice(entries, arguments.limit))
     return 0
 
 
@@ -72,14 +87,32 @@ def _feed_of_nodes(arguments: argparse.Namespace, cursor_file: CursorFile | None
     missing = 0
     with quiet_pipe(), disk_full_at("stdout"), open_view(arguments) as crawl:
         assert isinstance(crawl, SharedReader)
-        feed = NodeFeed(crawl)
+        feed = NodeFeed(crawl, has_copies=bool(arguments.to))
         if cursor_file is not None:
             feed.start_after(cursor_file.text(), str(arguments.cursor_file))
-        out = FeedOutput(cursor_file, feed)
-        out.write_all(islice(feed.follow(out.wait) if arguments.follow else feed.read(), arguments.limit))
+        with _output(arguments, cursor_file, feed) as out:
+            out.write_all(islice(feed.follow(out.wait) if arguments.follow else feed.read(), arguments.limit))
         missing = feed.elsewhere
         report_elsewhere(crawl, missing)
     return 1 if missing else 0
+
+
+@contextmanager
+def _output(
+    arguments: argparse.Namespace, cursor_file: CursorFile | None, feed: Feed | NodeFeed
+) -> Iterator[FeedOutput | TopicOutput]:
+    """Yield where entries go."""
+    if not arguments.to:
+        yield FeedOutput(cursor_file, feed)
+        return
+    with closing(open_topic(arguments.to, "--to")) as topic:
+        out = TopicOutput(cursor_file, feed, topic, _warn, time.sleep)
+        yield out
+        print(f"{count(out.documents)} documents sent to {topic.name}, {count(out.gone)} marked as gone, {out.cut} cut")
+
+
+def _warn(text: str) -> None:
+    print(f"gossamer: {text}", file=sys.stderr, flush=True)
 
 
 class FeedOutput:

@@ -45,7 +45,7 @@ class FeedEntry(Struct, kw_only=True):
     at: str
     duplicate_of: str = ""  # of a duplicate: the page that it repeats
     similarity: float = 0.0  # to that page; 1 if the content is the same
-    document: PageDocument | None = None  # of an upsert
+    document: PageDocument | None = None  # of an upsert, and of a duplicate if it was asked for
 
     def to_json(self) -> bytes:
         """Return it as one JSON object on one line."""
@@ -70,15 +70,19 @@ class _Line(Struct, kw_only=True):
 class EntryMaker:
     """Makes entries of changes."""
 
-    def __init__(self, crawl: OpenCrawl) -> None:
+    def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False) -> None:
         self._crawl = crawl
+        self._has_copies = has_copies  # whether duplicates have documents, too
         self._pages = StoredPages(crawl)
         self._maker = DocumentMaker(crawl, self._pages)
 
     def is_elsewhere(self, change: Change) -> bool:
         """Return whether the document of a change would need bytes that cannot be read here."""
-        row = self._crawl.ledger.look_up(change.url_id) if change.kind is ChangeKind.UPSERT else None
+        row = self._crawl.ledger.look_up(change.url_id) if self._has_document(change) else None
         return row is not None and is_page(row) and not self._pages.is_reachable(row)
+
+    def _has_document(self, change: Change) -> bool:
+        return change.kind is ChangeKind.UPSERT or (self._has_copies and change.kind is ChangeKind.DUPLICATE)
 
     def make(self, change: Change, cursor: int | str) -> FeedEntry | None:
         """Return the entry of a change; None if a later one reports what has become of its page."""
@@ -88,7 +92,7 @@ class EntryMaker:
         entry = FeedEntry(cursor=cursor, op=OPS[change.kind], url=row.url, at=iso_time(row.fetched_at))
         if change.kind is ChangeKind.DUPLICATE:
             self._add_original(entry, row)
-        elif change.kind is ChangeKind.UPSERT:
+        if self._has_document(change):
             page = self._pages.at(change.url_id, row) if is_page(row) else None
             if page is None:
                 return None
@@ -104,9 +108,9 @@ class EntryMaker:
 class Feed:
     """The changes of a crawl in a folder that is open for reading."""
 
-    def __init__(self, crawl: CrawlReader) -> None:
+    def __init__(self, crawl: CrawlReader, *, has_copies: bool = False) -> None:
         self._crawl = crawl
-        self._entries = EntryMaker(crawl)
+        self._entries = EntryMaker(crawl, has_copies=has_copies)
         self.position = 0  # how far was read, including the entries that were omitted
         self.cursor_text = ""  # the cursor of the reader, as it is stored; empty: it has got nothing
 

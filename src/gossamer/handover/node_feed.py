@@ -22,9 +22,9 @@ _decode = msgspec.json.Decoder(dict[int, int]).decode
 class NodeFeed:
     """The changes of a crawl on many machines that is open for reading."""
 
-    def __init__(self, crawl: SharedReader) -> None:
+    def __init__(self, crawl: SharedReader, *, has_copies: bool = False) -> None:
         self._crawl = crawl
-        self._entries = EntryMaker(crawl)
+        self._entries = EntryMaker(crawl, has_copies=has_copies)
         self.position: dict[int, int] = {}  # by shard: how far was read
         self._delivered: dict[int, int] = {}  # by shard: what the reader has
         self._behind_gap: dict[int, int] = {}  # by shard: the same, beyond a page that could not be read

@@ -21,10 +21,11 @@ from gossamer.runtime.uploads import PageUploads
 
 
 class RunStores(Struct, frozen=True):
-    """Stores that get single pages, catalogs, and uploads of archive files: each of them if the settings name one."""
+    """Stores that get single pages, catalogs, feeds, and uploads of archive files, as far as the settings name any."""
 
     publishers: Sequence[Publisher]
     catalogs: Sequence[CatalogPublisher]
+    feeds: Sequence[Publishing]
     uploads: PageUploads | None
     plan: UploadPlan
     outage: OutageControl
@@ -50,7 +51,7 @@ class RunStores(Struct, frozen=True):
     @property
     def all(self) -> Sequence[Publishing]:
         """What gets something before a commit."""
-        return [*self.publishers, *self.catalogs]
+        return [*self.publishers, *self.catalogs, *self.feeds]
 
     def watch(self, submit: Submit, warn: Callable[[str, str], None]) -> UploadWatch | None:
         """Return what does the work that no commit waits for."""

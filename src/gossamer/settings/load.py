@@ -23,7 +23,7 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
-from gossamer.settings.stores import PASSWORD_VARIABLES, check_catalogs, check_stores, masked_store
+from gossamer.settings.stores import PASSWORD_VARIABLES, check_catalogs, check_feeds, check_stores, masked_store
 
 MAX_SECONDS = 1e9  # 30 years; a timer of the kernel cannot be set to any number
 DEFAULT_MAX_PAGES = 10_000
@@ -38,7 +38,7 @@ PER_NODE = frozenset(
         *("ui", "ui_listen", "metrics_listen"),
     }
 )
-WITH_PASSWORDS = ("store", "catalog")  # lists of URLs
+WITH_PASSWORDS = ("store", "catalog", "feed")  # lists of URLs
 # Of one run on one machine: not part of the crawl, and not stored with it.
 _NOT_STORED = ("ui", "ui_listen", "metrics_listen")
 # Our names in the environment that are not settings of a crawl.
@@ -221,6 +221,7 @@ def _check(settings: Settings) -> None:
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
     check_stores(settings.store)
     check_catalogs(settings.catalog)
+    check_feeds(settings.feed, settings.store)
     for name in ("ui_listen", "metrics_listen"):
         if getattr(settings, name):
             address_of(getattr(settings, name), name.replace("_", "-"))

@@ -222,6 +222,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             metavar="URL",
         ),
     ] = ()
+    feed: Annotated[
+        tuple[str, ...],
+        _field(
+            Group.STORING,
+            "topic that gets every document: kafka://broker:port,…/topic",
+            is_fixed=True,
+            metavar="URL",
+        ),
+    ] = ()
     s3_layout: Annotated[
         S3Layout, _field(Group.STORING, "in S3: WARC files made of segments, or an object per page", is_fixed=True)
     ] = S3Layout.SEGMENTS

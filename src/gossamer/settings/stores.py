@@ -1,12 +1,13 @@
-"""What values of `--store` and `--catalog` mean: a name (`warc`, `files`), or the URL of a store on other machines.
+"""What values of `--store`, `--catalog` and `--feed` mean: a name (`warc`, `files`), or a URL on other machines.
 
     s3://bucket/prefix                             credentials come from the environment only
     mongodb://[user[:password]@]host:port,…/database[?options]
     cassandra://[user[:password]@]host:port,…/keyspace[?dc=NAME]                (a catalog)
     postgresql://[user[:password]@]host:port,…/database[/SCHEMA][?options]      (a catalog)
+    kafka://[user[:password]@]broker:port,…/topic[?options]                     (a feed)
 
 A password is never written anywhere: `masked_store` replaces it by `***` in crawl.toml, in messages and in what nodes
-share. `complete_store` and `complete_catalog` put it back from GOSSAMER_MONGODB_PASSWORD or GOSSAMER_CASSANDRA_PASSWORD
+share. `complete_store` and `complete_catalog` put it back from the environment (`PASSWORD_VARIABLES`)
 when a crawl continues; PostgreSQL's client looks for it itself (PGPASSWORD, `~/.pgpass`).
 """
 
@@ -20,11 +21,12 @@ from urllib.parse import quote, urlsplit
 from gossamer.errors import UsageError
 
 NAMES = ("warc", "files")
-S3, MONGODB, POSTGRESQL, CASSANDRA = "s3", "mongodb", "postgresql", "cassandra"
+S3, MONGODB, POSTGRESQL, CASSANDRA, KAFKA = "s3", "mongodb", "postgresql", "cassandra", "kafka"
 DEFAULT_SCHEMA = "gossamer_catalog"
 MASK = "***"
 PASSWORD_VARIABLES: Mapping[str, str] = {
     CASSANDRA: "GOSSAMER_CASSANDRA_PASSWORD",
+    KAFKA: "GOSSAMER_KAFKA_PASSWORD",
     MONGODB: "GOSSAMER_MONGODB_PASSWORD",
 }
 _EXPECTED = {S3: "s3://bucket/prefix", MONGODB: "mongodb://host:port/database"}
@@ -41,6 +43,7 @@ _CATALOG_EXPECTED = {
     POSTGRESQL: "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA",
 }
 _ANY_CATALOG_EXPECTED = "expected postgresql://host:port/database or cassandra://host:port/keyspace"
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _USER_INFO = re.compile(r"(?<=://)([^\s'\":@]*):[^\s'\"]*@")  # up to the last @, should the password have more
 
 
@@ -152,6 +155,32 @@ def _catalog_place(catalog: str) -> str:
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
     database, _, schema = parts.path.strip("/").partition("/")
     return f"{place}/{database}/{schema or DEFAULT_SCHEMA}" if parts.scheme == POSTGRESQL else f"{place}/{database}"
+
+
+def check_feeds(feeds: Sequence[str], stores: Sequence[str], option: str = "feed") -> None:
+    """Refuse what is no topic for documents, and one that is named twice."""
+    for feed in feeds:
+        if fault := _feed_fault(feed, stores):
+            raise UsageError(f"{option} = {masked_store(feed)!r}: {fault}; expected kafka://broker:port,…/topic")
+    places = Counter(_catalog_place(feed) for feed in feeds)
+    for place, times in places.items():
+        if times > 1:
+            raise UsageError(f"{option}: {place} is named {times} times; expected each topic once")
+
+
+def _feed_fault(feed: str, stores: Sequence[str]) -> str:
+    if scheme_of(feed) != KAFKA:
+        return "unknown feed"
+    path, fault = _path_and_fault(feed)
+    if fault:
+        return fault
+    if not _TOPIC.fullmatch(path):
+        return "not the name of a topic (up to 249 letters, digits and ._-)"
+    if "password" in urlsplit(feed).query.lower():
+        return "a password is written before the @, or is in GOSSAMER_KAFKA_PASSWORD"
+    if not has_archive(stores):
+        return "documents are made from the archive, which --store files does not have; add --store warc"
+    return ""
 
 
 def complete_catalog(catalog: str, environment: Mapping[str, str]) -> str:

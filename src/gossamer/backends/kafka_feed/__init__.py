@@ -1,0 +1,1 @@
+"""Documents for others in a topic of Kafka: `--feed kafka://broker:port,…/topic`."""
