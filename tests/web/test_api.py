@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.cli.main import main
-from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl
+from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl, UnblockNames
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
@@ -179,6 +179,12 @@ def test_dead_sitemaps_and_probes_are_listed_as_retry_lists_them(
     assert Counter(page["purpose"] for page in dead) == {"page": len(dead) - 2, "sitemap": 1, "probe": 1}
 
 
+def test_settings_that_were_filled_in_when_the_crawl_began_are_not_said_to_be_changed(server: Served) -> None:
+    settings = {one["key"]: one for one in server.ask("/api/settings").json["settings"]}
+    assert (settings["max-pages"]["default"], settings["scope"]["default"]) == (10_000, "domain")
+    assert settings["max-time"]["default"] is None
+
+
 def test_traps_are_listed(finished: Crawled, tmp_path: Path) -> None:
     path = finished.copied(tmp_path / "copy")
     with ledger_of(path) as ledger:
@@ -323,6 +329,8 @@ def test_the_crawl_itself_decides_whether_it_can_obey_however_old_the_figures_ar
             raise UsageError("the crawl is not paused: it runs")
         if isinstance(command, ChangeSetting):
             raise UsageError("max-pages: expected a whole number")
+        if isinstance(command, UnblockNames):
+            raise UsageError("never.test is not blocked")
         is_paused = isinstance(command, PauseCrawl)
         return "done"
 
@@ -332,6 +340,7 @@ def test_the_crawl_itself_decides_whether_it_can_obey_however_old_the_figures_ar
         refused = server.command("resume")
         assert (refused.status, refused.json["error"]) == (409, "the crawl is not paused: it runs")
         assert server.command("set", key="max-pages", value="many").status == 400, "no state makes it right"
+        assert server.command("unblock", names=["never.test"]).status == 409, "right if it were blocked"
 
 
 def test_events_are_figures_every_second_and_the_last_fetches(server: Served) -> None:

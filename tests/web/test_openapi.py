@@ -209,3 +209,9 @@ def test_every_command_is_described(document: dict[str, Any]) -> None:
     verbs = {"pause", "resume", "stop", "block", "unblock", "pace", "set", "add", "release", "retry"}
     assert tags == verbs
     assert "by" not in json.dumps([document["components"]["schemas"][name]["properties"] for name in names])
+
+
+def test_events_are_described_as_they_are_sent(server: Served) -> None:
+    responses = server.ask("/api/openapi.json").json["paths"]["/api/events"]["get"]["responses"]
+    schema = responses["200"]["content"]["text/event-stream"]["schema"]
+    assert (schema["type"], schema["required"]) == ("object", ["event", "data"])

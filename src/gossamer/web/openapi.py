@@ -18,6 +18,13 @@ _ERRORS = {
     431: "the head of the request is too large",
     503: "the crawl cannot be read now",
 }
+_NOT_JSON = {
+    "text/event-stream": {  # of each event
+        "type": "object",
+        "properties": {"event": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON}},
+        "required": ["event", "data"],
+    }
+}
 _REFERENCE = "#/components/schemas/{name}"
 
 
@@ -78,7 +85,7 @@ def _words(path: str) -> list[str]:
 
 
 def _responses(route: Route, by_kind: dict[int, Any]) -> dict[str, Any]:
-    answer = by_kind[id(route.answer)] if route.media == JSON else {"type": "string"}
+    answer = by_kind[id(route.answer)] if route.media == JSON else _NOT_JSON.get(route.media, {"type": "string"})
     responses: dict[str, Any] = {"200": {"description": route.summary, "content": {route.media: {"schema": answer}}}}
     posts = {413: "the body is too large", 415: "not JSON"} if route.method == "POST" else {}
     for status, text in sorted({**_ERRORS, **posts, **route.statuses}.items()):

@@ -37,7 +37,7 @@ COPY_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 MAX_TEXT_CHARS = 500_000
-_HAS_HOST = re.compile(r"[^/?#\s]*[.:][^/?#\s]|localhost(?![^/?#])")  # in a text without a scheme
+_ASKED = r"://|^[^/?#\s]*[.:][^/?#\s]|^localhost($|[/?#])"  # a URL, or a text without a scheme that names a host
 _HTML = ("text/html", "application/xhtml+xml")
 _LEADING_OUT = re.compile(rb"<(/?)(?=(?:a|area|frame|iframe|link)[\s/>])", re.IGNORECASE)
 _STYLE = b"<style>x-a{color:#0b57d0;text-decoration:underline}</style>"
@@ -129,7 +129,7 @@ class PageAnswer(Struct, frozen=True):
 class WhyQuery(Struct, frozen=True):
     """One URL."""
 
-    url: Annotated[str, Meta(min_length=1, max_length=8000)]
+    url: Annotated[str, Meta(min_length=1, max_length=8000, extra_json_schema={"pattern": _ASKED})]
 
 
 class WhyAnswer(Struct, frozen=True):
@@ -256,7 +256,7 @@ class Pages:
 
     async def why(self, query: WhyQuery) -> WhyAnswer:
         """Return the history of a URL."""
-        if "://" not in query.url and not _HAS_HOST.match(query.url):
+        if re.search(_ASKED, query.url) is None:
             raise ApiError(400, f"{query.url[:80]!r}: expected a URL (https://example.org/page) or a domain")
         return await self._source.read_events(lambda view: _why(view, query.url))
 

@@ -28,6 +28,7 @@ from gossamer.commands import (
     ResumeCrawl,
     RetryLetters,
     StopCrawl,
+    UnblockNames,
 )
 from gossamer.errors import GossamerError, UsageError
 from gossamer.settings.listening import Address
@@ -55,6 +56,9 @@ _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg"
 
 # What a crawl that does not run cannot be told: the rest is kept for its next run.
 _OF_A_RUN = (PauseCrawl, ResumeCrawl, StopCrawl, RetryLetters, ReleasePattern)
+
+
+_OF_A_STATE = (PauseCrawl, ResumeCrawl, StopCrawl, UnblockNames, ReleasePattern)  # if refused, another state allows it
 
 
 class Done(Struct, frozen=True):
@@ -115,7 +119,7 @@ class Api:
         try:
             return Done(await self._source.obey(command, how))
         except UsageError as error:
-            if isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl):  # right by itself, but not in this state
+            if isinstance(command, _OF_A_STATE):
                 raise ApiError(409, str(error)) from error
             raise
 

@@ -15,7 +15,7 @@ from gossamer.figures import Figures
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.settings.changes import CHANGEABLE
-from gossamer.settings.load import WITH_PASSWORDS
+from gossamer.settings.load import WITH_PASSWORDS, completed
 from gossamer.settings.model import Settings, options
 from gossamer.settings.stores import masked_store
 from gossamer.telemetry.summary import Summary, summary_of
@@ -143,9 +143,13 @@ def _of_nodes(crawl: CrawlView) -> tuple[bool, str, list[NodeLine]]:
 
 def _settings(settings: Settings) -> Iterator[SettingLine]:
     values = msgspec.to_builtins(settings)
+    # Some defaults depend on others, and are filled in when a crawl begins.
+    begun = completed(Settings(target_unique_domains=settings.target_unique_domains), has_domain_list=False)
+    filled_in = {name: msgspec.to_builtins(getattr(begun, name)) for name in ("max_pages", "scope")}
     for name in WITH_PASSWORDS:
         values[name] = [masked_store(url) for url in values[name]]
     for option in options():
         default = msgspec.to_builtins(option.default) if option.default is not msgspec.NODEFAULT else None
         is_changeable = option.key in CHANGEABLE
+        default = filled_in.get(option.name, default)
         yield SettingLine(option.key, values[option.name], default, option.group.value, option.help, is_changeable)

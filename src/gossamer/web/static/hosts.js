@@ -52,6 +52,7 @@ export function hosts(main, app) {
 function next(host, app) {
   if (host.park_reason) return `in ${duration(host.next_in_s)}: ${host.park_reason}`;
   if (!host.queued) return "–";
+  if (app.status?.is_running === false) return "when the crawl goes on";
   if (app.status?.state === "paused") return "paused";
   return host.next_in_s ? `in ${duration(host.next_in_s)}` : "now";
 }
@@ -91,8 +92,8 @@ function draw(place, app, answer, again) {
     el("section", { class: "card w6" }, el("div", { class: "card-head" }, el("h2", {}, "State"), stateTag(host)), facts([
       ["domain", host.domain],
       ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
-      ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${count(host.server_errors_24h)} answers with 5xx in 24 h`],
-      ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
+      ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${plural(host.server_errors_24h, "answer")} with 5xx in 24 h`],
+      ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.is_running !== false && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
       ["pace", answer.pace.map((line) => el("div", {}, line))],
       ["in flight", host.in_flight ? count(host.in_flight) : null],
       ["next request", next(host, app)],

@@ -1,7 +1,7 @@
 // What happens now: the newest fetches and errors, newest first.
 
 import { calm } from "./more.js";
-import { card, count, duration, el, hostLink, moment, put, size, whyLink, words } from "./dom.js";
+import { card, count, duration, el, hostLink, moment, plural, put, size, whyLink, words } from "./dom.js";
 
 const MAX_ROWS = 400;
 const KINDS = [["fetches", "fetches and errors"], ["errors", "only errors"], ["all", "all, also what robots.txt disallows"]];
@@ -23,8 +23,9 @@ export function live(main, app) {
   } }, "Hold still");
 
   function say() {
-    put(note, isPaused ? `${count(waiting.length)} events wait` : leftOut ? `${count(leftOut)} more happened than can be shown` : "");
+    put(note, isPaused ? `${plural(waiting.length, "event waits", "events wait")}` : leftOut ? `${count(leftOut)} more happened than can be shown` : "");
     empty.hidden = body.childElementCount > 0;
+    pause.hidden = app.status?.is_running === false && !isPaused;  // nothing comes that could be held
     empty.textContent = app.status?.is_running === false
       ? "The crawl does not run, and nothing of its last events matches."
       : "Nothing yet. Fetches appear here as they end.";

@@ -124,8 +124,10 @@ function drawTiles(into, status) {
     tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${plural(status.fetches, "fetch", "fetches")}`),
     tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked`),
     tile("Hosts", count(status.hosts_known), `${count(status.unique_hosts)} with pages, of ${plural(status.unique_domains, "domain")}`),
-    tile("Received", size(status.bytes), `${count(status.duplicates + status.near_duplicates)} copies among the pages`),
-    tile("In flight", count(figures.in_flight), plural(status.dead, "dead letter")),
+    tile("Received", size(status.bytes), `${plural(status.duplicates + status.near_duplicates, "copy", "copies")} among the pages`),
+    status.is_running
+      ? tile("In flight", count(figures.in_flight), plural(status.dead, "dead letter"))
+      : tile("Dead letters", count(status.dead), "failed for good"),
   ]);
 }
 
