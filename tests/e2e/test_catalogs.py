@@ -115,7 +115,7 @@ def test_dead_letters_that_are_tried_again_leave_the_table(
     done = run(*command(web, out, place.url()))
     before = len(place.rows("dead_letters"))
     assert before > 0, done.stderr
-    again = run("retry", str(out), "--politeness-ms", "600000", "--json")  # one per host; the others wait too long
+    again = run("retry", str(out), "--politeness-ms", "3000", "--max-time", "1", "--json")  # one per host
     assert summary_of(again.stdout)["urls_queued"] > 0, again.stderr
     assert len(place.rows("dead_letters")) < before
     check_whole(place, out)

@@ -194,7 +194,7 @@ def test_dead_letters_that_are_tried_again_leave_the_table(web: RunningWeb, sche
     done = run(*command(web, out, schema.url()))
     before = schema.number("SELECT count(*) FROM dead_letters")
     assert before > 0, done.stderr
-    again = run("retry", str(out), "--politeness-ms", "600000", "--json")  # one per host; the others wait too long
+    again = run("retry", str(out), "--politeness-ms", "3000", "--max-time", "1", "--json")  # one per host
     assert summary_of(again.stdout)["urls_queued"] > 0, again.stderr
     assert schema.number("SELECT count(*) FROM dead_letters") < before
     check_whole(schema, out)

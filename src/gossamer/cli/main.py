@@ -26,6 +26,7 @@ VERBS = {
     "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
     "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),
     "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
+    "init-cluster": ("gossamer.cli.init_cluster", "create what a ledger, catalog or feed needs on its servers"),
     "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
     "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),
     "stop": ("gossamer.cli.stop", "end a crawl that runs cleanly, on all its nodes"),

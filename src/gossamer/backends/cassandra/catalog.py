@@ -89,8 +89,7 @@ class CassandraCatalog:
         with _at_the_start():
             self.ring.check_server()
             self.create(crawl, writing.DEFAULT_BUCKETS)
-            for statement in _REHEARSAL:
-                self.ring.execute(statement)
+            self.check_rights()
 
     def create(self, crawl: str, buckets: int) -> bool:
         """Create the tables, unless they are there; return whether it did. An empty name can be set later."""
@@ -105,6 +104,15 @@ class CassandraCatalog:
         elif crawl:
             self.ring.execute("UPDATE $keyspace.catalog SET crawl = %s WHERE one = 'catalog' IF crawl = ''", (crawl,))
         return is_new
+
+    def check_rights(self) -> None:
+        """Raise UsageError if the user may not do what a crawl does."""
+        for statement in _REHEARSAL:
+            self.ring.execute(statement)
+
+    def buckets(self) -> int:
+        """Return into how many buckets the rows of a host are divided."""
+        return self._shape_of_rows().buckets
 
     def check_empty(self) -> None:
         """Raise UsageError if there are rows: those of another crawl would be replaced."""

@@ -74,6 +74,8 @@ class PostgresCatalog:
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._database.schema])
                 if not self._has_tables(connection):
                     self._create(connection, crawl)
+                elif connection.execute("SELECT crawl FROM catalog").fetchone() == ("",):  # created by init-cluster
+                    connection.execute("UPDATE catalog SET crawl = %s", [crawl])
                 self._check_rights(connection)
 
     def check_empty(self) -> None:

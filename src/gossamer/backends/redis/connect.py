@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -103,6 +104,14 @@ def _cluster(address: RedisAddress) -> RedisCluster:
     node: Any = ClusterNode  # it has no types
     nodes = [node(host, port) for host, port in address.servers]
     return guarded(address.name, lambda: RedisCluster(startup_nodes=nodes, **address.options))
+
+
+def server_version(address: RedisAddress) -> str:
+    """Return the version of the first server that answers."""
+    client, _ = _first_that_answers(address)
+    with closing(client):
+        found: Any = guarded(address.name, lambda: client.info("server"))
+        return str(found.get("redis_version", "0"))
 
 
 def without_password(url: str) -> str:
