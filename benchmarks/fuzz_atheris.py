@@ -12,6 +12,7 @@ import sys
 def one_input(data: bytes) -> None:
     from gossamer.core.robots import parse_robots
     from gossamer.core.url import canonical, links_from
+    from gossamer.parse.feeds import parse_feed
     from gossamer.parse.html import parse_html
     from gossamer.parse.pdf import pdf_links
     from gossamer.parse.sitemap import parse_sitemap
@@ -21,6 +22,7 @@ def one_input(data: bytes) -> None:
     parse_robots(data, "gossamer").is_allowed("/" + text)
     links_from("http://a.test/", parse_html(data, text[:10]).hrefs)
     parse_sitemap(data)
+    parse_feed(b"<rss>" + data, "http://a.test/", 0.0)
     pdf_links(data)
 
 

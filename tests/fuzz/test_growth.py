@@ -17,6 +17,8 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
+from gossamer.parse.feed_dates import feed_time
+from gossamer.parse.feeds import parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.html import parse_html
 from gossamer.parse.pdf import pdf_links
@@ -56,6 +58,12 @@ SHAPES: dict[str, Reader] = {
     "sitemap nesting": lambda n: parse_sitemap(b"<urlset>" + b"<url>" * n),
     "sitemap text": lambda n: parse_sitemap(b"<urlset><url><loc>" + b"x&amp;" * n),
     "sitemap lines": lambda n: parse_sitemap(b"http://a.test/\n" * n),
+    "feed entries": lambda n: parse_feed(b"<rss>" + b"<item><link>/a</link></item>" * n, "http://a.test/", 0.0),
+    "feed nesting": lambda n: parse_feed(b"<rss>" + b"<item>" * n, "http://a.test/", 0.0),
+    "feed ampersands": lambda n: parse_feed(b"<rss><item><link>" + b"& " * n, "http://a.test/", 0.0),
+    "feed sections": lambda n: parse_feed(b"<rss>&" + b"<![CDATA[" * n, "http://a.test/", 0.0),
+    "feed entities": lambda n: parse_feed(b"<rss><item><link>" + b"&nbsp;" * n, "http://a.test/", 0.0),
+    "feed date": lambda n: feed_time("Mon, 1 Feb " * n, 0.0),
     "fingerprint": lambda n: text_fingerprint(b"path and more " * n, "http://a.test/path/and/more?x=path"),
 }
 

@@ -22,6 +22,8 @@ from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of
 from gossamer.errors import GossamerError
 from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.feed_dates import feed_time
+from gossamer.parse.feeds import parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
@@ -111,6 +113,10 @@ XML = st.sampled_from(
         b"<rss>",
         b"<item>",
         b"<link>",
+        b"</link>",
+        b"</item>",
+        b"<pubDate>",
+        b"</pubDate>",
         b"<![CDATA[",
         b"]]>",
         b"http://a.test/",
@@ -227,6 +233,21 @@ def test_sitemaps(content: bytes, is_packed: bool, allow_dtd: bool) -> None:
     for entry in (*found.urls, *found.sitemaps):
         entry.loc.encode()
         assert urlsplit(entry.loc).scheme in ("http", "https", "")
+
+
+@given(mixed(XML), st.text(max_size=12))
+def test_feeds(content: bytes, charset: str) -> None:
+    found = parse_feed(b"<rss>" + content, "http://a.test/feed", 1.7e9, charset)
+    for entry in found.entries:
+        entry.id.encode()
+        assert urlsplit(entry.url).scheme in ("http", "https")
+        assert 0 <= entry.published_at <= entry.changed_at < 1.71e9
+    assert "\n" not in found.error
+
+
+@given(st.text(st.sampled_from("0123456789-/.:+, TZapmGMTFebMay"), max_size=40))
+def test_dates_of_feeds(text: str) -> None:
+    assert 0 <= feed_time(text, 1.7e9) < 1.71e9
 
 
 @given(mixed(PDF))

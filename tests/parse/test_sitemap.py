@@ -231,3 +231,10 @@ def test_entries_before_a_cut_are_kept_and_long_texts_are_no_cut() -> None:
     )
     assert [entry.loc for entry in found.urls] == ["http://a.test/1", "http://a.test/2"]
     assert parse_sitemap(start + numbered(b"<a%d/>", 2000)).urls == parse_sitemap(start).urls
+
+
+def test_a_full_sitemap_that_is_cut_within_one_entry_more_is_no_exception() -> None:
+    content = urlset(*(f"http://a.test/{number}" for number in range(50_000)))[:-9] + b"<url><loc>http://a.test/x</loc>"
+    found = parse_sitemap(content)
+    assert len(found.urls) == 50_000
+    assert not found.is_complete
