@@ -57,7 +57,7 @@ def test_the_figures_of_a_running_crawl_are_answered_and_are_no_event(web: Runni
     assert last.free_bytes > 0
     assert crawl.end()["pages"] == PAGES
     assert crawl.commands() == []
-    with pytest.raises(GossamerError, match="does not answer"):
+    with pytest.raises(GossamerError, match="takes no commands now"):
         query(state, "figures")
 
 

@@ -14,7 +14,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.main import main
+from gossamer.cli.steer import tell_folder
 from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl, UnblockNames
 from gossamer.core.identity import host_id
 from gossamer.core.novelty import Quarantine
@@ -341,6 +343,16 @@ def test_the_crawl_itself_decides_whether_it_can_obey_however_old_the_figures_ar
         assert (refused.status, refused.json["error"]) == (409, "the crawl is not paused: it runs")
         assert server.command("set", key="max-pages", value="many").status == 400, "no state makes it right"
         assert server.command("unblock", names=["never.test"]).status == 409, "right if it were blocked"
+
+
+def test_a_crawl_that_is_just_ending_takes_no_commands(stopped: Crawled) -> None:
+    def obey(command: OperatorCommand, _how: str) -> str:
+        return tell_folder(CrawlFolder(stopped.path), command, "somebody")
+
+    with served(stopped.path, obey=obey) as server, owned(stopped.path):  # nobody listens
+        refused = server.command("pause")
+    assert refused.status == 409
+    assert refused.json["error"].endswith("the crawl begins or ends, and takes no commands now; try again")
 
 
 def test_events_are_figures_every_second_and_the_last_fetches(server: Served) -> None:

@@ -130,7 +130,13 @@ def _exchange(state: Path, message: dict[str, Any], within_s: float = ANSWER_WIT
     return _checked(reply)
 
 
+class NotListeningError(GossamerError):
+    """A crawl that owns its folder, but takes no commands: it begins or ends."""
+
+
 def _silent(state: Path, error: Exception) -> GossamerError:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return NotListeningError(f"{state.parent}: the crawl begins or ends, and takes no commands now; try again")
     return GossamerError(f"{state.parent}: the crawl that runs there does not answer: {error}")
 
 

@@ -31,6 +31,7 @@ from gossamer.commands import (
     UnblockNames,
 )
 from gossamer.errors import GossamerError, UsageError
+from gossamer.runtime.control_socket import NotListeningError
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
 from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
@@ -118,6 +119,8 @@ class Api:
         how = "over the API" if "authorization" in request.headers else "on the page"
         try:
             return Done(await self._source.obey(command, how))
+        except NotListeningError as error:
+            raise ApiError(409, str(error)) from error
         except UsageError as error:
             if isinstance(command, _OF_A_STATE):
                 raise ApiError(409, str(error)) from error
