@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from gossamer.core.revisit.classes import RULES, ClassRule, PageClass
 from gossamer.core.revisit.gone import Absence, gone_wait
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS
-from gossamer.core.revisit.page import DAY_S, Found, PageState, Visit, after_visit
+from gossamer.core.revisit.page import DAY_S, Found, PageState, Visit, after_visit, first_state
 from gossamer.core.revisit.price import Census, Pricer, cell_of
-from gossamer.core.revisit.priors import Pool
+from gossamer.core.revisit.priors import Pool, prior_of
 from gossamer.core.revisit.rate import Rate
 from gossamer.core.revisit.schedule import Schedule
 from gossamer.sim.changing import ChangingWeb
@@ -136,7 +136,7 @@ class OwnPolicy:
 
     def first_wait(self, page: int, now: float) -> float:
         """See `Policy`."""
-        state = PageState(self._prior(page), now * DAY_S)
+        state = first_state(Visit(now * DAY_S, Found.CHANGED), self._prior(page))
         if now > 0:
             self.census.add(cell_of(state.page_class, state.rate))
         state = replace(state, interval_days=self.schedule.interval(state, self.price))
@@ -176,4 +176,4 @@ class OwnPolicy:
         return self._states[page]
 
     def _prior(self, page: int) -> Rate:
-        return self._pools[self._web.host(page)].prior(self._crawl.prior())
+        return prior_of(None, self._pools[self._web.host(page)], self._crawl)

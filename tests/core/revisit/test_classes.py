@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.revisit.classes import MAX_LINKS, RULES, ClassPatterns, PageClass, class_of, counted_links
+from gossamer.core.revisit.classes import FEED_RULE, MAX_LINKS, RULES, ClassPatterns, PageClass, class_of, counted_links
 from gossamer.core.revisit.rate import Rate
 
 
@@ -58,6 +58,13 @@ def test_a_heavier_class_is_visited_more_often() -> None:
     intervals = [RULES[page_class].interval(rate, 0.5) for page_class in order]
     assert intervals == sorted(intervals)
     assert RULES[PageClass.NEWS].interval(Rate(0.1, 400.0), 100.0) == RULES[PageClass.NEWS].longest_days
+
+
+def test_a_feed_may_be_fetched_every_few_minutes() -> None:
+    fast, slow = Rate(20.0, 0.1), Rate(1.0, 30.0)
+    assert FEED_RULE.interval(fast, 0.01) * 1440 < 60
+    assert FEED_RULE.interval(fast, 1e-7) * 1440 == pytest.approx(5.0)
+    assert FEED_RULE.interval(slow, 100.0) == 1.0
 
 
 def test_the_operator_sets_classes_by_pattern_and_the_first_match_counts() -> None:

@@ -6,11 +6,22 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gossamer.core.revisit.classes import PageClass
-from gossamer.core.revisit.page import DAY_S, PACKED_BYTES, Found, PageState, Visit, after_visit, unpacked
+from gossamer.core.revisit.page import DAY_S, PACKED_BYTES, Found, PageState, Visit, after_visit, first_state, unpacked
 from gossamer.core.revisit.plain_rule import counted_streak
-from gossamer.core.revisit.rate import MAX_DAYS, MAX_SHAPE, MIN_DAYS, MIN_SHAPE, Rate, changed, changed_at, unchanged
+from gossamer.core.revisit.rate import (
+    MAX_DAYS,
+    MAX_SHAPE,
+    MIN_DAYS,
+    MIN_SHAPE,
+    Rate,
+    changed,
+    changed_at,
+    first_seen,
+    unchanged,
+)
 
 PRIOR = Rate(0.6, 12.0)
 START = PageState(PRIOR, 1_700_000_000.0)
@@ -57,6 +68,21 @@ def test_rounding_does_not_add_up_over_many_visits() -> None:
         exact = after_visit(exact, seen, PRIOR)
         stored = unpacked(after_visit(stored, seen, PRIOR).packed())
     assert stored.rate.mean == pytest.approx(exact.rate.mean, rel=0.01)
+
+
+def test_the_first_visit_counts_a_time_of_change_as_far_as_it_is_trusted() -> None:
+    old = Visit(START.visited_at, Found.CHANGED, modified_at=START.visited_at - 200 * DAY_S, modified_trust=0.9)
+    told, untold = first_state(old, PRIOR), first_state(replace(old, modified_trust=0.0), PRIOR)
+    assert told.rate == first_seen(PRIOR, 200.0, 0.9)
+    assert (told.is_learned, untold.is_learned) == (True, False)
+    assert untold == START
+    ahead = replace(old, modified_at=START.visited_at + DAY_S)
+    assert first_state(ahead, PRIOR) == START
+
+
+def test_a_class_and_a_seed_are_known_from_the_first_visit() -> None:
+    state = first_state(visit(0), PRIOR, set_class=PageClass.NEWS, is_seed=True)
+    assert (state.page_class, state.is_class_set, state.is_seed) == (PageClass.NEWS, True, True)
 
 
 def test_a_visit_changes_the_belief_by_what_it_found() -> None:

@@ -6,7 +6,17 @@ from statistics import fmean, variance
 
 import pytest
 
-from gossamer.core.revisit.priors import DEFAULT, MAX_VISITS, Pool, by_logarithm, hinted, log_mean, log_variance
+from gossamer.core.revisit.classes import PageClass
+from gossamer.core.revisit.priors import (
+    DEFAULT,
+    MAX_VISITS,
+    Pool,
+    by_logarithm,
+    hinted,
+    log_mean,
+    log_variance,
+    prior_of,
+)
 from gossamer.core.revisit.rate import Rate, changed, unchanged
 
 
@@ -29,6 +39,16 @@ def test_a_prior_is_found_from_its_logarithm(shape: float) -> None:
 def test_an_empty_pool_expects_what_its_parent_does() -> None:
     assert Pool().prior(Rate(1.0, 5.0)) == Rate(1.0, 5.0)
     assert Pool().prior() == DEFAULT
+
+
+def test_a_class_that_the_operator_has_set_says_more_than_the_host() -> None:
+    still = Pool()
+    for _ in range(500):
+        still.add(Rate(5.0, 2000.0), 10.0)
+    found = {each: prior_of(each, still, Pool()).mean for each in PageClass}
+    assert found[PageClass.NEWS] > found[PageClass.POPULAR] > found[PageClass.STATIC] > found[PageClass.RARE]
+    assert prior_of(None, still, Pool()).mean < 0.02 < found[PageClass.STATIC]
+    assert prior_of(None, Pool(), still) == still.prior()
 
 
 def test_pages_of_a_host_tell_what_to_expect_of_its_next_page() -> None:

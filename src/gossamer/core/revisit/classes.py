@@ -66,6 +66,10 @@ RULES: Mapping[PageClass, ClassRule] = {
 }
 
 
+# A feed is a source of URLs: it is judged by delay like news, but may be fetched every few minutes.
+FEED_RULE = ClassRule(weight=40.0, by_delay=True, shortest_days=5 / 1440, longest_days=1.0, plain_days=MIN_DAYS)
+
+
 def class_of(current: PageClass, rate: Rate, streak: int, links: int, host_rank: float) -> PageClass:
     """Return the class of a page by its behaviour.
 

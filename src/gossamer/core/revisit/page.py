@@ -27,7 +27,17 @@ from msgspec.structs import replace
 from gossamer.core.revisit.classes import PageClass, class_of, counted_links
 from gossamer.core.revisit.gone import Absence
 from gossamer.core.revisit.plain_rule import counted_streak
-from gossamer.core.revisit.rate import MAX_DAYS, MAX_SHAPE, MIN_DAYS, MIN_SHAPE, Rate, changed, changed_at, unchanged
+from gossamer.core.revisit.rate import (
+    MAX_DAYS,
+    MAX_SHAPE,
+    MIN_DAYS,
+    MIN_SHAPE,
+    Rate,
+    changed,
+    changed_at,
+    first_seen,
+    unchanged,
+)
 
 PACKED_BYTES = 16
 MAX_MISSES = 15
@@ -102,6 +112,23 @@ def unpacked(stored: bytes) -> PageState:
         is_seed=bool(bits & 16),
         links=counts >> 4,
         misses=counts & 15,
+    )
+
+
+def first_state(visit: Visit, prior: Rate, *, set_class: PageClass | None = None, is_seed: bool = False) -> PageState:
+    """Return what is known of a page after its first visit; a time of its last change counts as far as it is trusted.
+
+    If a time of change counts, the prior stays; otherwise it is replaced at the second visit, see `after_visit`.
+    """
+    is_told = 0 < visit.modified_at <= visit.at and visit.modified_trust > 0
+    age_days = (visit.at - visit.modified_at) / DAY_S
+    return PageState(
+        rate=first_seen(prior, age_days, visit.modified_trust) if is_told else prior,
+        visited_at=visit.at,
+        page_class=PageClass.STATIC if set_class is None else set_class,
+        is_class_set=set_class is not None,
+        is_learned=is_told,
+        is_seed=is_seed,
     )
 
 

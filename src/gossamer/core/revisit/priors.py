@@ -9,13 +9,21 @@ with `merge`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import exp, log, sqrt
 
 from msgspec import Struct
 
+from gossamer.core.revisit.classes import PageClass
 from gossamer.core.revisit.rate import Rate
 
 DEFAULT = Rate(0.5, 8.0)  # wide: half of the pages change less than every five weeks, a tenth about weekly or faster
+CLASS_PRIORS: Mapping[PageClass, Rate] = {
+    PageClass.NEWS: Rate(1.0, 1 / 3),  # three changes per day
+    PageClass.POPULAR: Rate(0.5, 4.0),
+    PageClass.STATIC: DEFAULT,
+    PageClass.RARE: Rate(0.5, 120.0),
+}
 PARENT_VISITS = 6.0
 MAX_VISITS = 2000.0  # beyond them older ones are forgotten
 MIN_PRIOR_SHAPE = 0.3
@@ -62,6 +70,14 @@ class Pool(Struct, array_like=True, gc=False):
         self.weight *= share
         self.log_sum *= share
         self.square_sum *= share
+
+
+def prior_of(set_class: PageClass | None, host: Pool, crawl: Pool) -> Rate:
+    """Return what to expect of a page; `set_class` is the class that the operator has set for it, if any.
+
+    A set class says more about a page than the other pages of its host do.
+    """
+    return host.prior(crawl.prior()) if set_class is None else CLASS_PRIORS[set_class]
 
 
 def by_logarithm(mean_log: float, variance: float) -> Rate:
