@@ -3,11 +3,12 @@
 A host with a delay of 60 s and 100,000 queued URLs stands beside 1,000 fast ones. The pages
 that the fast hosts give in the same time are compared with and without it.
 
-    python benchmarks/slow_host.py
+    python benchmarks/slow_host.py [--queued N] [--virtual]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -21,24 +22,23 @@ from gossamer.sim.web import preset
 
 SLOW = "slow.test"
 HOSTS = 1000
-QUEUED = 100_000
 SECONDS = 20.0
 
 
-def imagined(has_slow: bool) -> tuple[int, float]:
+def imagined(has_slow: bool, queued: int) -> tuple[int, float]:
     web = many_hosts(HOSTS, 20)
     seeds = [f"http://{name}/" for name in web.hosts]
     if has_slow:
         robots = b"User-agent: *\nCrawl-delay: 60\n"
-        web.hosts[SLOW] = ImaginedHost(pages=QUEUED, robots=robots, fanout=1, address="127.9.9.9")
-        seeds += [f"http://{SLOW}/{n}" for n in range(QUEUED)]
+        web.hosts[SLOW] = ImaginedHost(pages=queued, robots=robots, fanout=1, address="127.9.9.9")
+        seeds += [f"http://{SLOW}/{n}" for n in range(queued)]
     _, driver = Scenario(web, seeds, FrontierLimits(connections=256)).prepare()
     driver.run(until=driver.now + SECONDS)
     pages = sum(request.host != SLOW for request in driver.requests)
     return pages, pages / SECONDS
 
 
-def real(has_slow: bool) -> tuple[int, float]:
+def real(has_slow: bool, queued: int) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as folder, RunningWeb(preset("plain", domains=HOSTS, pages=20 * HOSTS)) as web:
         config = Path(folder) / "crawl.toml"
         slow_host = web.seeds(1)[0].split("/")[2].split(":")[0]
@@ -46,7 +46,7 @@ def real(has_slow: bool) -> tuple[int, float]:
         seeds = Path(folder) / "seeds.txt"
         lines = web.seeds()[1:]
         if has_slow:
-            lines += [f"http://{slow_host}:{web.port}/queued/{n}" for n in range(QUEUED)]
+            lines += [f"http://{slow_host}:{web.port}/queued/{n}" for n in range(queued)]
         seeds.write_text("\n".join(lines) + "\n", "utf-8")
         done = subprocess.run(
             [
@@ -63,11 +63,17 @@ def real(has_slow: bool) -> tuple[int, float]:
 
 
 def main() -> None:
-    for name, crawl in (("virtual time", imagined), ("real time", real)):
-        (without, rate), (beside, rate_beside) = crawl(False), crawl(True)
+    parser = argparse.ArgumentParser(prog="slow_host", description=__doc__)
+    parser.add_argument("--queued", type=int, default=100_000)
+    parser.add_argument("--virtual", action="store_true", help="in virtual time only")
+    arguments = parser.parse_args()
+    crawls = {"virtual time": imagined} if arguments.virtual else {"virtual time": imagined, "real time": real}
+    for name, crawl in crawls.items():
+        (without, rate), (beside, rate_beside) = (crawl(has_slow, arguments.queued) for has_slow in (False, True))
         print(
             f"{name}: {without} pages of {HOSTS} fast hosts alone ({rate:.0f}/s), {beside} beside a host "
-            f"with a delay of 60 s and {QUEUED:,} queued URLs ({rate_beside:.0f}/s): {beside / without:.3f} times"
+            f"with a delay of 60 s and {arguments.queued:,} queued URLs ({rate_beside:.0f}/s): "
+            f"{beside / without:.3f} times"
         )
 
 

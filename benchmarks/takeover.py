@@ -1,8 +1,8 @@
 """A node of a large crawl is killed: when are its hosts fetched by others, and when is all of it restored?
 
-    python -m benchmarks.takeover [--urls-per-node N] [--nodes N]
+    python -m benchmarks.takeover [--ledger redis|postgresql|kafka] [--urls-per-node N] [--nodes N]
 
-Fills a Redis with the rows of a crawl (known URLs, of which every fifth is queued), starts nodes, and kills one. All
+Fills a ledger with the rows of a crawl (known URLs, of which every fifth is queued), starts nodes, and kills one. All
 of them run on this machine, so on few cores they and the server compete for CPU time.
 """
 
@@ -17,18 +17,23 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis
+from msgspec import Struct
 from msgspec.structs import replace
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers.kafka_cassandra import running_both
+from tests.servers.postgresql import running_postgres
+from tests.servers.redis import free_port, redis_program, running
 
-from gossamer.backends.redis.shared_ledger import RedisSharedLedger
+from gossamer.assembly import open_shared
+from gossamer.backends.kafka.address import place_of
+from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.owners import Owners
 from gossamer.core import rows
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
 from gossamer.core.url import link_to
 from gossamer.figures import Totals
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import Commit, NodeId, NodeView
+from gossamer.ports.shared_ledger import Commit, NodeId, NodeView, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, UrlState
 from gossamer.runtime.node_agent import RENEWALS_PER_LEASE
 
@@ -40,19 +45,66 @@ NAME = "large"
 MANY = ("--max-hosts-per-address", "0", "--max-pages", "100000000")  # all hosts are at one address
 
 
+class Server(Struct, frozen=True):
+    """A ledger, and who owns its shards."""
+
+    url: str
+    owners: Callable[[], dict[int, tuple[str, str]]]  # shard -> name and incarnation
+
+
+@contextmanager
+def _redis(folder: Path) -> Iterator[Server]:
+    program = redis_program()
+    assert program is not None, "no redis-server: make engines"
+    with running(program, folder / "redis") as server:
+        client = server.client()
+
+        def owners() -> dict[int, tuple[str, str]]:
+            found: dict[bytes, bytes] = client.hgetall(f"gossamer:{NAME}:owners")  # type: ignore[assignment]
+            named = {int(shard): owner.decode().rpartition("/") for shard, owner in found.items()}
+            return {shard: (name, incarnation) for shard, (name, _, incarnation) in named.items()}
+
+        yield Server(f"{server.url}/{NAME}", owners)
+
+
+@contextmanager
+def _postgresql(_: Path) -> Iterator[Server]:
+    with running_postgres() as server:
+
+        def owners() -> dict[int, tuple[str, str]]:
+            with server.connection() as connection:
+                found = connection.execute(f"SELECT shard, name, incarnation FROM gossamer_{NAME}.owners")
+                return {shard: (name, incarnation) for shard, name, incarnation in found}
+
+        yield Server(f"{server.url}/{NAME}", owners)
+
+
+@contextmanager
+def _kafka(folder: Path) -> Iterator[Server]:
+    with running_both(folder) as both:
+        url = both.prepared(NAME)
+        database = Database(place_of(url, {}))
+
+        def owners() -> dict[int, tuple[str, str]]:
+            return {shard: (each.name, each.incarnation) for shard, each in Owners(database).read().items()}
+
+        yield Server(url, owners)
+        database.close()
+
+
+LEDGERS = {"redis": _redis, "postgresql": _postgresql, "kafka": _kafka}
+
+
 def main() -> int:
     """Measure one take-over."""
     parser = argparse.ArgumentParser(prog="takeover", description=__doc__)
+    parser.add_argument("--ledger", choices=LEDGERS, default="redis")
     parser.add_argument("--urls-per-node", type=int, default=1_000_000)
     parser.add_argument("--nodes", type=int, default=4)
     arguments = parser.parse_args()
-    program = redis_program()
-    if program is None:
-        print("no redis-server: make engines", file=sys.stderr)
-        return 2
     with tempfile.TemporaryDirectory(prefix="gossamer-takeover-") as scratch:
         folder = Path(scratch)
-        with running(program, folder / "redis") as server, _web(folder / "requests.log") as (http, dns):
+        with LEDGERS[arguments.ledger](folder) as server, _web(folder / "requests.log") as (http, dns):
             _measure(server, folder, http, dns, arguments)
     return 0
 
@@ -68,36 +120,34 @@ def _web(log: Path) -> Iterator[tuple[int, int]]:
             web.kill()
 
 
-def _measure(server: RedisServer, folder: Path, http: int, dns: int, arguments: argparse.Namespace) -> None:
+def _measure(server: Server, folder: Path, http: int, dns: int, arguments: argparse.Namespace) -> None:
     names = [f"n{number}" for number in range(arguments.nodes)]
     nodes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         # The first node starts the crawl, so that its settings are in the ledger; then it makes room for the rows.
         nodes["n0"] = _node(server, folder, "n0", http, dns, seed=True)
-        client = server.client()
-        ledger = RedisSharedLedger(client, NAME)
+        ledger = open_shared(server.url)
         _wait(lambda: (record := ledger.record()) is not None and len(ledger.nodes()) > 0 and record)
         nodes["n0"].terminate()
         nodes["n0"].wait()
         took_s, count = _fill(ledger, http, arguments.nodes * HOSTS_PER_NODE, arguments.urls_per_node * arguments.nodes)
-        used = client.info("memory")["used_memory"] / 1e6
-        print(f"filled with {count:,} rows in {took_s:.0f} s; Redis uses {used:,.0f} MB", flush=True)
+        print(f"filled with {count:,} rows in {took_s:.0f} s", flush=True)
         began = time.monotonic()
         for name in names:
             nodes[name] = _node(server, folder, name, http, dns)
-        _wait(lambda: _is_whole(ledger, client, len(names)))
+        _wait(lambda: _is_whole(ledger, server, len(names)))
         whole_s = time.monotonic() - began
         print(f"{len(names)} nodes had restored everything {whole_s:.1f} s after they were started", flush=True)
         log = folder / "requests.log"
         _wait(lambda: len(_requests(log)) > 2 * HOSTS_PER_NODE)
         victim = names[-1]
-        hosts = _hosts_of(ledger, client, victim)
+        hosts = _hosts_of(ledger, server, victim)
         nodes[victim].kill()
         killed = time.monotonic()
-        _wait(lambda: _owned(client, _live(ledger)) == SHARD_COUNT and len(_live(ledger)) == len(names) - 1)
+        _wait(lambda: _owned(server, _live(ledger)) == SHARD_COUNT and len(_live(ledger)) == len(names) - 1)
         # What nodes report is up to a renewal old: wait for reports from after the take.
         reported = time.monotonic() + LEASE_S / RENEWALS_PER_LEASE
-        _wait(lambda: time.monotonic() > reported and _is_whole(ledger, client, len(names) - 1))
+        _wait(lambda: time.monotonic() > reported and _is_whole(ledger, server, len(names) - 1))
         restored_s = time.monotonic() - killed
         _wait(lambda: {host for at, host in _requests(log) if at > killed + 1} >= hosts, 120.0)
         first: dict[str, float] = {}
@@ -116,9 +166,9 @@ def _measure(server: RedisServer, folder: Path, http: int, dns: int, arguments: 
 
 
 def _node(
-    server: RedisServer, folder: Path, name: str, http: int, dns: int, *, seed: bool = False
+    server: Server, folder: Path, name: str, http: int, dns: int, *, seed: bool = False
 ) -> subprocess.Popen[bytes]:
-    url = f"{server.url}/{NAME}"
+    url = server.url
     how = ["join", url]
     if seed:
         how = ["crawl", f"http://h0.d0.test:{http}/", "--ledger", url, "--scope", "any", "--politeness-ms", "1000"]
@@ -127,7 +177,7 @@ def _node(
     return subprocess.Popen([*command, "--lease", str(LEASE_S)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _fill(ledger: RedisSharedLedger, http: int, hosts: int, urls: int) -> tuple[float, int]:
+def _fill(ledger: SharedLedger, http: int, hosts: int, urls: int) -> tuple[float, int]:
     """Store the rows of a crawl that has run for long."""
     began, node, number, written = time.monotonic(), NodeId("filler", "1"), 0, 0
     ledger.join(node, "", 3600.0)
@@ -162,30 +212,26 @@ def _fill(ledger: RedisSharedLedger, http: int, hosts: int, urls: int) -> tuple[
     return time.monotonic() - began, written
 
 
-def _is_whole(ledger: RedisSharedLedger, client: redis.Redis, count: int) -> bool:
+def _is_whole(ledger: SharedLedger, server: Server, count: int) -> bool:
     """Return whether this many nodes are alive, own all shards, and have restored them."""
     live = _live(ledger)
     if len(live) != count or any(view.status.restoring or not view.status.queued for view in live.values()):
         return False
-    return _owned(client, live) == SHARD_COUNT
+    return _owned(server, live) == SHARD_COUNT
 
 
-def _live(ledger: RedisSharedLedger) -> dict[NodeId, NodeView]:
+def _live(ledger: SharedLedger) -> dict[NodeId, NodeView]:
     return {node: view for node, view in ledger.nodes().items() if view.is_live}
 
 
-def _owned(client: redis.Redis, nodes: Collection[NodeId]) -> int:
-    return sum(len(_shards_of(client, node)) for node in nodes)
+def _owned(server: Server, nodes: Collection[NodeId]) -> int:
+    live = {(node.name, node.incarnation) for node in nodes}
+    return sum(owner in live for owner in server.owners().values())
 
 
-def _shards_of(client: redis.Redis, node: NodeId) -> set[int]:
-    found = client.hkeys(f"gossamer:{NAME}:shards:{node.name}/{node.incarnation}")
-    return {int(shard) for shard in found}
-
-
-def _hosts_of(ledger: RedisSharedLedger, client: redis.Redis, name: str) -> set[str]:
-    node = next(node for node, view in ledger.nodes().items() if node.name == name and view.is_live)
-    found = ledger.scan(_shards_of(client, node), ["hosts"])
+def _hosts_of(ledger: SharedLedger, server: Server, name: str) -> set[str]:
+    shards = [shard for shard, (owner, _) in server.owners().items() if owner == name]
+    found = ledger.scan(shards, ["hosts"])
     return {rows.decode_host(row.value or b"").name for some in found for row in some}
 
 

@@ -92,6 +92,8 @@ class CassandraServer(JavaServer):
             "file_cache_size": "32MiB",
             "concurrent_compactors": 1,
             "auto_snapshot": "false",
+            "tombstone_warn_threshold": 1000,
+            "tombstone_failure_threshold": 2000,  # a fiftieth of what is usual, so that tests reach it
             **self.settings,
         }
         self._config.write_text("".join(f"{name}: {value}\n" for name, value in lines.items() if value is not None))

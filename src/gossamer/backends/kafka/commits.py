@@ -1,9 +1,11 @@
 """How a commit is made on Kafka and Cassandra: sent, journaled, decided, applied.
 
+0. compare   signatures with those of other pages, and store them at once: of two nodes that fetch near copies at the
+             same time, one finds the other's
 1. send      the links for other shards, to the topic; readers wait until the commit is made
 2. journal   the whole commit, in rows of the node's own
 3. decide    one change of the node's fence (`leases`), under its conditions; from then on the commit is made
-4. apply     rows, contents, signatures, positions and the crawl's record, one batch per partition; repeated or too late
+4. apply     rows, contents, positions and the crawl's record, one batch per partition; repeated or too late
              it does nothing. Last the copy of the fence, which says that everything is applied
 
 A node makes its next commit when the last one is applied. So only the last commit of a node that died can be
@@ -13,7 +15,6 @@ incomplete, and who buries it completes that from the journal, before its shards
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 import zstandard
@@ -42,7 +43,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class Plan(Struct, frozen=True):
     """A commit, as it is journaled."""
 
-    commit: Commit  # without its links
+    commit: Commit  # without its links and signatures
     positions: dict[int, tuple[int, int]]  # shard -> from where on its links are not done with, timestamp
     at_us: int  # the engine's time
 
@@ -107,8 +108,7 @@ class Commits:
         def stamp_of(shard: int) -> int:
             return commit.epochs[shard] + commit.number
 
-        yield from self.rows.statements(commit.rows, stamp_of, self.layout)
-        yield from self.pages.signature_statements(commit.signatures, self.layout)
+        return self.rows.statements(commit.rows, stamp_of, self.layout)
 
     def write_positions(self, positions: Mapping[int, tuple[int, int]]) -> None:
         """Store from where on the links of shards are not done with, each with a timestamp."""
@@ -154,7 +154,6 @@ def similar_in(answer: bytes | None) -> dict[UrlId, Similar]:
     return _similar(answer) if answer else {}
 
 
-def plan_of(commit: Commit, added: list[UrlId], positions: dict[int, tuple[int, int]], at_us: int) -> Plan:
-    """Return a commit as it is journaled: of the signatures only those that are stored."""
-    kept: dict[Any, bytes] = {page: commit.signatures[page] for page in added}
-    return Plan(replace(commit, links={}, signatures=kept), positions, at_us)
+def plan_of(commit: Commit, positions: dict[int, tuple[int, int]], at_us: int) -> Plan:
+    """Return a commit as it is journaled: without what was sent and stored before."""
+    return Plan(replace(commit, links={}, signatures={}), positions, at_us)

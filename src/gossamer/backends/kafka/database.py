@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 import struct
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,9 @@ from cassandra.cluster import (
     ResultSet,
     Session,
 )
+from cassandra.connection import ConnectionBusy
 from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+from cassandra.pool import NoConnectionsAvailable
 from cassandra.query import BatchStatement, BatchType, PreparedStatement, tuple_factory
 
 from gossamer.backends.kafka.address import Place
@@ -39,8 +42,9 @@ from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
 Fields: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[bool, bytes, list[bytes]]  # of a batch: prepared, its id, values as they are sent
 REQUEST_S, CONNECT_S = 10.0, 5.0
-IN_FLIGHT, READ_AHEAD = 96, 8  # requests at once
-MAX_BATCH_BYTES, MAX_BATCH_ROWS = 128 << 10, 1000
+IN_FLIGHT, BATCHES_IN_FLIGHT, READ_AHEAD = 96, 16, 8  # requests at once
+MAX_BATCH_BYTES, MAX_BATCH_ROWS = 64 << 10, 500
+BUSY_S = 0.01  # until a request is made again that the connection had no room for
 PAGE_OF_ROWS = 5000
 PROTOCOL = 4  # the next one makes checksums of every frame, in Python
 int_bytes = struct.Struct(">i").pack
@@ -186,7 +190,7 @@ class Database:
         """Make several such batches at the same time."""
         with self.errors_as_ours():
             made = ((Batch(key, some, BatchType.UNLOGGED), None) for key, some in batches)
-            return [bool(each.was_applied) for each in _together(self.session(), made)]
+            return [bool(each.was_applied) for each in _together(self.session(), made, BATCHES_IN_FLIGHT)]
 
     def write_batches(self, batches: Iterable[tuple[Sequence[bytes], Sequence[Statement]]]) -> None:
         """Make statements, each group of which is for one partition."""
@@ -194,7 +198,7 @@ class Database:
             made = (
                 (Batch(key, some, BatchType.UNLOGGED), None) for key, all_of in batches for some in _divided(all_of)
             )
-            for _ in _together(self.session(), made):
+            for _ in _together(self.session(), made, BATCHES_IN_FLIGHT):
                 pass
 
     def statement(self, text: str, *values: bytes) -> Statement:
@@ -242,13 +246,28 @@ def _together(
     session: Session, requests: Iterable[tuple[Any, Sequence[object] | None]], at_once: int = IN_FLIGHT
 ) -> Iterator[Any]:
     """Yield the results of requests in their order, of which some are under way at the same time."""
-    waiting: deque[ResponseFuture] = deque()
+    waiting: deque[tuple[ResponseFuture, Any, Sequence[object] | None]] = deque()
     for statement, values in requests:
-        waiting.append(session.execute_async(statement, values))
+        waiting.append((session.execute_async(statement, values), statement, values))
         if len(waiting) >= at_once:
-            yield waiting.popleft().result()
+            yield _result(session, *waiting.popleft())
     for each in waiting:
-        yield each.result()
+        yield _result(session, *each)
+
+
+def _result(session: Session, future: ResponseFuture, statement: Any, values: Sequence[object] | None) -> Any:  # noqa: ANN401
+    """Return the result of a request; make it again while the connection has no room for it."""
+    until = time.monotonic() + REQUEST_S
+    while True:
+        try:
+            return future.result()
+        except NoHostAvailable as error:
+            causes = error.errors.values() if isinstance(error.errors, dict) else ()
+            is_busy = causes and all(isinstance(each, ConnectionBusy | NoConnectionsAvailable) for each in causes)
+            if not is_busy or time.monotonic() > until:
+                raise
+            time.sleep(BUSY_S)
+            future = session.execute_async(statement, values)
 
 
 def _divided(statements: Sequence[Statement]) -> Iterator[Sequence[Statement]]:

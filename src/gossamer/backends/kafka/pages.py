@@ -77,22 +77,23 @@ class StoredPages:
 
     # -- near copies ------------------------------------------------------------------------------
 
-    def near(self, signatures: Mapping[UrlId, bytes], layout: Layout) -> tuple[list[UrlId], dict[UrlId, Similar]]:
-        """Return the pages of a commit that repeat no other, and the others with the page that each nearly repeats."""
+    def add_signatures(self, signatures: Mapping[UrlId, bytes], layout: Layout) -> dict[UrlId, Similar]:
+        """Store signatures of pages that repeat no other; return the others, with the page that each nearly repeats."""
         if not signatures:
-            return [], {}
+            return {}
         bands = {page: bands_of(signature) for page, signature in signatures.items()}
         near = NearPages(self._pages_by_band({band for some in bands.values() for band in some}, layout))
         ranked = {other for page in signatures for other in near.ranked(page, bands[page])}
         near.signatures = self._stored_signatures(ranked | signatures.keys(), layout)
         similar: dict[UrlId, Similar] = {}
-        added: list[UrlId] = []
+        added: dict[UrlId, bytes] = {}
         for page, signature in signatures.items():
             if found := near.nearest(page, signature, bands[page]):
                 similar[page] = Similar(found[1], found[2] / LANES)
             elif near.add(page, signature, bands[page]):
-                added.append(page)
-        return added, similar
+                added[page] = signature
+        self._database.write_batches(self.grouped(self._signature_statements(added, layout)))
+        return similar
 
     def _pages_by_band(self, bands: Collection[bytes], layout: Layout) -> dict[bytes, list[UrlId]]:
         found: dict[bytes, list[UrlId]] = {}
@@ -103,7 +104,7 @@ class StoredPages:
     def _stored_signatures(self, pages: Iterable[UrlId], layout: Layout) -> dict[UrlId, bytes]:
         return dict(self._find(_SIGNATURES, _by_part(pages, layout)))
 
-    def signature_statements(
+    def _signature_statements(
         self, signatures: Mapping[UrlId, bytes], layout: Layout
     ) -> Iterator[tuple[int, Statement]]:
         """Yield what stores signatures, with the part of each statement."""
@@ -136,7 +137,7 @@ class StoredPages:
         signed = {row.key: row.value or b"" for row in rows if row.table == "signatures"}
         known = self._stored_signatures(signed, layout)
         new = {page: signature for page, signature in signed.items() if page not in known}
-        self._database.write_batches(self.grouped(self.signature_statements(new, layout)))
+        self._database.write_batches(self.grouped(self._signature_statements(new, layout)))
 
     def grouped(self, statements: Iterable[tuple[int, Statement]]) -> Iterator[tuple[Sequence[bytes], list[Statement]]]:
         """Yield statements by part, with the key of their partition."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from cassandra import ReadFailure
+
 from gossamer.backends.kafka.database import Database, Fields, Statement, int_bytes, long_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.core.readable_rows import READABLE, readable, stored
 from gossamer.core.rows import SHARDED
+from gossamer.errors import EngineUnavailableError
 from gossamer.ports import Row
 
 PLAIN = tuple(table for table in SHARDED if table not in READABLE)
@@ -81,6 +84,18 @@ class ShardRows:
 
     def read(self, shards: Collection[int], tables: Sequence[str], layout: Layout) -> Iterator[list[Row]]:
         """Yield the rows of shards in slices, table by table."""
+        yield from self._read(shards, [table for table in tables if table not in _SHORT_LIVED], layout)
+        for table in _SHORT_LIVED.intersection(tables):
+            try:
+                yield from self._read(shards, [table], layout)
+            except EngineUnavailableError as error:
+                # Cassandra refuses to pass over too many removed rows in one request. Some may come twice now.
+                if not isinstance(error.__cause__, ReadFailure) or len(shards) == 1:
+                    raise
+                for shard in shards:
+                    yield from self._read([shard], [table], layout)
+
+    def _read(self, shards: Collection[int], tables: Sequence[str], layout: Layout) -> Iterator[list[Row]]:
         requests = [
             (table, (_READ[table], (self._crawl, *each))) for table in tables for each in layout.slices(table, shards)
         ]

@@ -165,8 +165,9 @@ class KafkaSharedLedger:
 
         def taken(known: Owned) -> dict[int, Owner]:
             former.update(known)
-            free = [shard for shard in wanted if shard not in known or self._is_free(known[shard])]
-            floors = [self._floor(known[shard]) for shard in free if shard in known]
+            margins = {owner: self._margin(owner) for owner in {each.node for each in known.values()}}
+            free = [shard for shard in wanted if shard not in known or margins[known[shard].node] is not None]
+            floors = [known[shard].epoch + (margins[known[shard].node] or 0) for shard in free if shard in known]
             first = max([now_us, *floors]) + 1
             return {shard: Owner(node.name, node.incarnation, first + number) for number, shard in enumerate(free)}
 
@@ -178,13 +179,14 @@ class KafkaSharedLedger:
             seat.untouched -= former
         return epochs
 
-    def _is_free(self, owner: Owner) -> bool:
-        return not owner.name or self._leases.bury(owner.node)
-
-    def _floor(self, owner: Owner) -> int:
-        """Return what the next epoch of a shard must exceed, so that nothing that this owner wrote is newer."""
-        lease = self._leases.read(owner.node) if owner.name else None
-        return owner.epoch + (lease.commit if lease is not None else 0) + 1
+    def _margin(self, node: NodeId) -> int | None:
+        """Return by how much new epochs must exceed a node's, so that nothing it wrote is newer; None if it lives."""
+        if not node.name:
+            return 1  # what a node releases it has raised already
+        if not self._leases.bury(node):
+            return None
+        lease = self._leases.read(node)
+        return 1 + (lease.commit if lease is not None else 0)
 
     def _collect(self, seat: _Seat, epochs: Mapping[int, int]) -> None:
         """Read links for shards, where their last owners had read."""
@@ -236,9 +238,9 @@ class KafkaSharedLedger:
             if commit.number <= lease.commit:
                 return self._answer_again(node, seat, lease, commit)
             self._check_basis(node, seat, lease, commit)
-            added, similar = self._commits.pages.near(commit.signatures, self._layout)
+            similar = self._commits.pages.add_signatures(commit.signatures, self._layout)
             at_us = round(self._leases.about_now() * 1e6)
-            plan = plan_of(commit, added, self._positions(seat, commit), at_us)
+            plan = plan_of(commit, self._positions(seat, commit), at_us)
             self._topic.send(f"{node.name}/{node.incarnation}/{commit.number}".encode(), commit.links, self._layout)
             if not self._commits.make(node, plan, similar):
                 decided = self._leases.read(node)
