@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeAlias
 
 import psycopg
@@ -19,9 +21,12 @@ from cassandra.cluster import Session
 from cassandra.query import dict_factory
 from psycopg import sql
 from psycopg.rows import dict_row
+from pymongo.database import Database
 
 from gossamer.runtime.catalogs import CheckedCatalog, open_catalog
 from tests.servers.cassandra import CassandraServer, shared_cassandra
+from tests.servers.mongodb import MongoServer, require_mongodb
+from tests.servers.mongodb import running as running_mongodb
 from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
 
 Row: TypeAlias = dict[str, Any]
@@ -241,7 +246,66 @@ def _or_none(column: str, value: object) -> object:
     return None if is_nothing or (column in {"archive_file", "found_on"} and value == "") else value
 
 
-KINDS = ("postgresql", "cassandra")
+class MongoPlace:
+    """A database."""
+
+    another = "name another database"
+
+    def __init__(self, server: MongoServer, name: str) -> None:
+        self.server = server
+        self.name = name
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    def url(self, port: int = 0) -> str:
+        return self.server.url(self.name, port or self.port)
+
+    @contextmanager
+    def database(self) -> Iterator[Database[Row]]:
+        with self.server.client() as client:
+            yield client[self.name]
+
+    def rows(self, table: str) -> list[Row]:
+        with self.database() as database:
+            return [_of_mongo(table, row) for row in database[table].find()]
+
+    def commits_of(self, node: str) -> int:
+        return len({row["committed_at"] for row in self.rows("pages") if row["node"] == node})
+
+    def set_format(self, number: int) -> None:
+        with self.database() as database:
+            database["catalog"].update_one({"_id": "catalog"}, {"$set": {"format": number}})
+
+    def delete(self, table: str, row: Row) -> None:
+        with self.database() as database:
+            assert database[table].delete_one({"_id": row["_id"]}).deleted_count == 1
+
+    def change(self, table: str, row: Row, column: str, value: object) -> None:
+        with self.database() as database:
+            assert database[table].update_one({"_id": row["_id"]}, {"$set": {column: value}}).matched_count == 1
+
+    def add_stranger(self) -> None:
+        with self.database() as database:
+            database["pages"].insert_one({"number": 1})
+
+    def drop(self) -> None:
+        with self.server.client() as client:
+            client.drop_database(self.name)
+
+
+def _of_mongo(table: str, row: Row) -> Row:
+    ids = {"dead_letters": "url_id", "hosts": "name", "pages": ""}
+    found = _plain(row)
+    found[ids[table]] = row["_id"]
+    for column in ("url_id", "duplicate_of", "near_duplicate_of"):
+        if found.get(column):
+            found[column] = bytes.fromhex(found[column])
+    return found
+
+
+KINDS = ("postgresql", "cassandra", "mongodb")
 
 
 @contextmanager
@@ -250,6 +314,11 @@ def places_of(kind: str) -> Iterator[Callable[[], CatalogPlace]]:
     if kind == "cassandra":
         cassandra = shared_cassandra()
         yield lambda: CassandraPlace(cassandra, f"catalog_{os.getpid()}_{next(_names)}")
+        return
+    if kind == "mongodb":
+        require_mongodb()
+        with TemporaryDirectory(prefix="gossamer-mongodb-") as folder, running_mongodb(Path(folder)) as mongodb:
+            yield lambda: MongoPlace(mongodb, f"catalog{next(_names)}")
         return
     if postgres_programs() is None:
         pytest.skip("no PostgreSQL: make engines")

@@ -22,7 +22,7 @@ from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers.redis import RedisServer, free_port, redis_program, running
 from tests.servers.tcp_proxy import TcpProxy
 
-KINDS = ("cassandra",)
+KINDS = ("cassandra", "mongodb")
 PACE_MS = 20
 
 

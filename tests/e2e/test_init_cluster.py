@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.catalog_places import CassandraPlace, PostgresPlace
+from tests.catalog_places import CassandraPlace, PostgresPlace, places_of
 from tests.e2e.program import crawl_options, run
 from tests.servers.cassandra import shared_cassandra
 from tests.servers.kafka import shared_kafka
@@ -119,6 +119,15 @@ def test_schemas_in_postgresql(web: RunningWeb, postgres: PostgresServer, tmp_pa
     crawled(web, tmp_path / "named", "--catalog", catalog)
     assert {row["crawl"] for row in PostgresPlace(postgres, "pages_of_mine").rows("pages")} == {"named"}
     assert "--partitions has no meaning for a ledger at postgresql://" in refused(ledger, "--partitions", "3")
+
+
+def test_a_catalog_in_mongodb(web: RunningWeb, tmp_path: Path) -> None:
+    with places_of("mongodb") as make:
+        place = make()
+        assert made(place.url()) == [f"collections of the catalog {place.url()}: created"]
+        assert made(place.url()) == [f"collections of the catalog {place.url()}: were there"]
+        crawled(web, tmp_path / "named", "--catalog", place.url())
+        assert {row["crawl"] for row in place.rows("pages")} == {"named"}
 
 
 def test_a_redis_is_checked(tmp_path: Path) -> None:

@@ -136,6 +136,8 @@ def test_a_catalog_is_accepted(catalog: str) -> None:
     [
         ("tables", "unknown catalog; expected postgresql://host:port/database"),
         ("oracle://u:se%40cret@h/keyspace", "unknown catalog"),
+        ("mongodb://u:se%40cret@h", "not the name of a database"),
+        ("mongodb://u:se%40cret@h/a/b", "not the name of a database"),
         ("cassandra://u:se%40cret@h", "not the name of a keyspace"),
         ("cassandra://u:se%40cret@h/Upper", "not the name of a keyspace"),
         ("cassandra://u:se%40cret@h/system_auth", "not the name of a keyspace"),

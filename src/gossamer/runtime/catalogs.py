@@ -19,7 +19,7 @@ from gossamer.inspect.catalog_rows import CatalogRows
 from gossamer.ports import Ledger
 from gossamer.ports.catalog_store import CatalogInventory
 from gossamer.runtime.publishing import CatalogPublisher
-from gossamer.settings.stores import CASSANDRA, POSTGRESQL, complete_catalog, scheme_of
+from gossamer.settings.stores import CASSANDRA, MONGODB, POSTGRESQL, complete_catalog, scheme_of
 
 
 class CheckedCatalog(CatalogInventory, Protocol):
@@ -58,6 +58,7 @@ class _Client(Struct, frozen=True):
 
 CATALOGS: Mapping[str, _Client] = {
     CASSANDRA: _Client("gossamer.backends.cassandra.catalog", "cassandra", "cassandra"),
+    MONGODB: _Client("gossamer.backends.mongodb.catalog", "pymongo", "mongodb"),
     POSTGRESQL: _Client("gossamer.backends.postgresql.catalog", "psycopg", "postgresql"),
 }
 

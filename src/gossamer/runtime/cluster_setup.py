@@ -40,6 +40,7 @@ _NEEDS: Mapping[tuple[Purpose, str], _Needs] = {
     (Purpose.CATALOG, "cassandra"): _Needs(
         "gossamer.backends.cassandra.setup:init", ("cassandra",), "cassandra", ("replication", "buckets")
     ),
+    (Purpose.CATALOG, "mongodb"): _Needs("gossamer.backends.mongodb.setup:init", ("pymongo",), "mongodb"),
     (Purpose.CATALOG, "postgresql"): _Needs(
         "gossamer.backends.postgresql.setup:init_catalog", ("psycopg",), "postgresql"
     ),
@@ -57,8 +58,8 @@ _NEEDS: Mapping[tuple[Purpose, str], _Needs] = {
 }
 EXPECTED = (
     "expected redis://host:port/db/NAME, postgresql://host:port/database/NAME, "
-    "kafka://broker:port,…/NAME?cassandra=host:port,…/keyspace, cassandra://host:port,…/keyspace or "
-    "kafka://broker:port,…/topic"
+    "kafka://broker:port,…/NAME?cassandra=host:port,…/keyspace, cassandra://host:port,…/keyspace, "
+    "mongodb://host:port/database or kafka://broker:port,…/topic"
 )
 
 
@@ -85,7 +86,7 @@ def _likely_purpose(scheme: str, url: str) -> Purpose:
     path = url.partition("://")[2].partition("?")[0].partition("/")[2].strip("/")
     if scheme == "kafka":
         return Purpose.LEDGER if "?cassandra=" in url or "&cassandra=" in url else Purpose.FEED
-    if scheme == "cassandra" or (scheme == "postgresql" and "/" not in path):
+    if scheme in {"cassandra", "mongodb"} or (scheme == "postgresql" and "/" not in path):
         return Purpose.CATALOG
     return Purpose.LEDGER
 

@@ -217,7 +217,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _field(
             Group.STORING,
-            "tables to query: postgresql://host:port/database[/SCHEMA], cassandra://host:port/keyspace",
+            "tables to query: postgresql://host:port/database[/SCHEMA], cassandra://…/keyspace, mongodb://…/database",
             is_fixed=True,
             metavar="URL",
         ),

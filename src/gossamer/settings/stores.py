@@ -1,7 +1,7 @@
 """What values of `--store`, `--catalog` and `--feed` mean: a name (`warc`, `files`), or a URL on other machines.
 
     s3://bucket/prefix                             credentials come from the environment only
-    mongodb://[user[:password]@]host:port,…/database[?options]
+    mongodb://[user[:password]@]host:port,…/database[?options]                  (also a catalog)
     cassandra://[user[:password]@]host:port,…/keyspace[?dc=NAME]                (a catalog)
     postgresql://[user[:password]@]host:port,…/database[/SCHEMA][?options]      (a catalog)
     kafka://[user[:password]@]broker:port,…/topic[?options]                     (a feed)
@@ -40,9 +40,12 @@ _SCHEMA = re.compile(r"(?!pg_|information_schema$)[A-Za-z0-9._-]{1,63}")
 _KEYSPACE = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _CATALOG_EXPECTED = {
     CASSANDRA: "expected cassandra://host:port,…/keyspace",
+    MONGODB: "expected mongodb://host:port/database",
     POSTGRESQL: "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA",
 }
-_ANY_CATALOG_EXPECTED = "expected postgresql://host:port/database or cassandra://host:port/keyspace"
+_ANY_CATALOG_EXPECTED = (
+    "expected postgresql://host:port/database, cassandra://host:port/keyspace or mongodb://host:port/database"
+)
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _USER_INFO = re.compile(r"(?<=://)([^\s'\":@]*):[^\s'\"]*@")  # up to the last @, should the password have more
 
@@ -129,7 +132,13 @@ def _catalog_fault(catalog: str) -> str:
     path, fault = _path_and_fault(catalog)
     if fault:
         return fault
-    return _keyspace_fault(path) if scheme_of(catalog) == CASSANDRA else _schema_fault(catalog, path)
+    if scheme_of(catalog) == CASSANDRA:
+        return _keyspace_fault(path)
+    return _schema_fault(catalog, path) if scheme_of(catalog) == POSTGRESQL else _database_fault(path)
+
+
+def _database_fault(database: str) -> str:
+    return "" if _DATABASE.fullmatch(database) else "not the name of a database (letters, digits, _ and -)"
 
 
 def _keyspace_fault(path: str) -> str:
@@ -140,8 +149,8 @@ def _keyspace_fault(path: str) -> str:
 
 def _schema_fault(catalog: str, path: str) -> str:
     database, has_schema, schema = path.removesuffix("/").partition("/")
-    if not _DATABASE.fullmatch(database):
-        return "not the name of a database (letters, digits, _ and -)"
+    if fault := _database_fault(database):
+        return fault
     if has_schema and not _SCHEMA.fullmatch(schema):
         return "not the name of a schema (up to 63 letters, digits and ._-, not beginning with pg_)"
     if "password" in urlsplit(catalog).query.lower():

@@ -1,1 +1,1 @@
-"""Pages in MongoDB: `--store mongodb://host:port/database`."""
+"""Pages in MongoDB (`--store mongodb://host:port/database`), and catalogs (`--catalog`)."""

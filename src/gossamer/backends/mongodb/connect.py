@@ -34,7 +34,7 @@ def name_of(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url).partition("?")[0]
 
 
-def open_database(url: str, choose_s: float) -> Database[Document]:
+def open_database(url: str, choose_s: float, label: str = "") -> Database[Document]:
     """Return the database of a URL; a call waits that long for a server. Nothing is sent before the first call."""
     try:
         client: MongoClient[Document] = MongoClient(
@@ -50,12 +50,12 @@ def open_database(url: str, choose_s: float) -> Database[Document]:
         majority = WriteConcern("majority", wtimeout=int(1000 * ANSWER_S))
         return client.get_default_database(write_concern=majority, read_preference=ReadPreference.PRIMARY)
     except (InvalidURI, ConfigurationError, InvalidName, ValueError) as error:
-        raise UsageError(f"store = {name_of(url)}: {error}; {_EXPECTED}") from error
+        raise UsageError(f"{label or f'store = {name_of(url)}'}: {error}; {_EXPECTED}") from error
 
 
-def refusal(url: str, error: PyMongoError) -> UsageError:
+def refusal(url: str, error: PyMongoError, label: str = "") -> UsageError:
     """Return why a database cannot be used at the start of a crawl, in one line."""
-    where = f"store = {name_of(url)}"
+    where = label or f"store = {name_of(url)}"
     code = error.code if isinstance(error, OperationFailure) else None
     if code == _LOGIN_REFUSED:
         return UsageError(
