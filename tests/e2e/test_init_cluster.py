@@ -96,18 +96,6 @@ def test_a_topic_that_loses_or_cuts_documents_is_pointed_out() -> None:
     assert "larger documents are sent without their text" in lines[2]
 
 
-def test_a_ledger_on_kafka_and_cassandra() -> None:
-    kafka, cassandra = shared_kafka(), shared_cassandra()
-    name = f"made_{os.getpid()}_ledger"
-    url = f"kafka://{kafka.address}/{name}?cassandra={cassandra.address}/{name}"
-    first = made(url, "--partitions", "8", "--buckets", "2")
-    assert any(f"{name}.frontier" in line and "8 partitions" in line for line in first)
-    again = made(url)
-    assert any(f"{name}.frontier" in line and "was there, 8 partitions" in line for line in again)
-    assert "expected --partitions 8" in refused(url, "--partitions", "16")
-    assert "expected --buckets 2" in refused(url, "--buckets", "3")
-
-
 def test_schemas_in_postgresql(web: RunningWeb, postgres: PostgresServer, tmp_path: Path) -> None:
     ledger = f"{postgres.url}/example"
     assert made(ledger)[1] == "schema gossamer_example of the ledger: created"

@@ -140,3 +140,28 @@ def test_a_user_who_may_not(both: KafkaAndCassandra, tmp_path: Path) -> None:
         line = crawled(f"kafka://{brokers}/x?cassandra=cassandra:wrong@{guarded.address}/k", tmp_path)
         assert "Cassandra refuses the user" in line
         assert "wrong" not in line
+
+
+# -- init-cluster ---------------------------------------------------------------------------------
+
+
+def test_what_a_crawl_needs_is_created_once(both: KafkaAndCassandra) -> None:
+    url = both.url_of(f"init-{os.getpid()}")
+    first = verb("init-cluster", url, "--partitions", "8", "--buckets", "2").splitlines()
+    assert f"topic init-{os.getpid()}.frontier: created, partitions: 8, copies of everything: 1" in first
+    assert first[-1].endswith("buckets per partition of the topic: 2")
+    again = verb("init-cluster", url).splitlines()
+    assert f"topic init-{os.getpid()}.frontier: was there, partitions: 8" in again
+    assert again[-1] == first[-1]
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    (["--partitions", "48"], "expected a power of two from 1 to 1,024"),
+    (["--partitions", "32"], "has 8 partitions, which cannot change"),
+    (["--replication", "3"], "expected at most as many copies"),
+    (["--buckets", "1000"], "expected a number from 1 to 256"),
+])  # fmt: skip
+def test_what_cannot_be_created_is_refused(both: KafkaAndCassandra, options: list[str], expected: str) -> None:
+    verb("init-cluster", both.url_of(f"once-{os.getpid()}"), "--partitions", "8")
+    name = f"new-{os.getpid()}" if options[0] == "--replication" else f"once-{os.getpid()}"
+    assert expected in said("init-cluster", both.url_of(name), *options)

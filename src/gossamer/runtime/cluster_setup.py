@@ -48,7 +48,7 @@ _NEEDS: Mapping[tuple[Purpose, str], _Needs] = {
         "gossamer.backends.kafka_feed.setup:init", ("confluent_kafka",), "kafka", ("replication", "partitions")
     ),
     (Purpose.LEDGER, "kafka"): _Needs(
-        "gossamer.runtime.kafka_ledger_setup:init",
+        "gossamer.backends.kafka.setup:init",
         ("confluent_kafka", "cassandra"),
         "kafka",
         ("replication", "partitions", "buckets"),

@@ -6,13 +6,10 @@ import os
 from collections.abc import Callable
 
 from gossamer.backends.kafka.address import place_of
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Database, require_version
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
 from gossamer.backends.kafka.topic import Topic
-from gossamer.errors import UsageError
 from gossamer.ports.shared_ledger import SharedLedger
-
-MIN_VERSION = 4
 
 
 def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
@@ -28,8 +25,7 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
 def check_servers(database: Database) -> str:
     """Raise if Cassandra is too old; return what the operator should know, or an empty string."""
     ((version,),) = database.read("SELECT release_version FROM system.local")
-    if int(version.partition(".")[0]) < MIN_VERSION:
-        raise UsageError(f"{database.label}: Cassandra {version} is too old; expected {MIN_VERSION} or newer")
+    require_version(version, database.label)
     copies = database.replication()
     if copies > 1:
         return ""

@@ -41,6 +41,7 @@ from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
 
 Fields: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[bool, bytes, list[bytes]]  # of a batch: prepared, its id, values as they are sent
+MIN_VERSION = 4
 REQUEST_S, CONNECT_S = 10.0, 5.0
 IN_FLIGHT, BATCHES_IN_FLIGHT, READ_AHEAD = 96, 16, 8  # requests at once
 MAX_BATCH_BYTES, MAX_BATCH_ROWS = 64 << 10, 500
@@ -232,6 +233,12 @@ class Database:
             where = self._place.cassandra.text
             return EngineUnavailableError(f"{self.label}: Cassandra at {where} cannot be used now: {text}")
         return GossamerError(f"{self.label}: {text}")
+
+
+def require_version(version: str, label: str) -> None:
+    """Raise if Cassandra is too old."""
+    if int(version.partition(".")[0]) < MIN_VERSION:
+        raise UsageError(f"{label}: Cassandra {version} is too old; expected {MIN_VERSION} or newer")
 
 
 def _pages(found: ResultSet) -> Iterator[list[Fields]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 
 from cassandra import ConsistencyLevel
@@ -10,26 +11,23 @@ from cassandra.query import SimpleStatement
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from gossamer.backends.kafka.address import Place
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.address import Place, place_of
+from gossamer.backends.kafka.database import Database, require_version
 from gossamer.backends.kafka.layout import Layout, check_layout
 from gossamer.backends.kafka.rows import schema_of_plain_tables
 from gossamer.backends.kafka.topic import MAX_MESSAGE_BYTES, REQUEST_S, Topic
+from gossamer.errors import UsageError
+from gossamer.ports.setup import DEFAULT_PARTITIONS, SetupOptions
 
 
-def create_tables(session: Session, keyspace: str, replication: int) -> bool:
-    """Create a keyspace with the tables; return whether there was none."""
-    is_new = keyspace.lower() not in session.cluster.metadata.keyspaces
-    if is_new:
-        strategy = f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}"
-        session.execute(_quorum(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {strategy}"))
+def create_tables(session: Session, keyspace: str) -> None:
+    """Create the tables that are not there."""
     session.set_keyspace(keyspace)
     text = files(__package__).joinpath("schema.cql").read_text("utf-8")
-    lines = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    lines = "\n".join(line.partition("--")[0] for line in text.splitlines())
     statements = [each.strip() for each in lines.split(";") if each.strip()]
     for each in (*statements, *schema_of_plain_tables()):
         session.execute(_quorum(each), timeout=60.0)
-    return is_new
 
 
 def _quorum(text: str) -> SimpleStatement:
@@ -52,22 +50,80 @@ def create_topic(topic: Topic, layout: Layout, replication: int) -> bool:
     return True
 
 
-def create(place: Place, layout: Layout, replication: int) -> list[str]:
-    """Create what a crawl needs; return lines that say what was made and what was there."""
+def create(place: Place, layout: Layout, replication: int) -> None:
+    """Create what a crawl needs, with this many copies of everything."""
+    _create(place, SetupOptions(replication, layout.partitions, layout.buckets))
+
+
+def init(url: str, options: SetupOptions) -> list[str]:
+    """See `gossamer.ports.setup.Setup`."""
+    return _create(place_of(url, os.environ), options)
+
+
+def _create(place: Place, options: SetupOptions) -> list[str]:
+    layout = Layout(options.partitions or DEFAULT_PARTITIONS, options.buckets or 1)
     check_layout(layout, place.shown)
     database, topic = Database(place), Topic(place)
     try:
         with database.errors_as_ours():
             session = database.bare_session()
-            has_made_keyspace = create_tables(session, place.keyspace, replication)
-            plan = "INSERT INTO layouts (crawl, partitions, buckets) VALUES (%s, %s, %s)"
-            session.execute(_quorum(plan), (place.name, layout.partitions, layout.buckets))
-        has_made_topic = create_topic(topic, layout, replication)
-        count = layout.partitions if has_made_topic else topic.partition_count()
+            lines = [_check_version(place, session), _create_keyspace(place, session, options)]
+            create_tables(session, place.keyspace)
+        lines.append(_create_topic(place, topic, layout, options))
+        count = topic.partition_count()
+        if options.partitions not in (None, count):
+            raise UsageError(
+                f"topic {place.topic}: has {count} partitions, which cannot change; expected --partitions {count}"
+            )
+        with database.errors_as_ours():
+            buckets = _plan_buckets(place, session, options, count)
+        return [*lines, f"rows of {place.name}: buckets per partition of the topic: {buckets}"]
     finally:
         database.close()
         topic.close()
-    return [
-        f"keyspace {place.keyspace}: {'made' if has_made_keyspace else 'was there'}; its tables are there",
-        f"topic {place.topic}: {'made' if has_made_topic else 'was there'}, {count} partitions",
-    ]
+
+
+def _check_version(place: Place, session: Session) -> str:
+    ((version,),) = session.execute("SELECT release_version FROM system.local")
+    require_version(version, f"ledger {place.name}")
+    return f"Cassandra {version} at {place.cassandra.text}"
+
+
+def _create_keyspace(place: Place, session: Session, options: SetupOptions) -> str:
+    """Create the keyspace, unless it is there; return a line about it."""
+    servers = len(session.cluster.metadata.all_hosts())
+    copies = options.copies(servers)
+    if place.keyspace.lower() in session.cluster.metadata.keyspaces:
+        return f"keyspace {place.keyspace}: was there"
+    if copies > servers:
+        raise UsageError(f"--replication {copies}: Cassandra has {servers} servers; expected at most as many copies")
+    strategy = f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {copies}}}"
+    session.execute(_quorum(f"CREATE KEYSPACE IF NOT EXISTS {place.keyspace} WITH replication = {strategy}"))
+    return f"keyspace {place.keyspace}: created, copies of everything: {copies}"
+
+
+def _create_topic(place: Place, topic: Topic, layout: Layout, options: SetupOptions) -> str:
+    with topic.errors_as_ours():
+        brokers = len(topic.admin().list_topics(timeout=REQUEST_S).brokers)
+    copies = options.copies(brokers)
+    if copies > brokers:
+        raise UsageError(f"--replication {copies}: Kafka has {brokers} brokers; expected at most as many copies")
+    if create_topic(topic, layout, copies):
+        told = f"partitions: {layout.partitions}, copies of everything: {copies}"
+        return f"topic {place.topic}: created, {told}"
+    return f"topic {place.topic}: was there, partitions: {topic.partition_count()}"
+
+
+def _plan_buckets(place: Place, session: Session, options: SetupOptions, partitions: int) -> int:
+    """Record into how many buckets the rows of a crawl are divided, unless it has started; return how many."""
+    started = session.execute("SELECT buckets FROM crawls WHERE crawl = %s", (place.name,)).one()
+    planned = session.execute("SELECT buckets FROM layouts WHERE crawl = %s", (place.name,)).one()
+    if started is not None and options.buckets not in (None, started[0]):
+        raise UsageError(
+            f"ledger {place.name}: the crawl has started with {started[0]} buckets, which cannot change; "
+            f"expected --buckets {started[0]}"
+        )
+    buckets = int(started[0] if started else options.buckets or (planned[0] if planned else 1))
+    text = "INSERT INTO layouts (crawl, partitions, buckets) VALUES (%s, %s, %s)"
+    session.execute(_quorum(text), (place.name, partitions, buckets))
+    return buckets
