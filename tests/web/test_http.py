@@ -237,6 +237,32 @@ def test_a_large_answer_may_take_long_if_it_is_read_all_the_time(monkeypatch: py
     exchange(large, client)
 
 
+def test_the_end_of_an_answer_waits_for_a_client_that_reads_late() -> None:
+    body = bytes(http._BUFFER_BYTES - 4096)  # fits into what may wait
+
+    async def main() -> None:
+        async with listening(Address("127.0.0.1", 0), "--ui-listen") as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+            async with served(listener, answer):
+                await asyncio.to_thread(client, *listener.getsockname()[:2])
+
+    async def answer(request: Request) -> Response:
+        return Response(200, body if request.path == "/large" else b"", "application/octet-stream")
+
+    def client(host: str, port: int) -> None:
+        with socket.socket() as late:
+            late.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+            late.connect((host, port))
+            late.settimeout(10)
+            late.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            for _ in range(3):  # the server has done what it can for the first one
+                with socket.create_connection((host, port), 10) as other:
+                    assert asked(other).startswith(b"HTTP/1.1 200")
+            assert all_of(late).endswith(body)
+
+    asyncio.run(main())
+
+
 def test_an_error_while_serving_is_not_said_to_be_one_of_listening() -> None:
     async def main() -> None:
         async with listening(Address("127.0.0.1", 0), "--ui-listen"):

@@ -121,6 +121,9 @@ async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]
                 connection = open_connections[task] = _Connection(reader, writer, answer)
                 with suppress(OSError, TimeoutError, h11.ProtocolError):
                     await connection.serve()
+                    writer.close()  # once what is left was sent
+                    async with asyncio.timeout(WRITE_WITHIN_S):
+                        await writer.wait_closed()
         finally:
             open_connections.pop(task, None)
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
