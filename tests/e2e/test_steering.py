@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.commands import BlockNames, UnblockNames
 from gossamer.core.domains import registrable_domain
+from gossamer.runtime.control_socket import send
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.synth_log import LoggedRequest
 from gossamer.sim.trap_server import TrapServer
@@ -150,6 +153,16 @@ def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: Runnin
     assert crawl.end()["pages"] == PAGES
     assert run("audit", str(crawl.out)).returncode == 0
     assert run("verify", str(crawl.out)).returncode == 0
+
+
+def test_a_block_that_ends_before_it_is_committed_loses_nothing(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+    state = CrawlFolder(crawl.out).state
+    send(state, BlockNames([busy]), "test")
+    assert "queued again" in send(state, UnblockNames([busy]), "test")
+    assert crawl.end()["pages"] == PAGES
+    assert "opted_out" not in run("retry", str(crawl.out), "--list").stdout
 
 
 def test_a_host_is_slowed_down_at_once_and_the_audit_knows(web: RunningWeb, tmp_path: Path) -> None:

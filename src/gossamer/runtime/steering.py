@@ -107,9 +107,9 @@ class Steering:
             case commands.AddSeeds(seeds):
                 new = steered.add_seeds(seeds)
                 await self._durable()
-                return f"{new} of {plural(len(seeds), 'seed')} {'is' if new == 1 else 'are'} new"
+                return f"{new} of {plural(len(seeds), 'seed')} {'is' if 1 in (new, len(seeds)) else 'are'} new"
             case commands.RetryLetters(outcomes, hosts):
-                return await self._retry(OperatorRequest(steered.now(), [], outcomes=outcomes, hosts=hosts))
+                return await self._retry(outcomes, hosts)
             case commands.ReleasePattern(pattern):
                 return await self._release(pattern)
             case _:
@@ -201,12 +201,14 @@ class Steering:
         hosts = [host.name for host in self._steered.ledger.hosts() if host.name in names or host.domain in names]
         if not hosts:
             return "nothing was queued there"
-        request = OperatorRequest(self._steered.now(), [], outcomes=[Outcome.OPTED_OUT.value], hosts=hosts)
-        queued = await self._retry(request)
+        queued = await self._retry([Outcome.OPTED_OUT.value], hosts)
         return "nothing was queued there" if queued == NO_LETTERS else queued
 
-    async def _retry(self, request: OperatorRequest) -> str:
+    async def _retry(self, outcomes: list[str], hosts: list[str]) -> str:
+        """Queue dead letters again. What was committed is read: what failed, or was blocked, just before counts too."""
+        await self._durable()
         ledger = self._steered.ledger
+        request = OperatorRequest(self._steered.now(), [], outcomes=outcomes, hosts=hosts)
         names = request.hosts or [host.name for host in ledger.hosts()]
         found: dict[int, int] = {}
         for name in names:
@@ -220,6 +222,7 @@ class Steering:
         return queued_again(sum(found.values()))
 
     async def _release(self, pattern: str) -> str:
+        await self._durable()  # of a pattern, what was committed is read
         now = self._steered.now()
         chosen = chosen_quarantines(self._steered.ledger.records(QUARANTINES), pattern, now)
         if not chosen and pattern != ALL_PATTERNS:
