@@ -68,6 +68,9 @@ def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nod
         nodes.end(name)
     assert sum(request.host == busy for request in web.log()) == before
     assert run("audit", nodes.url).returncode == 0
+    said = run("unblock", nodes.url, busy).stdout
+    assert f"'gossamer retry {nodes.url} --outcome opted_out' queues what the block removed" in said
+    assert "queued again by the nodes that own them" in run("retry", nodes.url, "--outcome", "opted_out").stdout
 
 
 def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:

@@ -165,6 +165,19 @@ def test_a_block_that_ends_before_it_is_committed_loses_nothing(web: RunningWeb,
     assert "opted_out" not in run("retry", str(crawl.out), "--list").stdout
 
 
+def test_a_block_that_ends_while_the_crawl_does_not_run_says_how_to_continue(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = Running(web, tmp_path / "out")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+    crawl.tell("block", busy)
+    crawl.tell("stop")
+    crawl.process.communicate(timeout=60)
+    said = crawl.tell("unblock", busy)
+    assert f"'gossamer retry {crawl.out} --outcome opted_out' queues what the block removed" in said
+    assert "opted_out" in run("retry", str(crawl.out), "--list").stdout
+    assert run("retry", str(crawl.out), "--outcome", "opted_out", "--no-progress").returncode == 0
+    assert "opted_out" not in run("retry", str(crawl.out), "--list").stdout
+
+
 def test_a_host_is_slowed_down_at_once_and_the_audit_knows(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import shlex
 import socket
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -28,6 +29,7 @@ from gossamer.commands import (
 )
 from gossamer.errors import GossamerError, UsageError
 from gossamer.inspect.host_states import left_alone
+from gossamer.records import Outcome
 from gossamer.runtime.control_socket import send
 from gossamer.runtime.opt_out import FILE_NAME, OptOutFile, name_in
 from gossamer.settings.changes import described, with_command
@@ -64,7 +66,13 @@ def tell_folder(folder: CrawlFolder, command: OperatorCommand, by: str) -> str:
         return send(folder.state, command, by)
     if isinstance(command, PauseCrawl | StopCrawl | ResumeCrawl):
         raise NotRunningError(f"{folder.path}: the crawl does not run")
-    return f"{_keep(folder, command)}; the crawl does not run: this is for its next run"
+    kept = f"{_keep(folder, command)}; the crawl does not run: this is for its next run"
+    return f"{kept}; {unblocked_hint(str(folder.path))}" if isinstance(command, UnblockNames) else kept
+
+
+def unblocked_hint(crawl: str) -> str:
+    """Return how to continue where a block has ended, if the crawl does not do it by itself."""
+    return f"'gossamer retry {shlex.quote(crawl)} --outcome {Outcome.OPTED_OUT}' queues what the block removed"
 
 
 def _refuse_listed(folder: CrawlFolder, names: Sequence[str]) -> None:

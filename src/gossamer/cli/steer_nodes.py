@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from gossamer import commands
-from gossamer.cli.ledger import change, open_crawl
+from gossamer.cli.ledger import change, open_crawl, shown_url
 from gossamer.cli.node import register_seeds
+from gossamer.cli.steer import unblocked_hint
 from gossamer.commands import OperatorCommand, SettingCommand
 from gossamer.core.identity import shard_of
 from gossamer.core.intake import LinkContext
@@ -79,7 +80,8 @@ def _set(url: str, command: SettingCommand, by: str) -> str:
         return replace(record, settings=to_toml(settings).encode(), budgets=budgets)
 
     _change(url, command, by, changed, reopens=key == "max-pages")
-    return "all nodes act on it within two seconds"
+    done = "all nodes act on it within two seconds"
+    return f"{done}; then {unblocked_hint(shown_url(url))}" if isinstance(command, commands.UnblockNames) else done
 
 
 # -- seeds ----------------------------------------------------------------------------------------
