@@ -68,9 +68,19 @@ def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nod
         nodes.end(name)
     assert sum(request.host == busy for request in web.log()) == before
     assert run("audit", nodes.url).returncode == 0
-    said = run("unblock", nodes.url, busy).stdout
-    assert f"'gossamer retry {nodes.url} --outcome opted_out' queues what the block removed" in said
-    assert "queued again by the nodes that own them" in run("retry", nodes.url, "--outcome", "opted_out").stdout
+
+
+def test_where_a_block_has_ended_a_retry_continues(nodes: Nodes, web: RunningWeb) -> None:
+    hosts = [request.host for request in web.log()]
+    busy = max(set(hosts), key=hosts.count)
+    tell(nodes, "block", busy)
+    wait_for(lambda: "opted_out" in run("retry", nodes.url, "--list").stdout)
+    done = run("unblock", nodes.url, busy)
+    assert f"'gossamer retry {nodes.url} --outcome opted_out' queues what the block removed" in done.stdout, done.stderr
+    done = run("retry", nodes.url, "--outcome", "opted_out")
+    assert "queued again by the nodes that own them" in done.stdout, done.stderr
+    assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
+    assert "opted_out" not in run("retry", nodes.url, "--list").stdout
 
 
 def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:
