@@ -28,7 +28,7 @@ POINTS = (
 STORE_POINTS = (
     "in_store",  # it has the bodies of some pages, but not their metadata
     "in_catalog",  # a batch is sent to a catalog, and not yet stored as a whole
-    "in_feed",  # a topic has confirmed some of the documents of a commit
+    "in_feed",  # documents are on their way to a topic: the position has not moved
     "after_catalog",  # the catalog has the rows of a commit, the ledger is not written
     "after_upload",  # the pages of a commit are in the store, the ledger is not written
     "after_merge",  # a whole archive file is in the store, but not in the list of merged files

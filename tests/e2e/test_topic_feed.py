@@ -67,8 +67,8 @@ def test_a_reader_rebuilds_the_pages_of_a_crawl(web: RunningWeb, kafka: KafkaSer
 @pytest.mark.parametrize(
     ("workers", "deaths"),
     [
-        ("1", ["in_feed:kill:1", "in_recovery:kill:3", "in_feed:kill:2"]),
-        ("2", ["in_commit:kill:2", "before_commit:kill:1", "in_feed:kill:1"]),
+        ("1", ["in_commit:kill:2", "in_recovery:kill:3", "in_feed:kill:2"]),
+        ("2", ["in_feed:kill:1", "before_commit:kill:1", "in_feed:kill:2"]),
     ],
 )
 def test_a_crawl_that_is_killed_and_resumed_has_sent_everything(
@@ -80,6 +80,21 @@ def test_a_crawl_that_is_killed_and_resumed_has_sent_everything(
         killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
         assert killed.returncode == -signal.SIGKILL, killed.stderr
     done = run("resume", str(out), "--json")
+    assert done.returncode == 0, done.stderr
+    check_whole(url, out)
+
+
+def test_the_ledger_has_nothing_that_the_brokers_have_not_confirmed(
+    web: RunningWeb, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    out, url = tmp_path / "out", new_topic(kafka)
+    arguments = command(web, out, url)
+    killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": "in_feed:kill:1"})  # before the first message
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert messages_in(url) == []
+    with CrawlReader(out) as crawl:
+        assert crawl.ledger.last_change() == 0
+    done = run(*arguments)
     assert done.returncode == 0, done.stderr
     check_whole(url, out)
 

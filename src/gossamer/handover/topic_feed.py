@@ -101,7 +101,6 @@ class FeedPublisher:
         changes = (decode_change(key, value) for key, value in rows)
         while some := list(islice(changes, BATCH_MESSAGES)):
             yield Batch(partial(self._send, self._messages(some), warn))
-            failpoints.reach("in_feed")
 
     def _messages(self, changes: Sequence[Change]) -> list[FeedMessage]:
         if self._entries is None:
@@ -111,6 +110,7 @@ class FeedPublisher:
         return [message for message in found if message is not None]
 
     def _send(self, messages: Sequence[FeedMessage], warn: Callable[[str, str], object]) -> None:
+        failpoints.reach("in_feed")
         for url in self._topic.send(messages):
             warn(CUT_RULE, cut_text(self._topic.name, url))
 
