@@ -88,6 +88,11 @@ class HostGraph:
         return self._domain_of
 
     @property
+    def domains(self) -> Mapping[str, int]:
+        """The numbers of all domains."""
+        return self._domains
+
+    @property
     def domain_count(self) -> int:
         """How many domains the hosts belong to."""
         return len(self._domains)
@@ -104,11 +109,12 @@ class HostRanks(Struct, frozen=True):
 
     hosts: array[float]
     domains: array[float]
+    domains_in: array[int]  # by the number of a domain: how many other domains link to it
     steps: int
 
 
 def rank_hosts(graph: HostGraph, trusted: Iterable[str] = (), rules: RankRules | None = None) -> HostRanks:
-    """Return the ranks; hosts that are trusted and unknown to the graph do not count."""
+    """Return the ranks; trusted hosts whose domain is unknown to the graph do not count."""
     rules = rules or RankRules()
     count, domain_of, links = graph.domain_count, graph.domain_of, graph.links
     # The vote of a domain for each other domain, and for each host of another domain: each once.
@@ -125,13 +131,17 @@ def rank_hosts(graph: HostGraph, trusted: Iterable[str] = (), rules: RankRules |
     ranks = array("d", bytes(8 * count))
     self_share = array("d", [rules.self_share if own else 0.0 for own in has_own])
     steps = _link_rank(domain_links, _teleport(graph, trusted), self_share, ranks, rules)
-    return HostRanks(_divided(graph, ranks, votes), ranks, steps)
+    domains_in = array("I", bytes(4 * count))
+    for link in domain_links:
+        domains_in[link & _LOW] += 1
+    return HostRanks(_divided(graph, ranks, votes), ranks, domains_in, steps)
 
 
 def _teleport(graph: HostGraph, trusted: Iterable[str]) -> array[float]:
     """Return the share of each domain of what is given."""
     count = graph.domain_count
-    chosen = {graph.domain_of[graph.hosts[host]] for host in trusted if host in graph.hosts}
+    known = graph.domains
+    chosen = {known[domain] for domain in map(registrable_domain, trusted) if domain in known}
     if not chosen:
         return array("d", [1 / count]) * count if count else array("d")
     shares = array("d", bytes(8 * count))

@@ -1,0 +1,61 @@
+"""A site on loopback whose pages a test sets, and changes between two crawls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from msgspec import Struct
+
+
+class Answer(Struct, frozen=True):
+    """What the site answers for a path."""
+
+    body: str = ""
+    status: int = 200
+    location: str = ""
+
+
+class PlainSite:
+    """Answers by path; a path without an answer is 404, a robots.txt without one allows everything."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        answer = self.answers.get(request.path, Answer("<p>There is no such page.", 404))
+        body = answer.body.encode()
+        request.send_response(answer.status)
+        if answer.location:
+            request.send_header("Location", answer.location)
+        request.send_header("Content-Type", "text/html; charset=utf-8")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+
+@contextmanager
+def plain_site() -> Iterator[PlainSite]:
+    """Serve a site while the block runs."""
+    site = PlainSite()
+    thread = threading.Thread(target=site.server.serve_forever)
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.server.shutdown()
+        thread.join()
+        site.server.server_close()
