@@ -70,15 +70,23 @@ def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nod
     assert run("audit", nodes.url).returncode == 0
 
 
-def test_where_a_block_has_ended_a_retry_continues(nodes: Nodes, web: RunningWeb) -> None:
+def has_event(folder: Path, name: str) -> bool:
+    return any(f'"event":"{name}"' in path.read_text() for path in (folder / "events").glob("*.jsonl"))
+
+
+def test_where_a_block_has_ended_a_retry_continues(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:
     hosts = [request.host for request in web.log()]
     busy = max(set(hosts), key=hosts.count)
+    tell(nodes, "pace", "*", "5")  # it does not end before all of this has happened
     tell(nodes, "block", busy)
     wait_for(lambda: "opted_out" in run("retry", nodes.url, "--list").stdout)
     done = run("unblock", nodes.url, busy)
     assert f"'gossamer retry {nodes.url} --outcome opted_out' queues what the block removed" in done.stdout, done.stderr
+    # A node that has not read of it yet would remove them again.
+    wait_for(lambda: all(has_event(tmp_path / name, "opt_out_ended") for name in NAMES))
     done = run("retry", nodes.url, "--outcome", "opted_out")
     assert "queued again by the nodes that own them" in done.stdout, done.stderr
+    tell(nodes, "pace", "*", "0.05")
     assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
     assert "opted_out" not in run("retry", nodes.url, "--list").stdout
 
