@@ -46,6 +46,7 @@ VERBS = {
     "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
     "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
     "search": ("gossamer.cli.search", "search the pages of a crawl"),
+    "diff": ("gossamer.cli.diff", "what is new, changed, gone or moved between two crawls, or since a time"),
     "rank": ("gossamer.cli.rank", "which domains are important, by the links of the crawl's own pages"),
     "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
     "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one or all"),
