@@ -21,7 +21,7 @@ PLAN = preset("small", seed=5, pages=150)
 NODES = ("a", "b", "c")
 RUNNING = (
     ["status"], ["hosts"], ["report"], ["traps"], ["verify"], ["audit"], ["feed"], ["search", "the"],
-    ["export", "--format", "jsonl"], ["export", "--format", "cdxj"],
+    ["export", "--format", "jsonl"], ["export", "--format", "cdxj"], ["rank"], ["diff", "--since", "1h"],
 )  # fmt: skip
 Output = pytest.CaptureFixture[str]
 
@@ -171,6 +171,8 @@ def test_what_lies_on_a_node_elsewhere_is_counted_and_can_be_named(crawls: Crawl
         assert 0 < missing < len(everything)
         main(["export", crawls.ledger, "--format", "cdxj"])
         assert f"the bytes of {missing} pages" in capsys.readouterr().err
+        ranks = json.loads(shown(capsys, "rank", crawls.ledger, "--json", status=1))["computed_from"]
+        assert (ranks["pages"], ranks["pages_missing"]) == (len(some), missing)
         found = json.loads(shown(capsys, "verify", crawls.ledger, "--json", status=1))
         assert found["unreachable"] >= missing
         assert all(problem["where"] in ("node b", "nodes") for problem in found["problems"])
@@ -178,6 +180,8 @@ def test_what_lies_on_a_node_elsewhere_is_counted_and_can_be_named(crawls: Crawl
         assert "as far as the events show" in shown(capsys, "audit", crawls.ledger, status=1)
         named = ["--node-folder", f"b={moved}"]
         assert exported(capsys, crawls.ledger, *named) == everything
+        ranks = json.loads(shown(capsys, "rank", crawls.ledger, "--json", *named))["computed_from"]
+        assert (ranks["pages"], ranks["pages_missing"]) == (len(everything), 0)
         shown(capsys, "verify", crawls.ledger, *named)
         shown(capsys, "audit", crawls.ledger, *named)
         wrong = ["--node-folder", f"b={crawls.folder / 'a'}"]
