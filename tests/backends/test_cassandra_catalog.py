@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.cassandra.catalog import CassandraCatalog
 from gossamer.backends.cassandra.connect import Place, place_of
+from gossamer.backends.cassandra.letters import VALID_S, KnownLetters
 from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import bucket_of
 from gossamer.errors import StoreUnavailableError, UsageError
@@ -91,6 +92,32 @@ def test_links_that_are_queued_leave_no_tombstones(place: CassandraPlace, catalo
                 event.description for event in result.get_query_trace().events if "tombstone cells" in event.description
             ]
             assert "and 0 tombstone cells" in read, (table, read)
+
+
+def test_a_host_without_dead_letters_is_asked_once_or_now_and_then_if_it_may_have_another_owner(
+    place: CassandraPlace, catalog: CassandraCatalog
+) -> None:
+    now = [100.0]
+    known = KnownLetters(catalog.ring, 16, lambda: now[0])
+    assert known.among([LETTER.url_id]) == []
+    other = CassandraCatalog(place.url())
+    other.put(CatalogChanges(1.0, dead_letters=[LETTER]))
+    other.close()
+    now[0] += VALID_S + 1
+    assert known.among([LETTER.url_id]) == [], "on one machine nobody else writes"
+    known.is_shared = True
+    assert [letter.url_id for letter in known.among([LETTER.url_id, PAGE.url_id])] == [LETTER.url_id]
+    known.remove([LETTER.url_id])
+    assert known.among([LETTER.url_id]) == []
+
+
+def test_hosts_with_very_many_dead_letters_are_asked_for_each_url(catalog: CassandraCatalog) -> None:
+    ids = [b"hosthost" + number.to_bytes(8, "big") for number in range(1, 1203)]
+    catalog.put(CatalogChanges(1.0, dead_letters=[replace(LETTER, url_id=each) for each in ids[:1200]]))
+    known = KnownLetters(catalog.ring, 16)
+    assert sorted(letter.url_id for letter in known.among(ids)) == ids[:1200]
+    catalog.put(CatalogChanges(2.0, not_dead=ids[1:]))
+    assert [url_id for url_id, _ in catalog.dead_letters()] == ids[:1]
 
 
 def test_every_read_and_write_needs_a_quorum(place: CassandraPlace, catalog: CassandraCatalog) -> None:

@@ -8,8 +8,7 @@ when it returns. Which write wins: `gossamer.backends.cassandra.writing`.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from heapq import merge
 from importlib.resources import files
@@ -20,8 +19,9 @@ from typing import Any
 from gossamer import failpoints
 from gossamer.backends.cassandra import writing
 from gossamer.backends.cassandra.connect import Ring, shown
+from gossamer.backends.cassandra.letters import KnownLetters, Letter
 from gossamer.backends.cassandra.sorting import sorted_rows
-from gossamer.backends.cassandra.writing import Shape, Statement, Table, bucket_of, host_part
+from gossamer.backends.cassandra.writing import Shape, Table, bucket_of, host_part
 from gossamer.core.url import host_of
 from gossamer.errors import EngineUnavailableError, StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import (
@@ -38,7 +38,6 @@ from gossamer.records import UrlId
 FORMAT = 1
 TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")
 _OTHER_KEYSPACE = "name another keyspace, as cassandra://host:port/KEYSPACE"
-_MANY = 100  # ids in one question
 _FIRST_ROW = """
     INSERT INTO $keyspace.catalog (one, format, crawl, buckets, created_at)
     VALUES ('catalog', %s, %s, %s, toTimestamp(now())) IF NOT EXISTS
@@ -75,6 +74,7 @@ class CassandraCatalog:
         self.name = shown(url)
         self.ring = Ring(url, f"catalog {self.name}")
         self._shape: Shape | None = None
+        self._known_letters: KnownLetters | None = None
         self._clock: int | None = None  # the last write timestamp of a crawl on one machine
 
     # -- at the start -----------------------------------------------------------------------------
@@ -154,9 +154,7 @@ class CassandraCatalog:
         failpoints.reach("in_catalog")
         self._insert(writing.PAGES_BY_HOST, changes.pages, stamp)
         self._forget_letters(changes.not_dead, stamp)
-        # In this order: a letter that can be seen can be found by its id, and removed.
-        self._insert(writing.DEAD_LETTER_IDS, changes.dead_letters, stamp)
-        self._insert(writing.DEAD_LETTERS, changes.dead_letters, stamp)
+        self._put_letters(changes.dead_letters, stamp)
         self._insert(writing.HOSTS, changes.hosts, stamp)
 
     def _insert(
@@ -164,34 +162,34 @@ class CassandraCatalog:
     ) -> None:
         if not rows:
             return
+        if rows[0].node:
+            self._letters().is_shared = True
         shape = self._shape_of_rows()
         values = [[*writing.values_of(table, row, shape, stamp.committed_at), stamp.of(row.node)] for row in rows]
         self.ring.run_all(writing.batches(self.ring, table.insert, table, values))
 
+    def _letters(self) -> KnownLetters:
+        if self._known_letters is None:
+            self._known_letters = KnownLetters(self.ring, self._shape_of_rows().buckets)
+        return self._known_letters
+
+    def _put_letters(self, letters: Sequence[DeadLetter], stamp: _Stamp) -> None:
+        if not letters:
+            return
+        self._letters().add(Letter(letter.url_id, letter.host, letter.node) for letter in letters)
+        # In this order: a letter that can be seen can be found by its id, and removed.
+        self._insert(writing.DEAD_LETTER_IDS, letters, stamp)
+        self._insert(writing.DEAD_LETTERS, letters, stamp)
+
     def _forget_letters(self, ids: Sequence[UrlId], stamp: _Stamp) -> None:
         """Remove those of some URLs that are dead letters.
 
-        They are looked for first, which is one question per host and bucket: nearly all of them are queued links, and
-        each deletion, also of what is not there, stays as a tombstone for days.
+        They are looked for first: each deletion, also of what is not there, stays as a tombstone for days.
         """
-        self._delete_letters([(row.url_id, row.host, stamp.of(row.node)) for row in self._letters(ids)])
-
-    def _letters(self, ids: Iterable[UrlId]) -> list[Any]:
-        buckets = self._shape_of_rows().buckets
-        by_partition: defaultdict[tuple[bytes, int], list[UrlId]] = defaultdict(list)
-        for url_id in ids:
-            by_partition[host_part(url_id), bucket_of(url_id, buckets)].append(url_id)
-        if not by_partition:
-            return []
-        query = self.ring.prepare(
-            "SELECT url_id, host, node FROM $keyspace.dead_letter_ids WHERE host_id = ? AND bucket = ? AND url_id IN ?"
-        )
-        questions: list[Statement] = [
-            (query, (*partition, some[start : start + _MANY]))
-            for partition, some in by_partition.items()
-            for start in range(0, len(some), _MANY)
-        ]
-        return self.ring.run_all(questions)
+        if ids:
+            self._delete_letters(
+                [(found.url_id, found.host, stamp.of(found.node)) for found in self._letters().among(ids)]
+            )
 
     def _delete_letters(self, letters: Sequence[tuple[UrlId, str, int]]) -> None:
         """Remove letters by id, host and write timestamp; the ids last, by which the rest is found."""
@@ -204,6 +202,7 @@ class CassandraCatalog:
             "DELETE FROM $keyspace.dead_letter_ids USING TIMESTAMP ? WHERE host_id = ? AND bucket = ? AND url_id = ?",
             [(at, host_part(url_id), bucket_of(url_id, buckets), url_id) for url_id, _, at in letters],
         )
+        self._letters().remove(url_id for url_id, _, _ in letters)
 
     def _delete(self, query: str, keys: Sequence[tuple[object, ...]]) -> None:
         if keys:
@@ -226,7 +225,7 @@ class CassandraCatalog:
             "WHERE host = ? AND bucket = ? AND url_id = ? AND visit = ?",
             [(at, host_of(key.url), bucket_of(key.url_id, buckets), key.url_id, key.visit) for key in visits],
         )
-        self._delete_letters([(row.url_id, row.host, at) for row in self._letters(dead_letters)])
+        self._delete_letters([(found.url_id, found.host, at) for found in self._letters().among(dead_letters)])
         self._delete("DELETE FROM $keyspace.hosts USING TIMESTAMP ? WHERE name = ?", [(at, name) for name in hosts])
 
     def next_stamp(self, committed_at: float) -> int:
