@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,19 @@ def test_every_read_and_write_needs_a_quorum(place: CassandraPlace, catalog: Cas
     for act in (lambda: catalog.put(CatalogChanges(1.0, [PAGE])), lambda: list(catalog.visits())):
         with pytest.raises(StoreUnavailableError, match="Cannot achieve consistency level LOCAL_QUORUM"):
             act()
+
+
+def test_nodes_that_start_at_the_same_moment_create_the_tables_together(place: CassandraPlace) -> None:
+    def checked(name: str) -> None:
+        catalog = CassandraCatalog(place.url())
+        catalog.check(name)
+        catalog.put(CatalogChanges(1.0, [replace(PAGE, node=name, url_id=name.encode() * 16)]))
+        catalog.close()
+
+    with ThreadPoolExecutor(4) as nodes:
+        list(nodes.map(checked, "abcd"))
+    assert sorted(row["node"] for row in place.rows("pages")) == ["a", "b", "c", "d"]
+    assert len({row["crawl"] for row in place.rows("pages")}) == 1
 
 
 def test_a_keyspace_that_is_missing_is_named_with_what_creates_it(place: CassandraPlace) -> None:

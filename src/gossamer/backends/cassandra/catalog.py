@@ -18,7 +18,7 @@ from typing import Any
 
 from gossamer import failpoints
 from gossamer.backends.cassandra import writing
-from gossamer.backends.cassandra.connect import Ring, shown
+from gossamer.backends.cassandra.connect import MissingTableError, Ring, shown
 from gossamer.backends.cassandra.letters import KnownLetters, Letter
 from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import Shape, Table, bucket_of, host_part
@@ -38,6 +38,7 @@ from gossamer.records import UrlId
 FORMAT = 1
 TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")
 _OTHER_KEYSPACE = "name another keyspace, as cassandra://host:port/KEYSPACE"
+_TRIES, _RETRY_S = 20, 0.5  # while others create the tables
 _FIRST_ROW = """
     INSERT INTO $keyspace.catalog (one, format, crawl, buckets, created_at)
     VALUES ('catalog', %s, %s, %s, toTimestamp(now())) IF NOT EXISTS
@@ -88,8 +89,15 @@ class CassandraCatalog:
         """Create the tables for a crawl, unless they are there; raise UsageError if they cannot be used."""
         with _at_the_start():
             self.ring.check_server()
-            self.create(crawl, writing.DEFAULT_BUCKETS)
-            self.check_rights()
+            for tries_left in reversed(range(_TRIES)):
+                try:
+                    self.create(crawl, writing.DEFAULT_BUCKETS)
+                    self.check_rights()
+                    return
+                except MissingTableError:  # another node is creating them, too
+                    if not tries_left:
+                        raise
+                    time.sleep(_RETRY_S)
 
     def create(self, crawl: str, buckets: int) -> bool:
         """Create the tables, unless they are there; return whether it did. An empty name can be set later."""

@@ -42,6 +42,10 @@ EXPECTED = "expected cassandra://host:port,…/keyspace"
 _Done = TypeVar("_Done")
 
 
+class MissingTableError(GossamerError):
+    """A table is not there, or not yet: another client may be creating it."""
+
+
 class Place(Struct, frozen=True):
     """What the URL of a keyspace says."""
 
@@ -235,6 +239,8 @@ class Ring:
                 f"{self.label}: {text}; expected a user with the rights SELECT and MODIFY in the keyspace "
                 f"{self.place.keyspace}, and CREATE if its tables are not there"
             )
+        if isinstance(cause, InvalidRequest) and re.search(r"table .*does not exist|unconfigured table", text):
+            return MissingTableError(f"{self.label}: {text}")
         if isinstance(cause, InvalidRequest):
             return GossamerError(f"{self.label}: {text}")
         kind = "Cassandra cannot be used now" if isinstance(cause, RequestExecutionException) else "no answer"
