@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gossamer.core.url import url_id
 from tests.e2e.program import run
-from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
+from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 from tests.servers.redis import redis_program, running
 
@@ -194,6 +196,18 @@ def test_without_an_index_the_earlier_version_is_not_known(twice: Pair, tmp_path
     head, found = differences(capsys, copy, status=1)
     assert {path: line["change"] for path, line in found.items()} == {"fresh": "new"}
     assert head["counts"]["unread"] == len(PATHS)  # all but the one without a link, and the home page
+
+
+def test_a_url_that_never_answered_is_not_missing_a_version(twice: Pair, tmp_path: Path, capsys: Output) -> None:
+    copy, url = tmp_path / "copy", f"{twice.site}silent"
+    shutil.copytree(twice.after, copy)
+    with ledger_of(copy) as ledger:
+        known = ledger.look_up(url_id(twice.site))
+        assert known is not None
+        ledger.amend(url_id(url), replace(known, url=url, outcome="timeout", status=0, visits=2, archived=None))
+    head, found = differences(capsys, copy)
+    assert "silent" not in found
+    assert (head["counts"]["unread"], head["counts"]["failed"]) == (0, 1)
 
 
 def test_a_ledger_is_compared_like_its_folder(pair: Pair, tmp_path: Path, capsys: Output) -> None:

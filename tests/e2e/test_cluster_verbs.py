@@ -21,7 +21,7 @@ PLAN = preset("small", seed=5, pages=150)
 NODES = ("a", "b", "c")
 RUNNING = (
     ["status"], ["hosts"], ["report"], ["traps"], ["verify"], ["audit"], ["feed"], ["search", "the"],
-    ["export", "--format", "jsonl"], ["export", "--format", "cdxj"], ["rank"], ["diff", "--since", "1h"],
+    ["export", "--format", "jsonl"], ["export", "--format", "cdxj"],
 )  # fmt: skip
 Output = pytest.CaptureFixture[str]
 
@@ -159,6 +159,17 @@ def test_pace_and_robots_are_judged_over_the_events_of_all_nodes(crawls: Crawls,
     assert report["runs"] == len(NODES)
     whole = json.loads(shown(capsys, "report", crawls.ledger, "--json"))
     assert report["requests"] == whole["fetches"]["requests"]
+
+
+def test_ranks_are_those_of_one_machine_and_no_page_differs(crawls: Crawls, capsys: Output) -> None:
+    ranks, alone = (json.loads(shown(capsys, "rank", name, "--json")) for name in (crawls.ledger, crawls.one))
+    assert [one["domain"] for one in ranks["domains"]] == [one["domain"] for one in alone["domains"]]
+    assert [one["rank"] for one in ranks["domains"]] == pytest.approx([one["rank"] for one in alone["domains"]])
+    lines = shown(capsys, "diff", crawls.one, crawls.ledger, "--json").splitlines()
+    assert len(lines) == 1
+    assert json.loads(lines[0])["counts"]["unchanged"] == alone["computed_from"]["pages"]
+    since = json.loads(shown(capsys, "diff", crawls.ledger, "--since", "1d", "--json").splitlines()[0])
+    assert since["counts"]["new"] == alone["computed_from"]["pages"]
 
 
 def test_what_lies_on_a_node_elsewhere_is_counted_and_can_be_named(crawls: Crawls, capsys: Output) -> None:

@@ -125,7 +125,8 @@ class Difference:
                 self.counts.not_fetched += is_page(row)
                 continue
             old = texts.pages.before(key, row, moment) if row.visits > 1 else None
-            if old is None and row.visits > 1 and not texts.pages.is_indexed(row.url):
+            is_answered = row.archived is not None  # else its visits may have no captures
+            if old is None and row.visits > 1 and is_answered and not texts.pages.is_indexed(row.url):
                 self.counts.unread += 1
             elif old is None or old.record.block[9:12] not in (b"200", b"304"):
                 yield from self._first(row)

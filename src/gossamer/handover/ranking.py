@@ -120,7 +120,8 @@ class CrawlRanks:
 
 
 def _best_first(ranks: array[float], names: list[str]) -> Callable[[int], tuple[float, str]]:
-    return lambda number: (-ranks[number], names[number])
+    # The last digits depend on the order in which pages were read: without rounding, ties would have no order.
+    return lambda number: (-float(f"{ranks[number]:.6g}"), names[number])
 
 
 def read_links(crawl: CrawlView) -> CrawlLinks:
