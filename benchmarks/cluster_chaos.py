@@ -4,8 +4,8 @@
     python -m benchmarks.cluster_chaos --ledger kafka --nodes 3           # or postgresql
 
 A round is one fault. Each crawl of the synthetic web gets a few of them, then ends by itself; the servers' own log, the
-rows and all archives must agree. Nodes that were killed start again with their folder or stay away. A crawl of the kind
-"resized" begins with one node; the faults are nodes that join and leave.
+rows, all archives and the catalog beside them must agree. Nodes that were killed start again with their folder or stay
+away. A crawl of the kind "resized" begins with one node; the faults are nodes that join and leave.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Ledger(Struct, frozen=True):
 
     server: Server
     faults: Mapping[str, Callable[[random.Random], None]]
+    catalog: str = ""  # which gets the rows of pages as well
 
 
 @contextmanager
@@ -70,14 +71,16 @@ def _redis(folder: Path) -> Iterator[Ledger]:
 @contextmanager
 def _postgresql(_: Path) -> Iterator[Ledger]:
     with running_postgres() as server:
-        yield Ledger(server, {"restart": lambda _: _restart(server)})
+        yield Ledger(server, {"restart": lambda _: _restart(server)}, server.url)
 
 
 @contextmanager
 def _kafka(folder: Path) -> Iterator[Ledger]:
     with running_both(folder) as both:
         faults = {"broker": lambda _: _restart(both.kafka), "cassandra": lambda _: _restart(both.cassandra)}
-        yield Ledger(both, faults)
+        catalog = f"cassandra://{both.cassandra.address}/catalog"
+        verb("init-cluster", catalog)
+        yield Ledger(both, faults, catalog)
 
 
 LEDGERS = {"redis": _redis, "postgresql": _postgresql, "kafka": _kafka}
@@ -136,7 +139,8 @@ class _Crawl:
         pages = 4 * PAGES if self.kind == "resized" else PAGES  # nodes need time to come and go
         plan = preset("small", seed=self._seed, pages=pages, domains_per_address=4)
         with RunningWeb(plan) as web:
-            nodes = Nodes(web, self._ledger.server, self._folder, more=KINDS[self.kind])
+            catalog = ["--catalog", self._ledger.catalog] if self._ledger.catalog else []
+            nodes = Nodes(web, self._ledger.server, self._folder, more=[*KINDS[self.kind], *catalog])
             try:
                 alive = self._resize(nodes) if self.kind == "resized" else self._harm(nodes, count)
                 for name in alive:
@@ -155,6 +159,8 @@ class _Crawl:
             nodes.check_budget(BUDGET, max_more=max_more)
         else:
             nodes.check(max_twice=max_more)
+        if self._ledger.catalog:
+            nodes.check_catalog(self._ledger.catalog, max_more=max_more if self.kind == "budget" else 0)
         if self.kind == "address":
             nodes.check_address(ADDRESS_DELAY_MS / 1000)
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.url import link_to
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.scenarios import ImaginedHost, Scenario, many_hosts
 from gossamer.sim.web import preset
@@ -23,6 +26,7 @@ from gossamer.sim.web import preset
 SLOW = "slow.test"
 HOSTS = 1000
 SECONDS = 20.0
+SEEDS_PER_COMMIT = 20_000
 
 
 def imagined(has_slow: bool, queued: int) -> tuple[int, float]:
@@ -32,8 +36,17 @@ def imagined(has_slow: bool, queued: int) -> tuple[int, float]:
         robots = b"User-agent: *\nCrawl-delay: 60\n"
         web.hosts[SLOW] = ImaginedHost(pages=queued, robots=robots, fanout=1, address="127.9.9.9")
         seeds += [f"http://{SLOW}/{n}" for n in range(queued)]
-    _, driver = Scenario(web, seeds, FrontierLimits(connections=256)).prepare()
-    driver.run(until=driver.now + SECONDS)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = LocalLedger(Path(folder) / "state")
+        ledger.open()
+        crawl, driver = Scenario(web, seeds[:HOSTS], FrontierLimits(connections=256), ledger=ledger).prepare()
+        for start in range(HOSTS, len(seeds), SEEDS_PER_COMMIT):
+            crawl.add_seeds([link_to(seed) for seed in seeds[start : start + SEEDS_PER_COMMIT]], driver.now)
+            ledger.commit()
+        driver.run(until=driver.now + SECONDS)
+        ledger.close()
+    used_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"virtual time, {len(seeds):,} seeds: at most {used_mb:.0f} MB so far", flush=True)
     pages = sum(request.host != SLOW for request in driver.requests)
     return pages, pages / SECONDS
 

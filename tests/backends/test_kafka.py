@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator
 from itertools import count
 
+import msgspec
 import pytest
+from confluent_kafka import Producer
 
 from gossamer import failpoints
 from gossamer.backends.kafka.address import place_of
@@ -163,6 +165,26 @@ def test_what_an_old_owner_writes_late_changes_nothing(url: str, ledger: KafkaSh
     with pytest.raises(LeaseLostError):
         old.commit(A, Commit(2, Totals(), epochs, {SHARD: [url_row(LINK.url)]}))
     old.close()
+
+
+def test_messages_of_others_in_the_topic_do_no_harm(
+    url: str, ledger: KafkaSharedLedger, both: KafkaAndCassandra
+) -> None:
+    ledger.join(A, "", LEASE_S)
+    epochs = ledger.take(A, range(SHARD_COUNT))
+    place = place_of(url, {})
+    producer = Producer({"bootstrap.servers": both.kafka.address})
+    foreign = msgspec.msgpack.encode([(SHARD, b"links of an earlier crawl", False)])
+    for key, value in ((b"x/1/1", b"\xffjunk"), (b"\xff", b"junk"), (None, None), (b"earlier/1/7", foreign)):
+        producer.produce(place.topic, value, key, SHARD // (SHARD_COUNT // both.partitions))
+    assert producer.flush(10) == 0
+    ledger.commit(A, Commit(1, Totals(), links={SHARD: b"ours"}))
+    (message,) = ledger.receive(A, {}, 1000)[SHARD]
+    assert message.links == b"ours"
+    ledger.commit(A, Commit(2, Totals(), {SHARD: epochs[SHARD]}, read={SHARD: [message.id]}))
+    ledger.receive(A, {}, 1000)
+    ledger.renew(A, NodeStatus(commit=2, idle="exhausted", record_version=1))
+    assert ledger.try_end(A) == "exhausted"
 
 
 def test_links_of_any_length_arrive(ledger: KafkaSharedLedger) -> None:

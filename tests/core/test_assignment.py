@@ -78,3 +78,16 @@ def test_with_strict_regions_a_node_must_not_crawl_what_it_lacks_the_label_for()
     assert barred_from(EU | US, STRICT) == frozenset()
     assert barred_from(NONE, STRICT) == {*STRICT.shards_of("eu"), *STRICT.shards_of("us")}
     assert barred_from(NONE, REGIONS) == barred_from(NONE, None) == frozenset()
+
+
+@pytest.mark.parametrize("per_range", [4, 64, 256])
+def test_shards_that_are_stored_together_have_one_owner(per_range: int) -> None:
+    labels = {f"n{number}": NONE for number in range(3)}
+    owned = {name: share_of(name, labels, None, per_range) for name in labels}
+    assert sorted(shard for each in owned.values() for shard in each) == list(range(SHARD_COUNT))
+    for shards in owned.values():
+        assert {shard // per_range for shard in shards} == {
+            shard // per_range for shard in shards if shard % per_range == 0
+        }
+        assert len(shards) % per_range == 0
+    assert max(map(len, owned.values())) <= 1.05 * SHARD_COUNT / 3 + per_range

@@ -22,6 +22,7 @@ from gossamer.assembly import open_shared
 from gossamer.cli.ledger import open_crawl
 from gossamer.cli.main import main
 from gossamer.inspect.shared_reader import SharedReader
+from gossamer.runtime.catalogs import open_catalog
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
@@ -129,8 +130,23 @@ class Nodes:
     def check_budget(self, pages: int, *, max_more: int) -> None:
         """Check that exactly as many pages are stored as the budget allows, and hardly more were requested."""
         verdict = self._verdict()
-        assert len(self._stored_once()) == pages
-        assert verdict.pages_fetched <= pages + max_more
+        stored = len(self._stored_once())
+        assert stored == pages, f"{stored} pages are stored, {pages} were allowed"
+        assert verdict.pages_fetched <= pages + max_more, f"{verdict.pages_fetched} pages were fetched"
+
+    def check_catalog(self, url: str, *, max_more: int = 0) -> None:
+        """Check that a catalog has every page that is stored, once.
+
+        Of a crawl that ends at its budget it may have pages whose commit was never made: they are not fetched again.
+        """
+        catalog = open_catalog(url)
+        visits = Counter(visit.url for visit in catalog.visits())
+        catalog.close()
+        assert {page: count for page, count in visits.items() if count > 1} == {}, "pages are in the catalog twice"
+        stored = self._stored_once().keys()
+        assert not stored - visits.keys(), f"{len(stored - visits.keys())} pages are not in the catalog"
+        more = len(visits.keys() - stored)
+        assert more <= max_more, f"{more} pages are in the catalog and nowhere else"
 
     def check_address(self, delay_s: float) -> None:
         """Check the distance between requests to an address, to whichever of its hosts."""

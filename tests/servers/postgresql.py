@@ -101,7 +101,10 @@ def _children_of(pid: int) -> list[int]:
 
 def _cpu_s(pid: int) -> float:
     """Return the CPU time of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:  # one that has ended since it was listed
+        return 0.0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -53,7 +53,7 @@ long_bytes = struct.Struct(">q").pack
 
 
 class Batch(BatchStatement):  # type: ignore[misc]
-    """Statements to one partition, whose values are bytes already: binding each would take ten times as long."""
+    """Statements to one partition, whose values are bytes already: nothing is bound, which is most of the work."""
 
     def __init__(self, routing_key: Sequence[bytes], statements: Sequence[Statement], kind: BatchType) -> None:
         super().__init__(kind)

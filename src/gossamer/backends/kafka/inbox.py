@@ -75,9 +75,9 @@ class Inbox:
 
     def add(self, partition: int, offset: int, key: bytes, parts: Sequence[tuple[int, bytes, bool]]) -> None:
         """Add a message. A part has the shard, links, and whether they go on in a later message."""
-        sender, _, number = key.decode().rpartition("/")
         for shard, links, has_more in parts:
             if shard in self._first and offset >= self._first[shard]:
+                sender, _, number = key.decode().rpartition("/")
                 self._add_part(shard, Letter(key, partition, offset, sender, int(number), links, not has_more))
         self._next[partition] = offset + 1
 

@@ -47,6 +47,7 @@ def create_topic(topic: Topic, layout: Layout, replication: int) -> bool:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
             return False
+    topic.await_partitions(layout.partitions)
     return True
 
 

@@ -58,6 +58,7 @@ class _Seat:
     reader: Reader
     owned: dict[int, int]  # shard -> epoch
     lock: RLock = field(default_factory=RLock)
+    done: dict[int, int] = field(default_factory=dict)  # partition -> offset up to which nothing waits, a moment ago
     untouched: set[int] = field(default_factory=set)  # shards that nobody owned before: they have no rows
     stored: dict[int, int] = field(default_factory=dict)  # partition -> offset up to which positions are stored
 
@@ -119,10 +120,8 @@ class KafkaSharedLedger:
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
         """Prolong the lease."""
-        seat = self._seat(node)
-        with seat.lock:
-            done = seat.inbox.done_offsets()
-        self._leases.renew(node, status, done)
+        # Without the lock: a commit that waits for Kafka must not cost the lease.
+        self._leases.renew(node, status, self._seat(node).done)
         return self._membership(node)
 
     def _membership(self, node: NodeId) -> Membership:
@@ -194,6 +193,7 @@ class KafkaSharedLedger:
             positions: dict[int, int] = dict(self._database.read(_READ_POSITIONS, self._name))
             seat.owned |= epochs
             seat.inbox.add_shards({shard: positions.get(shard, 0) for shard in epochs})
+            seat.done = seat.inbox.done_offsets()
 
     def _seat(self, node: NodeId) -> _Seat:
         seat = self._seats.get(node)
@@ -227,6 +227,7 @@ class KafkaSharedLedger:
             for shard in mine:
                 del seat.owned[shard]
             seat.inbox.remove_shards(mine)
+            seat.done = seat.inbox.done_offsets()
 
     # -- rows and links ---------------------------------------------------------------------------
 
@@ -264,7 +265,8 @@ class KafkaSharedLedger:
         read = {shard: ids for shard, ids in commit.read.items() if ids and seat.inbox.begins_with(shard, ids)}
         seat.inbox.remove(read)
         seat.untouched.difference_update(commit.rows)
-        seat.reader.tell(seat.inbox.done_offsets())
+        seat.done = seat.inbox.done_offsets()
+        seat.reader.tell(seat.done)
 
     def _check_basis(self, node: NodeId, seat: _Seat, lease: Lease, commit: Commit) -> None:
         """Raise if a commit is based on what is no longer there."""
@@ -275,8 +277,12 @@ class KafkaSharedLedger:
             record = self.record()
             if record is not None and "pages" in record.budgets:
                 raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.pages} pages")
-        for shard in {*commit.rows, *commit.read}:
-            if seat.owned.get(shard) != commit.epochs[shard]:
+        needed = {*commit.rows, *commit.read}
+        owned = (
+            self._owners.shards_of(node) if needed else {}
+        )  # not what this process knows: the engine may have lost it
+        for shard in needed:
+            if owned.get(shard) != commit.epochs[shard]:
                 raise LeaseLostError(f"{where}: shard {shard} is not its own any more")
         for shard, ids in commit.read.items():
             if not seat.inbox.begins_with(shard, ids):
@@ -309,6 +315,7 @@ class KafkaSharedLedger:
                     inbox.add(*message)
             self._look_at_senders(letter for _, letter in inbox.letters())
             inbox.drop(self._is_void)
+            seat.done = inbox.done_offsets()
             return inbox.offer(read, self._is_made, max_bytes)
 
     def _look_at_senders(self, letters: Iterator[Letter]) -> None:

@@ -7,6 +7,7 @@ passes them on when it is, and drops them if it never will be.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ MAX_MESSAGE_BYTES = 16 << 20  # that the topic takes
 PART_BYTES = 768 << 10  # of links in one message
 REQUEST_S = 10.0
 _AT_ONCE = 500
+_KEY = re.compile(rb"[^/]+/[^/]+/[0-9]{1,18}")  # name, incarnation, number of the commit
 _encode = msgspec.msgpack.Encoder().encode
 _parts = msgspec.msgpack.Decoder(list[Part]).decode
 _REFUSED = frozenset({
@@ -140,6 +142,17 @@ class Topic:
                 raise KafkaException(found.error)
             return len(found.partitions)
 
+    def await_partitions(self, count: int) -> None:
+        """Wait until all brokers know a topic that was just created."""
+        until = time.monotonic() + REQUEST_S
+        while time.monotonic() < until:
+            with self.errors_as_ours():
+                found = self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+            if found.error is None and sum(each.leader >= 0 for each in found.partitions.values()) == count:
+                return
+            time.sleep(0.05)
+        raise EngineUnavailableError(f"topic {self.name}: was created, but has no leaders after {REQUEST_S:g} s")
+
     @contextmanager
     def errors_as_ours(self) -> Iterator[None]:
         """Turn errors of the client into ours."""
@@ -201,7 +214,7 @@ class Reader:
                     self._assigned[number] = offset + 1
                     size += len(value)
                     until = time.monotonic() + REQUEST_S
-                    yield number, offset, key, _parts(value)
+                    yield number, offset, key, _parts_of(key, value)
                     if offset + 1 >= ends.get(number, 0):
                         left.discard(number)
 
@@ -227,6 +240,16 @@ class Reader:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+
+def _parts_of(key: bytes, value: bytes) -> list[Part]:
+    """Return what a message has for shards: nothing if it is not one of ours, whose bytes Kafka's checksums protect."""
+    if not _KEY.fullmatch(key):
+        return []
+    try:
+        return _parts(value)
+    except msgspec.MsgspecError:
+        return []
 
 
 def _fields(message: KafkaMessage) -> tuple[int, int, bytes, bytes]:
