@@ -280,7 +280,7 @@ def test_verify_finds_and_mends_what_the_collections_lack(
     mended = run("verify", str(out), "--mend")
     assert mended.returncode == 0, mended.stdout
     assert "3 pages stored again from the archive" in mended.stdout
-    assert "1 bodies without a page removed" in mended.stdout
+    assert "bodies without a page removed: 1" in mended.stdout
     check_whole(database, out)
 
 
