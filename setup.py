@@ -19,6 +19,7 @@ setup(
     ext_modules=[
         compiled("gossamer._kernel"),
         compiled("gossamer._rank"),
+        compiled("gossamer._words"),
         compiled("gossamer.parse._scan"),
         compiled("gossamer.archive._sha1"),
         compiled("gossamer.backends.local._bloom"),

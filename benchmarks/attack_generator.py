@@ -28,12 +28,13 @@ from msgspec import Struct
 from gossamer.core.robots import parse_robots
 from gossamer.core.url import link_to
 from gossamer.errors import GossamerError
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode, is_slow
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.worker import Worker, WorkerRules, read_answer
 

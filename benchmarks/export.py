@@ -23,8 +23,9 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.catalog import record_of
 from gossamer.core.url import link_to
+from gossamer.exchanges import Exchange
 from gossamer.inspect.reader import CrawlReader
-from gossamer.records import ChangeKind, Exchange, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.records import ChangeKind, HostRecord, Outcome, QueuedUrl, UrlState
 from gossamer.settings.load import completed, merged, to_toml
 
 PAGES_PER_HOST = 500

@@ -32,7 +32,7 @@ SEEDS = (1, 2, 3)  # of the web, the policy, the course of events
 
 
 def plain(web: ChangingWeb, per_day: float, seed: int) -> OwnPolicy:
-    return OwnPolicy(web, per_day, seed, Schedule(rule=RevisitRule.PLAIN))
+    return OwnPolicy(web, per_day, seed, Schedule(rule=RevisitRule.STEPS))
 
 
 POLICIES: Mapping[str, Callable[[ChangingWeb, float, int], Policy]] = {

@@ -2,8 +2,8 @@
 
    Optional: without a compiler the package installs without it, and `gossamer.kernel` falls back to Python.
    `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
-   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, in parse/fingerprint.py and in core/novelty.py; tests
-   compare the two bit for bit.
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, in parse/fingerprint.py, in core/novelty.py and in
+   core/revisit/text_change.py; tests compare the two bit for bit.
 
    Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
 
@@ -697,6 +697,230 @@ static PyObject *record_lanes(PyObject *module, PyObject *args) {
     return packed;
 }
 
+/* -- what a text says: see core/revisit/text_change.py, `plain_word_pairs` ------------------------- */
+
+#define COUNTERS 64 /* chosen by the upper 6 bits of a pair's hash */
+#define SKIPPED_AFTER_NUMBER 2
+#define NO_WORD 0 /* of a hash */
+
+typedef enum { PLAIN, NUMBER, SINGLE } WordKind; /* SINGLE: a letter of a script without spaces between words */
+
+typedef struct {
+    const uint8_t *start;
+    size_t length;
+} Span;
+
+/* What is known of a line so far. A word waits until it is clear that no number follows it. */
+typedef struct {
+    uint64_t previous, waiting; /* hashes; the lowest bit is set if it is a SINGLE */
+    unsigned skipped; /* words that are left out since they follow a number */
+    Span last, amount; /* the word before; a number that may be a price, if the next word says so */
+    uint64_t prices;
+    size_t counted;
+    uint8_t counters[COUNTERS];
+} Pairs;
+
+static inline void count_waiting(Pairs *pairs) {
+    uint64_t word = pairs->waiting, previous = pairs->previous;
+    if (word == NO_WORD) return;
+    if (!(word & previous & previous >> 40 & 1)) { /* of letters, every other pair */
+        uint64_t pair = mixed((previous ^ word >> 32) * FOLD + word);
+        pairs->counters[pair >> 58] += (uint8_t)((pair & 2) - 1);
+        pairs->counted++;
+    }
+    pairs->previous = word;
+}
+
+static inline void end_line(Pairs *pairs) {
+    count_waiting(pairs);
+    pairs->previous = pairs->waiting = NO_WORD;
+    pairs->skipped = 0;
+    pairs->last.length = pairs->amount.length = 0;
+}
+
+/* Hashes a word. 16 bytes from its start on can be read: those behind a short word are masked, without a branch. */
+static inline uint64_t pair_word_hash(const uint8_t *at, size_t length) {
+    uint64_t hash = length;
+    for (; length > 16; at += 8, length -= 8) hash = mixed((hash ^ read64(at)) * FOLD);
+    uint64_t first = read64(at), second = read64(at + 8);
+    first &= UINT64_MAX >> (length < 8 ? 64 - 8 * length : 0);
+    second = length > 8 ? second & UINT64_MAX >> (128 - 8 * length) : 0;
+    return (hash ^ first) * FOLD + second * MIX;
+}
+
+/* Is the sign of a currency in a word, or is the word one by itself? */
+static int names_currency(Span word) {
+    static const char codes[][4] = {"eur", "usd", "gbp", "chf", "kr", "k\xC4\x8D", "z\xC5\x82"};
+    const uint8_t *at = word.start, *end = at + word.length;
+    for (size_t i = 0; word.length <= 3 && i < sizeof codes / sizeof codes[0]; i++)
+        if (strlen(codes[i]) == word.length && memcmp(at, codes[i], word.length) == 0) return 1;
+    for (; at < end; at++) {
+        if (*at == '$') return 1;
+        if (end - at >= 2 && at[0] == 0xC2 && (at[1] == 0xA3 || at[1] == 0xA5)) return 1;
+        if (end - at < 3) continue;
+        if (at[0] == 0xE2 && at[1] == 0x82 && at[2] >= 0xA0 && at[2] <= 0xBF) return 1;
+        if (memcmp(at, "\xE5\x86\x86", 3) == 0 || memcmp(at, "\xE5\x85\x83", 3) == 0 || memcmp(at, "\xEC\x9B\x90", 3) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static uint64_t amount_hash(Span word) {
+    uint64_t amount = 0;
+    for (size_t i = 0; i < word.length; i++)
+        if ((uint8_t)(word.start[i] - '0') < 10) amount = (amount + word.start[i]) * FOLD;
+    return mixed(amount);
+}
+
+static void add_number(Pairs *pairs, Span word) {
+    if (names_currency(word) || (pairs->last.length > 0 && names_currency(pairs->last)))
+        pairs->prices += amount_hash(word);
+    else
+        pairs->amount = word;
+    pairs->waiting = NO_WORD;
+    pairs->skipped = SKIPPED_AFTER_NUMBER;
+}
+
+static inline void add_pair_word(Pairs *pairs, Span word, WordKind kind) {
+    if (pairs->amount.length > 0) {
+        if (names_currency(word)) pairs->prices += amount_hash(pairs->amount);
+        pairs->amount.length = 0;
+    }
+    if (kind == NUMBER) {
+        add_number(pairs, word);
+    } else if (pairs->skipped > 0) {
+        pairs->skipped--;
+    } else {
+        count_waiting(pairs);
+        pairs->waiting = (pair_word_hash(word.start, word.length) & ~(uint64_t)1) | (kind == SINGLE);
+    }
+    pairs->last = word;
+}
+
+/* Is there a digit of another script at a byte? Two more can be read. */
+static inline int is_foreign_digit(const uint8_t *at) {
+    if (at[0] == 0xD9) return at[1] >= 0xA0 && at[1] <= 0xA9;
+    if (at[0] == 0xDB) return at[1] >= 0xB0 && at[1] <= 0xB9;
+    if (at[0] == 0xE0) return at[1] == 0xA5 && at[2] >= 0xA6 && at[2] <= 0xAF;
+    return at[0] == 0xEF && at[1] == 0xBC && at[2] >= 0x90 && at[2] <= 0x99;
+}
+
+static inline int is_single(const uint8_t *at) {
+    if (at[0] == 0xE0) return at[1] >= 0xB8 && at[1] <= 0xBF;
+    if (at[0] == 0xE1) return at[1] == 0x80 || at[1] == 0x81 || at[1] == 0x9E || at[1] == 0x9F;
+    return at[0] >= 0xE3 && at[0] <= 0xE9;
+}
+
+/* Adds the words of a run without blanks, byte by byte: one that is very long, or has bytes that need a look. */
+static void add_run(Pairs *pairs, const uint8_t *at, const uint8_t *end) {
+    while (at < end) {
+        const uint8_t *start = at;
+        int has_digit = 0, is_one = 0;
+        for (; at < end && !(is_one = end - at >= 3 && is_single(at)); at++)
+            has_digit |= (uint8_t)(*at - '0') < 10 || is_foreign_digit(at);
+        if (at > start) add_pair_word(pairs, (Span){start, (size_t)(at - start)}, has_digit ? NUMBER : PLAIN);
+        if (is_one) {
+            add_pair_word(pairs, (Span){at, 3}, SINGLE);
+            at += 3;
+        }
+    }
+}
+
+/* A bit for each of BLOCK bytes: is it part of a word, the end of a line, a digit, the first of a letter that needs a look? */
+typedef struct {
+    uint64_t words, lines, digits, special;
+} Kinds;
+
+static inline Kinds kinds_of(const uint8_t *text) {
+    Kinds kinds = {.words = word_bits(text)};
+#ifdef __SSE2__
+    for (int part = 0; part < BLOCK; part += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + part)), moved = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+        __m128i are_digits = _mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(9)), moved);
+        kinds.lines |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))) << part;
+        kinds.digits |= (uint64_t)(uint32_t)_mm_movemask_epi8(are_digits) << part;
+        if (_mm_movemask_epi8(bytes) != 0) { /* E0 to E9 without E2; EF; D9 and DB */
+            __m128i from = _mm_sub_epi8(bytes, _mm_set1_epi8((char)0xE0));
+            __m128i are_special = _mm_cmpeq_epi8(_mm_min_epu8(from, _mm_set1_epi8(9)), from);
+            are_special = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)0xE2)), are_special);
+            are_special = _mm_or_si128(are_special, _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)0xEF)));
+            are_special = _mm_or_si128(are_special, _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)0xD9)));
+            are_special = _mm_or_si128(are_special, _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)0xDB)));
+            kinds.special |= (uint64_t)(uint32_t)_mm_movemask_epi8(are_special) << part;
+        }
+    }
+#else
+    for (int i = 0; i < BLOCK; i++) {
+        uint8_t byte = text[i], from = (uint8_t)(byte - 0xE0);
+        int is_special = (from <= 9 && from != 2) || byte == 0xEF || byte == 0xD9 || byte == 0xDB;
+        kinds.lines |= (uint64_t)(byte == '\n') << i;
+        kinds.digits |= (uint64_t)((uint8_t)(byte - '0') < 10) << i;
+        kinds.special |= (uint64_t)is_special << i;
+    }
+#endif
+    return kinds;
+}
+
+/* Counts the pairs of words; returns whether there are words. `text` is in lower case and followed by 2 * BLOCK blanks. A
+   block begins anew with the word that the one before cut off, so that what a word contains follows from its bits. */
+static int count_pairs(const uint8_t *text, size_t length, Pairs *pairs) {
+    int has_words = 0;
+    size_t base = 0;
+    while (base < length) {
+        Kinds kinds = kinds_of(text + base);
+        uint64_t starts = kinds.words & ~(kinds.words << 1), lines = kinds.lines;
+        size_t step = BLOCK;
+        has_words |= starts != 0;
+        if (kinds.words >> (BLOCK - 1)) { /* the last word may go on */
+            step = (size_t)(63 - __builtin_clzll(starts));
+            starts &= ~((uint64_t)1 << step);
+        }
+        for (; starts; starts &= starts - 1) {
+            unsigned at = (unsigned)__builtin_ctzll(starts);
+            uint64_t before = ((uint64_t)1 << at) - 1;
+            if (lines & before) {
+                end_line(pairs);
+                lines &= ~before;
+            }
+            unsigned size = (unsigned)__builtin_ctzll(~(kinds.words >> at));
+            uint64_t own = (((uint64_t)1 << size) - 1) << at; /* its bits */
+            const uint8_t *start = text + base + at;
+            if (kinds.special & own)
+                add_run(pairs, start, start + size);
+            else
+                add_pair_word(pairs, (Span){start, size}, kinds.digits & own ? NUMBER : PLAIN);
+        }
+        if (step < BLOCK) lines &= ((uint64_t)1 << step) - 1;
+        if (lines) end_line(pairs);
+        if (step == 0) { /* a word as long as the block */
+            while (base + step < length && word_bits(text + base + step) == UINT64_MAX) step += BLOCK;
+            step += (size_t)__builtin_ctzll(~word_bits(text + base + step));
+            add_run(pairs, text + base, text + base + step);
+        }
+        base += step;
+    }
+    end_line(pairs);
+    return has_words;
+}
+
+static PyObject *word_pairs(PyObject *Py_UNUSED(module), PyObject *given) {
+    char *bytes = NULL;
+    Py_ssize_t given_length = 0;
+    if (PyBytes_AsStringAndSize(given, &bytes, &given_length) < 0) return NULL;
+    size_t length = given_length > MAX_CHARS ? MAX_CHARS : (size_t)given_length;
+    uint8_t *text = malloc(length + 2 * BLOCK), made[COUNTERS + 4];
+    if (text == NULL) return PyErr_NoMemory();
+    lower((const uint8_t *)bytes, text, length);
+    memset(text + length, ' ', 2 * BLOCK);
+    Pairs pairs = {.waiting = NO_WORD};
+    int has_words = count_pairs(text, length, &pairs);
+    free(text);
+    memcpy(made, pairs.counters, COUNTERS);
+    made[COUNTERS] = (uint8_t)pairs.counted, made[COUNTERS + 1] = (uint8_t)(pairs.counted >> 8);
+    made[COUNTERS + 2] = (uint8_t)pairs.prices, made[COUNTERS + 3] = (uint8_t)(pairs.prices >> 8);
+    return PyBytes_FromStringAndSize((const char *)made, has_words ? sizeof made : 0);
+}
+
 /* -- the module ------------------------------------------------------------------------------- */
 
 static int set_up(PyObject *module) {
@@ -717,6 +941,7 @@ static PyMethodDef methods[] = {
     {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none if there are no words."},
     {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
     {"bare", bare, METH_VARARGS, "bare(text, parts) -> the text without the parts, one after the other, and digits."},
+    {"word_pairs", word_pairs, METH_O, "word_pairs(text) -> counters of the pairs of words, how many, prices: 68 bytes."},
     {"record_lanes", record_lanes, METH_VARARGS, "record_lanes(values, frequent, hits, seen, generation, pages) -> int"},
     {NULL, NULL, 0, NULL},
 };

@@ -24,12 +24,13 @@ from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.intake import FoundLink, LinkHooks
 from gossamer.errors import GossamerError, UsageError
+from gossamer.exchanges import Exchange
 from gossamer.handover.documents import DocumentMaker, PageDocument
 from gossamer.handover.stored import StoredPage, StoredPages
 from gossamer.inspect.node_folders import one_folder
 from gossamer.parse.article import Article
 from gossamer.ports import Ledger
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result, Source, UrlRecord
+from gossamer.records import Order, OrderKind, Outcome, Result, Source, UrlRecord
 from gossamer.runtime.control import Pause, Resume, Stop
 from gossamer.runtime.run_parts import Observer
 from gossamer.runtime.session import Session

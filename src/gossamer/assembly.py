@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.intake import LinkHooks
+from gossamer.core.spam.hosts import SpamUse
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine_assembly import budget_of, build_crawl, identity_of
@@ -31,6 +32,7 @@ from gossamer.handover.topic_feed import FeedPublisher, RunningCrawl
 from gossamer.handover.topics import check_topics, open_topic
 from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.node_folders import one_folder
+from gossamer.inspect.rank_file import RANK_FILE_NAME
 from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
 from gossamer.ports.shared_ledger import SharedLedger
@@ -40,6 +42,7 @@ from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.catalogs import check_catalogs, open_catalogs
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.conditions import Conditions
+from gossamer.runtime.control import Submit
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.event_tap import EventTap
 from gossamer.runtime.figures_source import FiguresSource, RunMeasures, RunSources
@@ -55,6 +58,8 @@ from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.publishing import open_publishers
+from gossamer.runtime.rank_job import RankJob
+from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
@@ -64,6 +69,7 @@ from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Session
 from gossamer.runtime.sink_config import sink_config
 from gossamer.runtime.sinks import check_url_stores
+from gossamer.runtime.stored_ranks import StoredRanks
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.upload_factory import UploadPlan, build_uploads
 from gossamer.runtime.warning_log import WarningLog
@@ -76,7 +82,7 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import PdfUse, Settings
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
-from gossamer.settings.rules import accepted_types, pace_of
+from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
 from gossamer.settings.seeds import Seed, identified
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.bound_by import LoadLimits
@@ -128,6 +134,7 @@ class RunPlace(Struct, frozen=True):
     seat: Seat | None = None  # in a cluster
     workers: WorkerSource | None = None  # instead of those that fetch
     goes_on: bool = False  # also if the operator has paused the crawl
+    ledger: str = ""  # its URL, in a cluster
 
 
 class _Basis(Struct, frozen=True):
@@ -158,7 +165,7 @@ def build_session(
     seeds = identified(seeds) if use_regions(settings) is not None else seeds
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget, storage = basis.budget, _build_storage(basis)
-    ranks = {seed.link.host: seed.rank for seed in seeds}
+    ranks = {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
     crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
     config = _worker_config(basis)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
@@ -190,7 +197,8 @@ def build_session(
     rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
     forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
     watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
-    watching = (heartbeat, opt_outs, rereader, watch, stores.watch(hub.submit, warnings.warn))
+    ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
+    watching = (heartbeat, opt_outs, rereader, ranks_watch, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
     plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), basis.few_files, place.goes_on)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
@@ -214,6 +222,26 @@ def _build_observer(
     on_result = all_of(basis.observer.on_page, stores.on_result)
     on_request = conditions.check_request if pace_of(basis.settings).has_delay else None
     return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, on_request)
+
+
+def _build_rank_watch(
+    basis: _Basis,
+    crawl: Crawl,
+    emitter: EventEmitter,
+    warnings: WarningLog,
+    submit: Submit,
+    *,
+    agent: NodeAgent | None,
+    place: RunPlace,
+) -> RankWatch:
+    async def count_pages() -> int | None:
+        return crawl.totals.pages if agent is None else await agent.count_pages()
+
+    now, folder = basis.time_line.now, basis.folder.path
+    stored = StoredRanks(folder / RANK_FILE_NAME, crawl, warnings, submit, now)
+    job = RankJob(place.ledger or str(folder))
+    every = rank_every_of(basis.settings)
+    return RankWatch(every, job, count_pages, stored, emitter=emitter, warnings=warnings, now=now)
 
 
 def _build_agent(
@@ -300,6 +328,8 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             previews=basis.observer.on_page is not None,
             near_dup=settings.near_dup,
             max_hrefs=budget.hrefs,
+            sketches=settings.revisit,
+            judges_spam=settings.spam is not SpamUse.OFF,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

@@ -59,6 +59,12 @@ class AddSeeds(Struct, frozen=True, tag_field="command", tag="add", forbid_unkno
     seeds: list[str]
 
 
+class ReportChanges(Struct, frozen=True, tag_field="command", tag="changed", forbid_unknown_fields=True):
+    """Fetch pages again that are said to have changed, and new ones if the crawl's rules allow it."""
+
+    urls: list[str]
+
+
 class ReleasePattern(Struct, frozen=True, tag_field="command", tag="release", forbid_unknown_fields=True):
     """End the quarantine of a pattern of URLs, or of all patterns."""
 
@@ -81,6 +87,7 @@ OperatorCommand: TypeAlias = (
     | ChangePace
     | ChangeSetting
     | AddSeeds
+    | ReportChanges
     | ReleasePattern
     | RetryLetters
 )

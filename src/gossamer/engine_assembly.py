@@ -21,6 +21,7 @@ from gossamer.runtime import vitals
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
+from gossamer.settings.revisit import revisit_rules_of
 from gossamer.settings.rules import pace_of, scope_of
 
 
@@ -46,6 +47,7 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         max_pages=settings.max_pages,
         max_pages_per_host=settings.max_pages_per_host,
         max_pages_per_domain=settings.max_pages_per_domain,
+        scales_domain_budget=settings.domain_budget_by_rank,
         address_connections=settings.address_connections,
         domain_connections=settings.domain_connections,
         max_hosts_per_address=settings.max_hosts_per_address,
@@ -94,6 +96,8 @@ def build_crawl(
         max_hosts_per_domain=settings.max_hosts_per_domain,
         watches_traps=settings.traps,
         near_dup=settings.near_dup,
+        revisits=revisit_rules_of(settings) if settings.revisit else None,
+        spam=settings.spam,
         host_ranks=host_ranks,
     )
     frontier = Frontier(limits, pace_of(settings), how, token)

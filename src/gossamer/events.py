@@ -55,7 +55,10 @@ class EventName(StrEnum):
     OPT_OUT_ENDED = "opt_out_ended"
     TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
+    SPAM_PAGE = "spam_page"  # `rule` has its signals, the reason what decided
+    SPAM_HOST = "spam_host"  # `rule`: demoted, or quarantined
     QUEUED_AGAIN = "queued_again"  # by the nodes of a cluster, at the operator's request
+    RANKED = "ranked"  # domains were ranked by links: `unique_domains`, `links`, `fetched` pages, `total_ms` of the job
     OPERATOR = "operator"  # a command was obeyed: `rule` names it, the reason says what was done, and for whom
     RECOVERED = "recovered"
     STOPPED = "stopped"
@@ -150,6 +153,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
     evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
     url_id: str = ""  # of a link that was not queued, if its URL is cut
+    found: str = ""  # by another visit of a known URL: changed, same, missing, gone, failed
 
 
 def outcome_of(event: Event) -> str:

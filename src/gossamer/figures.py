@@ -70,7 +70,21 @@ class Totals(Struct):
     evicted: int = 0  # URLs that left the queue because of its maximum length
     held_dropped: int = 0  # links that were to be held back, beyond the cap of their host
     crowded_hosts: int = 0  # hosts that had to wait because their address has very many
+    visits: int = 0  # of known URLs that were fetched again; the next five are what they found
+    visits_changed: int = 0
+    visits_same: int = 0
+    visits_gone: int = 0
+    visits_failed: int = 0
+    not_modified: int = 0  # of those that found the same: 304
+    visits_gained: int = 0  # pages that visits found, less those that they found to be none any more
     robots_cut: int = 0  # answers to robots.txt requests with more rules or sitemaps than are read
+    spam_pages: int = 0
+    spam_hosts: int = 0  # that were demoted, or whose links are held back
+
+    @property
+    def new_pages(self) -> int:
+        """Pages by their first visits: what a budget of pages allows. Later visits may find more, or fewer."""
+        return self.pages - self.visits_gained
 
     def copy(self) -> Totals:
         """Return a copy that later counting does not change."""
@@ -115,6 +129,15 @@ class Totals(Struct):
         self.html_pages += result.content_type in _HTML
         known = result.content_type in self.types or len(self.types) < MAX_TYPES
         _add(self.types, (result.content_type or "unknown") if known else "other")
+
+    def count_visit(self, found: str, *, is_not_modified: bool) -> None:
+        """Count another visit of a known URL."""
+        self.visits += 1
+        self.visits_changed += found == "changed"
+        self.visits_same += found == "same"
+        self.visits_gone += found in ("missing", "gone")
+        self.visits_failed += found == "failed"
+        self.not_modified += is_not_modified
 
     def uncount_page(self, content_type: str, content_bytes: int) -> None:
         """Count a page less, since it is to be fetched again as if it had never been. Its words stay."""
@@ -242,6 +265,40 @@ class ActiveWarning(Struct, frozen=True):
     is_lasting: bool = False
 
 
+class VisitCounts(Struct, frozen=True, kw_only=True):
+    """What visits of known URLs found."""
+
+    all: int
+    changed: int
+    same: int
+    not_modified: int  # of those that found the same: 304
+    gone: int
+    failed: int
+
+
+def visit_counts(totals: Totals) -> VisitCounts:
+    """Return what visits of known URLs found."""
+    return VisitCounts(
+        all=totals.visits,
+        changed=totals.visits_changed,
+        same=totals.visits_same,
+        not_modified=totals.not_modified,
+        gone=totals.visits_gone,
+        failed=totals.visits_failed,
+    )
+
+
+class RevisitFigures(Struct, frozen=True, kw_only=True):
+    """What is known of the pages that are fetched again."""
+
+    known: int  # URLs that are fetched again
+    per_day: float  # visits that are allowed per day
+    waiting: int  # that are due, and wait in memory for their host's turn
+    next_at: float  # when the next host is due; 0: none
+    freshness: float  # the share of the copies that is to be expected to be what the servers have
+    classes: dict[str, int] = {}
+
+
 class Figures(Struct, frozen=True, kw_only=True):
     """A crawl at one moment. A gauge that is unknown because the crawl is read from outside is 0 or empty."""
 
@@ -287,6 +344,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     bound_by: BoundBy | None = None
     forecast: Forecast | None = None
     warnings: list[ActiveWarning] = []  # those that last, and the last that happened once
+    revisits: RevisitFigures | None = None  # None: nothing is fetched again
+    domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
 
     @property
     def error_rate(self) -> float:

@@ -40,6 +40,7 @@ class Kernel(Struct, frozen=True):
     simhash: Callable[[str | bytes], bytes]
     equal_lanes: Callable[[bytes, bytes], int]
     bare: Callable[[bytes, list[bytes]], bytes]
+    word_pairs: Callable[[bytes], bytes]
     record_lanes: Callable[[bytes, bytearray, bytearray, bytearray, int, int], int]
     band_table: Callable[[], Bands]
 
@@ -54,6 +55,7 @@ def _load() -> Kernel | None:
         _kernel.simhash,
         _kernel.equal_lanes,
         _kernel.bare,
+        _kernel.word_pairs,
         _kernel.record_lanes,
         _kernel.BandTable,
     )
@@ -74,5 +76,20 @@ def _load_rank() -> RankKernel | None:
     return RankKernel(_rank.sort_unique, _rank.link_rank)
 
 
+class WordsKernel(Struct, frozen=True):
+    """The functions of the compiled count of repeated words, see `gossamer.core.spam.words`."""
+
+    repetition: Callable[[bytes, bytes, bytes], tuple[int, int, int, int, bytes, int, int, int, int, int, int, int]]
+
+
+def _load_words() -> WordsKernel | None:
+    try:
+        from gossamer import _words
+    except ImportError:
+        return None
+    return WordsKernel(_words.repetition)
+
+
 kernel = _load()
 rank_kernel = _load_rank()
+words_kernel = _load_words()

@@ -27,6 +27,14 @@ class OrderKind(IntEnum):
     SITEMAP = 2
 
 
+class Known(IntEnum):
+    """What is known of a URL that waits to be fetched."""
+
+    NEW = 0  # it is queued, and was never answered
+    URL = 1  # it is due again; the last answer was no page
+    PAGE = 2  # it is due again; the last answer was a page
+
+
 class Source(IntEnum):
     """How a URL was found."""
 
@@ -123,6 +131,7 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     last_modified: str = ""
     lastmod: str = ""  # when it last changed, according to a sitemap
     seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
+    known: Known = Known.NEW  # otherwise it is in no queue: `not_before` is when it was due
 
     @property
     def position(self) -> QueuePosition:
@@ -152,55 +161,6 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     send_until: float = 0.0  # on the lease clock: after this it is not sent, but returned; 0: at any time
 
 
-class Exchange(Struct):
-    """One HTTP request and its answer, byte for byte. Made by fetch, read by parse and archive."""
-
-    url: str
-    outcome: Outcome
-    error: str = ""  # one line for people, if there was no complete answer
-    status: int = 0
-    address: str = ""  # the IP address that answered
-    http_version: str = ""  # "1.0", "1.1", "2", "3"
-    tls_version: str = ""
-    request_head: bytes = b""  # as written: request line, headers, blank line
-    response_head: bytes = b""  # status line, headers, blank line of the final answer
-    headers: list[tuple[str, str]] = []  # in order, names lower case, values latin-1
-    body: bytes = b""  # as sent, with its content coding, without its transfer coding
-    content: bytes = b""  # the body decoded, under the limits
-    is_decoded: bool = True  # false if the coding is unknown or broken: content is the raw body
-    truncated: Truncation = Truncation.NONE
-    sent_at: float = 0.0
-    requests_sent: int = 0  # 1 once it was written: a transfer writes one request and never repeats it
-    first_byte_at: float = 0.0
-    finished_at: float = 0.0
-    wire_bytes: int = 0  # body bytes received
-    connect_s: float = -1.0  # until TCP was connected; -1 on a kept connection
-    tls_s: float = -1.0  # the handshake; -1 without one
-    body_sha1: bytes = b""  # of the body, if already computed
-    first_values: dict[str, str] | None = None  # of the headers; see `named`
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The first value of each header by its name in lower case. Headers must not change after the first call."""
-        first_values = self.first_values
-        if first_values is None:
-            first_values = self.first_values = dict(self.headers[::-1])
-        return first_values
-
-    def header(self, name: str) -> str:
-        """Return the first value of a header (name in lower case), or the empty string."""
-        return self.named.get(name, "")
-
-    def all_values(self, name: str) -> list[str]:
-        """Return all values of a header (name in lower case)."""
-        named = self.named
-        if name not in named:
-            return []
-        if len(named) == len(self.headers):  # no header is repeated
-            return [named[name]]
-        return [value for key, value in self.headers if key == name]
-
-
 class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
     """The location of a record's gzip member."""
 
@@ -209,29 +169,11 @@ class ArchiveSpan(Struct, frozen=True, gc=False, array_like=True):
     length: int
 
 
-class Document(Struct):
-    """What parsing found in a body."""
+class SpamVerdict(Struct, frozen=True, gc=False, array_like=True):
+    """What speaks for spam in a page."""
 
-    content_type: str = ""  # sniffed, without parameters
-    charset: str = ""
-    language: str = ""
-    title: str = ""
-    description: str = ""
-    canonical: str = ""
-    visible: bytes = b""  # the visible text in UTF-8: it is hashed more often than read
-    hrefs: list[str] = []  # links to follow, resolved against nothing: see `base`
-    base: str = ""  # what hrefs are relative to
-    is_noindex: bool = False
-    is_nofollow: bool = False
-    is_noarchive: bool = False
-    words: int = 0  # in the text
-    nofollow_links: int = 0  # anchors with rel=nofollow: counted, not followed
-    problem: str = ""  # what was not read, in one line
-
-    @property
-    def text(self) -> str:
-        """The visible text."""
-        return self.visible.decode()
+    score: float  # from 0 to 1
+    signals: tuple[str, ...] = ()  # by name, the strongest first
 
 
 class Result(Struct, array_like=True):
@@ -280,6 +222,14 @@ class Result(Struct, array_like=True):
     similarity: float = 0.0  # to that page
     connect_s: float = -1.0  # as in Exchange, like the next
     tls_s: float = -1.0
+    sketch: bytes = b""  # of the text, to compare with the page's next version; only if pages are fetched again
+    spam: SpamVerdict | None = None  # None: nothing suspicious
+    fresh_s: float = 0.0  # how long it stays as it is, by Cache-Control or a feed's ttl; 0: it does not say
+    spam_reason: str = ""  # of its signals, with the numbers that decided
+    template: bytes = b""  # see `core.spam.page`
+
+
+AVERAGE_RANK = 0.5  # of a host that nobody has ranked
 
 
 class HostRecord(Struct, array_like=True):
@@ -287,7 +237,7 @@ class HostRecord(Struct, array_like=True):
 
     name: str
     domain: str
-    rank: float = 0.5  # from 0, least important, to 1
+    rank: float = AVERAGE_RANK  # from 0, least important, to 1
     queued: int = 0
     pages: int = 0
     fetches: int = 0
@@ -323,6 +273,17 @@ class UrlState(IntEnum):
     QUEUED = 0
     DONE = 1
     DEAD = 2
+
+
+class Revisit(Struct, array_like=True, gc=False):
+    """What is stored of a URL in order to fetch it again."""
+
+    state: bytes  # see `core.revisit.page`
+    due_at: int = 0  # 0: it is not fetched again
+    sketch: bytes = b""  # of the text at the last visit
+    history: bytes = b""  # of the last visits, see `core.revisit.history`
+    claims: int = 0  # a bit for each `HintKind` that says it has changed since
+    fresh_s: int = 0  # how long it would stay as it is, by its own word at the last visit
 
 
 class UrlRecord(Struct, array_like=True):
@@ -369,6 +330,8 @@ class UrlRecord(Struct, array_like=True):
     worker: int = 0  # that fetched it
     seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
     words: int = 0  # in the text
+    revisit: Revisit | None = None  # None: it is not to be fetched again
+    spam: SpamVerdict | None = None  # None: nothing suspicious
 
 
 class RobotsRecord(Struct, array_like=True):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from gossamer.figures import ActiveWarning, Figures, Totals
-from gossamer.records import Link, OrderKind, Source, TextHash, UrlId
+from gossamer.records import AVERAGE_RANK, Link, OrderKind, Source, TextHash, UrlId
 
 
 class Reread(Struct):
@@ -38,8 +38,10 @@ class CrawlState(Struct):
     reread: Reread | None = None
     is_paused: bool = False  # by the operator
     added_seeds: list[str] = []  # lines, for the next run to queue
+    reported_urls: list[str] = []  # said to have changed while no crawl ran: the next run regards them
     event_ends: dict[str, int] = {}  # by event file: its length at the commit. What follows is not in the totals
     released: int = 0  # URLs whose quarantine was ended since the last run: the next one queues them
+    ranked_at: str = ""  # when the ranks that all hosts have were computed; empty: they have none
 
 
 class SeedRecord(Struct, array_like=True):
@@ -94,6 +96,7 @@ class HoldRule(StrEnum):
     FIRST_PASS = "first_pass"  # noqa: S105 - a rule; until enough domains are reached
     CALENDAR = "calendar"  # until earlier dated pages of its host proved to bring new content
     QUARANTINE = "quarantine"  # until the operator releases its pattern
+    SPAM = "spam"  # until the operator releases its host, most of whose pages are spam
 
 
 class HeldUrl(Struct, array_like=True):
@@ -110,6 +113,23 @@ class HeldUrl(Struct, array_like=True):
     since: float = 0.0
     lastmod: str = ""
     seed: int = 0
+
+
+class SpamTally(Struct, array_like=True):
+    """How much spam the pages of a host, or of all hosts of a domain, are: see `core/spam/hosts.py`."""
+
+    name: str
+    is_domain: bool = False
+    pages: int = 0  # fetched, when it was last counted
+    spam: int = 0  # of them
+    seen: int = 0  # pages since the first spam
+    near: int = 0  # of these, those that repeat others
+    signals: dict[str, int] = {}
+    templates: dict[bytes, int] = {}  # pages per text without the words of title and address
+    samples: list[str] = []  # URLs of spam
+    hosts: int = 0  # of a domain: those with spam
+    made: int = 0  # of these, those with machine-made names
+    level: int = 0  # of a domain: what was decided about those, because it is a farm of hosts
 
 
 class LinkBatch(Struct, array_like=True):
@@ -160,6 +180,21 @@ class DomainHome(Struct, array_like=True):
     name: str
     label: str
     country: str = ""  # in the first shard; empty if it is not known
+
+
+class DomainRank(Struct, array_like=True):
+    """How important a domain is, from 0 to 1."""
+
+    domain: str
+    computed: float = -1.0  # from links: which share of all rank belongs to lower domains; negative: not ranked
+    given: float = -1.0  # by the operator, and counts instead; negative: none
+
+    @property
+    def rank(self) -> float:
+        """The rank that counts."""
+        if self.given >= 0:
+            return self.given
+        return self.computed if self.computed >= 0 else AVERAGE_RANK
 
 
 class Submitters(Struct, array_like=True):

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.exchanges import Exchange
+from gossamer.records import Outcome, Truncation
 
 NOW = 1_700_000_000.123456
 WARCINFO = {"software": "Gossamer/test", "robots": "obey", "operator": "nobody", "http-header-user-agent": "Gossamer"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.main import VERBS, Parser
+from gossamer.cli.verbs import VERBS, Parser
 from gossamer.settings.model import Group, options
 from tests.inspect.folders import said
 

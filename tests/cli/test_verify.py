@@ -12,7 +12,8 @@ import pytest
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
-from gossamer.records import ArchiveSpan, Exchange, Outcome, UrlRecord, UrlState
+from gossamer.exchanges import Exchange
+from gossamer.records import ArchiveSpan, Outcome, UrlRecord, UrlState
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e import program

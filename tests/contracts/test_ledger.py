@@ -17,7 +17,18 @@ from gossamer.core import rows
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import host_id, id_in_shard, shard_of, shard_prefix
 from gossamer.core.novelty import Quarantine
-from gossamer.core.tables import EVIDENCE, HELD, QUARANTINES, SUBMITTERS, held_prefix
+from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
+from gossamer.core.tables import (
+    DUE,
+    DUE_HOSTS,
+    EVIDENCE,
+    HELD,
+    HOST_VISITS,
+    QUARANTINES,
+    SHARD_VISITS,
+    SUBMITTERS,
+    held_prefix,
+)
 from gossamer.core.url import link_to
 from gossamer.ports import Ledger, Row, SealedChanges
 from gossamer.records import (
@@ -504,6 +515,41 @@ def test_records_are_read_in_order_by_prefix_and_removed(ledger: Ledger, step: S
     ledger.put_record(HELD, calendar[1])
     step()
     assert ledger.first_records(HELD, prefix, count=2) == calendar[:2]
+
+
+def test_the_due_index_is_read_by_host_and_by_shard_in_order_of_time(ledger: Ledger, step: Step) -> None:
+    times = [5_000_000_000, 70, 300, 65_536, 1 << 24, 256]
+    urls = [DueUrl(queued(str(at)).id, at) for at in times]
+    elsewhere = [DueUrl(queued(str(at), host="i.test").id, at) for at in times]
+    for number, due in enumerate([*urls, *elsewhere]):
+        ledger.put_record(DUE, due)
+        if number == 3:
+            step()
+    assert [due.at for due in ledger.first_records(DUE, H)] == sorted(times)
+    assert [due.at for due in ledger.first_records(DUE, H, count=2)] == sorted(times)[:2]
+    ledger.remove_record(DUE, due_key(queued("70").id, 70))
+    ledger.put_record(DUE, DueUrl(queued("70").id, 400))  # put off
+    step()
+    assert [due.at for due in ledger.first_records(DUE, H, count=2)] == [256, 300]
+    assert len(list(ledger.records(DUE, shard_of(H)))) == len(times)
+
+    names = ["h.test", "sub.h.test", "www.h.test", "i.test"]  # the first three are of one shard
+    for number, name in enumerate(names):
+        ledger.put_record(DUE_HOSTS, DueHost(name, 1000 - number))
+    step()
+    shard = shard_prefix(shard_of(H))
+    assert [due.host for due in ledger.first_records(DUE_HOSTS, shard)] == ["www.h.test", "sub.h.test", "h.test"]
+    ledger.remove_record(DUE_HOSTS, due_host_key("www.h.test", 998))
+    assert [due.host for due in ledger.first_records(DUE_HOSTS, shard, count=1)] == ["sub.h.test"]
+    visits = HostVisits("h.test", due_at=1000)
+    visits.hints[0].record(True, True)
+    ledger.put_record(HOST_VISITS, visits)
+    ledger.put_record(SHARD_VISITS, ShardVisits(shard_of(H), [(1, -2, 3, 40)], is_enrolled=True))
+    step()
+    assert ledger.record(HOST_VISITS, H) == visits
+    assert ledger.record(SHARD_VISITS, shard) == ShardVisits(shard_of(H), [(1, -2, 3, 40)], is_enrolled=True)
+    assert [each.shard for each in ledger.records(SHARD_VISITS, shard_of(H))] == [shard_of(H)]
+    assert list(ledger.records(SHARD_VISITS, shard_of(H) + 1)) == []
 
 
 def test_hosts_and_domains_of_one_shard(ledger: Ledger, step: Step) -> None:

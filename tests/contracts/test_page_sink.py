@@ -8,8 +8,9 @@ import pytest
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
+from gossamer.exchanges import Exchange
 from gossamer.ports import FetchedPage, PageSink
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.sinks import SINKS, SinkConfig, open_sinks
 from tests.archive.samples import exchange
 

@@ -18,6 +18,7 @@ from gossamer.backends.kafka.layout import Layout
 from gossamer.backends.kafka.setup import create
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
 from gossamer.backends.kafka.topic import Topic
+from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.backends.postgresql.database import Database
 from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
@@ -28,9 +29,11 @@ from gossamer.core import rows
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.catalog import record_of
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
-from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
+from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of, shard_prefix
 from gossamer.core.record_additions import Additions
+from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits
 from gossamer.core.rows import SHARDED
+from gossamer.core.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
 from gossamer.core.url import link_to
 from gossamer.errors import LeaseLostError, NodeNameTakenError
 from gossamer.figures import Totals
@@ -261,6 +264,40 @@ def test_the_next_owner_restores_what_was_committed(ledger: SharedLedger) -> Non
     ledger.release(A, [SHARD])
     ledger.take(B, [SHARD, OTHER])
     assert restored(ledger, B, SHARD, OTHER) == sorted([done, *written[1:4]])
+
+
+def test_what_is_due_again_goes_to_the_next_owner_in_order_of_time(ledger: SharedLedger) -> None:
+    first, second = DueUrl(LINK.id, 70), DueUrl(LINK.id[:8] + b"k" * 8, 300)
+    host, moved = DueHost("h.example", 70), DueHost("h.example", 300)
+    visits, counted = HostVisits("h.example", due_at=70), ShardVisits(SHARD, [(1, -2, 3, 40)])
+    written = [
+        *(Row("due", DUE.key(due), rows.encode(due)) for due in (first, second)),
+        Row("due_hosts", DUE_HOSTS.key(host), rows.encode(host)),
+        Row("host_visits", HOST_VISITS.key(visits), rows.encode(visits)),
+        Row("shard_visits", SHARD_VISITS.key(counted), rows.encode(counted)),
+    ]
+    for node in (A, B):
+        started(ledger).join(node, "", LEASE_S)
+    epochs = ledger.take(A, [SHARD])
+    ledger.commit(A, Commit(1, Totals(), epochs, {SHARD: written}))
+    # The first one was visited: it is due later than the second now.
+    later = DueUrl(LINK.id, 500)
+    changed = [
+        Row("due", DUE.key(first), None),
+        Row("due", DUE.key(later), rows.encode(later)),
+        Row("due_hosts", DUE_HOSTS.key(host), None),
+        Row("due_hosts", DUE_HOSTS.key(moved), rows.encode(moved)),
+    ]
+    ledger.commit(A, Commit(2, Totals(), epochs, {SHARD: changed}))
+    ledger.release(A, [SHARD])
+    ledger.take(B, [SHARD])
+    copy = MemoryLedger()
+    copy.load_rows(restored(ledger, B, SHARD))
+    copy.take_shard(SHARD)
+    assert copy.first_records(DUE, LINK.id[:8]) == [second, later]
+    assert copy.first_records(DUE_HOSTS, shard_prefix(SHARD)) == [moved]
+    assert copy.record(HOST_VISITS, LINK.id[:8]) == visits
+    assert copy.record(SHARD_VISITS, shard_prefix(SHARD)) == counted
 
 
 def test_a_large_shard_is_restored_whole(ledger: SharedLedger) -> None:

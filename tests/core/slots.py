@@ -17,8 +17,9 @@ FOREVER = float("inf")
 def lone_host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1", connections: int = 1) -> HostSlot:
     """Return a host that is in no table."""
     slot = domain or DomainSlot(name)
-    slot.hosts += 1
-    return HostSlot(HostRecord(name, slot.name, addresses=(address,)), name.encode(), slot, connections=connections)
+    host = HostSlot(HostRecord(name, slot.name, addresses=(address,)), name.encode(), slot, connections=connections)
+    slot.hosts.append(host)
+    return host
 
 
 def queued_url(host: HostSlot, path: str, *, seq: int = 1, not_before: float = 0.0) -> QueuedUrl:

@@ -8,7 +8,8 @@ import pytest
 
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.archive_names import archive_prefix, node_of
-from gossamer.records import Exchange, Outcome
+from gossamer.exchanges import Exchange
+from gossamer.records import Outcome
 
 
 @pytest.mark.parametrize("node", ["", "b", "crawler-7-4f1c", "a-00-00001"])

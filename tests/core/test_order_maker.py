@@ -12,6 +12,7 @@ from gossamer.core.order_maker import MAX_SKIPPED, OrderMaker
 from gossamer.core.outstanding import Outstanding
 from gossamer.core.robots import ALLOW_ALL, parse_robots
 from gossamer.core.robots_cache import RobotsCache
+from gossamer.core.visits import Visits
 from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import Order, OrderKind
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
@@ -43,7 +44,8 @@ def scene(*paths: str, limits: FrontierLimits | None = None, connections: int = 
         host.push(queued_url(host, path, seq=seq))
         counts.enqueue(host.record)
     table.reschedule(host, NOW)
-    maker = OrderMaker(table, outstanding, limits, counts, RobotsCache(limits, "gossamer"))
+    cache, visits = RobotsCache(limits, "gossamer"), Visits(table, limits, counts)
+    maker = OrderMaker(table, outstanding, limits, counts, cache=cache, visits=visits)
     return Scene(limits, table, outstanding, counts, maker, host)
 
 

@@ -4,12 +4,15 @@ from array import array
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.rank import (
     HostGraph,
     HostRanks,
     RankRules,
+    domain_standings,
     plain_link_rank,
     plain_sort_unique,
     rank_hosts,
@@ -232,6 +235,34 @@ def test_standings_are_the_share_of_hosts_below() -> None:
     assert list(standings(array("d", [0.4, 0.1, 0.2, 0.1, 0.2]))) == [1.0, 0.0, 0.5, 0.0, 0.5]
     assert list(standings(array("d", [0.3]))) == [0.0]
     assert list(standings(array("d"))) == []
+
+
+def test_a_domain_stands_by_the_rank_of_those_below_it() -> None:
+    found = domain_standings(array("d", [0.4, 0.1, 0.2, 0.1, 0.2]))
+    assert list(found) == pytest.approx([1.0, 0.0, 0.2 / 0.6, 0.0, 0.2 / 0.6])
+    assert list(domain_standings(array("d", [0.3, 0.3 + 1e-12]))) == [0.5, 0.5]
+    assert list(domain_standings(array("d", [1.0, 0.0, 0.0]))) == [1.0, 0.0, 0.0]
+    assert list(domain_standings(array("d", [1.0]))) == [0.5]
+    assert list(domain_standings(array("d"))) == []
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=60).filter(any))
+def test_standings_of_domains_follow_their_ranks(weights: list[int]) -> None:
+    ranks = array("d", [weight / sum(weights) for weight in weights])
+    found = domain_standings(ranks)
+    assert all(0.0 <= standing <= 1.0 for standing in found)
+    for one, other in zip(weights, found, strict=True):
+        assert all(standing <= other + 1e-9 for weight, standing in zip(weights, found, strict=True) if weight <= one)
+
+
+def test_a_thousand_domains_without_rank_below_one_do_not_lift_it() -> None:
+    honest = [10.0, 20.0, 30.0, 40.0]
+    alone, above_farm = (
+        domain_standings(array("d", [rank / sum(ranks) for rank in ranks]))[0]
+        for ranks in ([1.0, *honest], [1.0, *honest, *([0.0001] * 1000)])
+    )
+    assert alone == 0.0
+    assert above_farm < 0.002
 
 
 def test_trusted_hosts_that_nobody_knows_leave_all_equal() -> None:

@@ -15,9 +15,10 @@ from gossamer.records import HostRecord, QueuedUrl
 
 def _host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1", lane: int = 0) -> HostSlot:
     slot = domain or DomainSlot(name)
-    slot.hosts += 1
     record = HostRecord(name, slot.name, addresses=(address,))
-    return HostSlot(record, name.encode(), slot, lane=lane)
+    host = HostSlot(record, name.encode(), slot, lane=lane)
+    slot.hosts.append(host)
+    return host
 
 
 def _url(host: HostSlot, priority: int, seq: int, not_before: float = 0.0) -> QueuedUrl:

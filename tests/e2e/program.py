@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,40 @@ def run(
     process = start(*arguments, environment=environment, cwd=cwd)
     out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@contextmanager
+def beside(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the program beside the test; nothing of it is left if the test fails."""
+    process = start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(process: subprocess.Popen[str], words: str) -> str:
+    """Return the first line of stderr with these words."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return line
+    raise AssertionError(f"no line with {words!r}")
+
+
+def kill_at_each(arguments: Sequence[str], deaths: Iterable[str]) -> None:
+    """Run the program again and again, killed at one failpoint after the other."""
+    for death in deaths:
+        killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+def survive(arguments: Sequence[str], deaths: Iterable[str]) -> None:
+    """Run the program, killed at one failpoint after the other, and then to its end."""
+    kill_at_each(arguments, deaths)
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
 
 
 def _bare_environment() -> dict[str, str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from gossamer.records import UrlState
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.catalog_places import CatalogPlace, places_of
-from tests.e2e.program import crawl_options, run, start, summary_of
+from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers.redis import RedisServer, free_port, redis_program, running
 from tests.servers.tcp_proxy import TcpProxy
@@ -99,11 +97,7 @@ def test_a_crawl_that_is_killed_and_resumed_has_every_row_once(
 ) -> None:
     out = tmp_path / "out"
     arguments = command(web, out, place.url(), "--workers", workers)
-    for death in deaths:
-        killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = run(*arguments)
-    assert done.returncode == 0, done.stderr
+    survive(arguments, deaths)
     check_whole(place, out)
     assert run("verify", str(out)).returncode == 0
 
@@ -124,33 +118,13 @@ def test_dead_letters_that_are_tried_again_leave_the_table(
 # -- outages --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def crawling(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a crawl beside the test; nothing of it is left if the test fails."""
-    process = start(*arguments)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def until(process: subprocess.Popen[str], words: str) -> str:
-    """Return the first line of stderr with these words."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if words in line:
-            return line
-    raise AssertionError(f"no line with {words!r}")
-
-
 def test_an_outage_pauses_the_crawl_which_goes_on_by_itself(
     web: RunningWeb, place: CatalogPlace, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with (
         TcpProxy(place.port, cut_after_bytes=100_000) as proxy,
-        crawling(*command(web, out, place.url(proxy.port))) as process,
+        beside(*command(web, out, place.url(proxy.port))) as process,
     ):
         warning = until(process, "fetching is paused")
         assert f"catalog {place.url(proxy.port)}" in warning
@@ -168,7 +142,7 @@ def test_a_crawl_that_is_killed_during_an_outage_loses_nothing(
     out = tmp_path / "out"
     with TcpProxy(place.port, cut_after_bytes=100_000) as proxy:
         arguments = command(web, out, place.url(proxy.port))
-        with crawling(*arguments) as process:
+        with beside(*arguments) as process:
             until(process, "fetching is paused")
             process.kill()
         proxy.restore()

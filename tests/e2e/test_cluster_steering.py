@@ -104,6 +104,20 @@ def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web:
     assert "a seed" in run("why", nodes.url, f"{web.seeds()[0]}an-added-seed").stdout
 
 
+def test_pages_that_are_reported_reach_the_nodes_that_own_them(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.txt"
+    urls = [f"{seed}only-reported" for seed in web.seeds()]
+    changed.write_text("\n".join([*urls, f"{web.seeds()[0]}", "http://elsewhere.test/"]))
+    done = run("add", nodes.url, "--changed", str(changed))
+    count = len(urls) + 2
+    assert done.stdout == f"{count} URLs are reported as changed, on the way to the nodes\n", done.stderr
+    wait_for(lambda: sum(request.target.endswith("/only-reported") for request in web.log()) == len(urls))
+    assert "a notice" in run("why", nodes.url, urls[0]).stdout
+    for name in NAMES:
+        nodes.end(name)
+    assert not any(request.host == "elsewhere.test" for request in web.log()), "it is out of scope"
+
+
 def test_what_concerns_one_machine_is_refused(nodes: Nodes) -> None:
     done = run("set", nodes.url, "max-time", "5")
     assert done.returncode == 2

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import subprocess
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -20,8 +18,8 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.records import OrderKind
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import crawl_options, run, start
-from tests.e2e.test_cluster import Nodes
+from tests.e2e.program import beside, crawl_options, run, survive, until
+from tests.e2e.test_cluster import Nodes, verb
 from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, require_mongodb, running
 from tests.servers.redis import redis_program
 from tests.servers.redis import running as running_redis
@@ -125,11 +123,7 @@ def test_a_crawl_that_is_killed_and_resumed_has_every_page_once(  # noqa: PLR091
 ) -> None:
     out = tmp_path / "out"
     arguments = command(web, out, server.url(database.name), "--workers", workers)
-    for death in deaths:
-        killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = run(*arguments)
-    assert done.returncode == 0, done.stderr
+    survive(arguments, deaths)
     check_whole(database, out)
 
 
@@ -147,33 +141,13 @@ def test_pages_of_a_worker_that_dies_are_in_the_database(
 # -- outages --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def crawling(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a crawl beside the test; nothing of it is left if the test fails."""
-    process = start(*arguments)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def until(process: subprocess.Popen[str], words: str) -> str:
-    """Return the first line of stderr with these words."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if words in line:
-            return line
-    raise AssertionError(f"no line with {words!r}")
-
-
 def test_an_outage_pauses_the_crawl_which_goes_on_by_itself(
     web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with (
         TcpProxy(server.port, cut_after_bytes=60_000) as proxy,
-        crawling(*command(web, out, server.url(database.name, proxy.port))) as process,
+        beside(*command(web, out, server.url(database.name, proxy.port))) as process,
     ):
         warning = until(process, "fetching is paused")
         assert f"mongodb://127.0.0.1:{proxy.port}/{database.name}" in warning
@@ -192,7 +166,7 @@ def test_a_crawl_that_is_killed_during_an_outage_loses_nothing(
     out = tmp_path / "out"
     with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
         arguments = command(web, out, server.url(database.name, proxy.port))
-        with crawling(*arguments) as process:
+        with beside(*arguments) as process:
             until(process, "fetching is paused")
             process.kill()
         proxy.restore()
@@ -208,7 +182,7 @@ def test_a_crawl_that_is_stopped_during_an_outage_can_be_resumed(
     out = tmp_path / "out"
     with TcpProxy(server.port, cut_after_bytes=60_000) as proxy:
         arguments = command(web, out, server.url(database.name, proxy.port))
-        with crawling(*arguments) as process:
+        with beside(*arguments) as process:
             until(process, "fetching is paused")
             process.send_signal(signal.SIGTERM)
             _, err = process.communicate(timeout=60)
@@ -335,6 +309,11 @@ class NodesWithStore(Nodes):
         return [*super().options(), "--store", self.store]
 
 
+def committed_pages(nodes: Nodes, name: str) -> int:
+    lines = json.loads(verb("status", nodes.url, "--json"))["nodes"]
+    return sum(int(line["pages"]) for line in lines if line["name"] == name)
+
+
 def test_the_nodes_of_a_cluster_share_a_database(
     web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
 ) -> None:
@@ -346,6 +325,8 @@ def test_the_nodes_of_a_cluster_share_a_database(
         nodes.store = server.url(database.name)
         nodes.start("a", "b")
         nodes.wait_for(lambda: database.metadata.count_documents({"node": "a"}) > 20)
+        # What is in the database before its commit is fetched again by the other node.
+        nodes.wait_for(lambda: committed_pages(nodes, "a") > 20)
         nodes.kill("a")
         summary = nodes.end("b")
     pages = list(database.metadata.find({}))

@@ -13,8 +13,9 @@ import pytest
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.shingles import words_of
 from gossamer.core.url import url_id
+from gossamer.exchanges import Exchange
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.records import Exchange, OrderKind, Outcome, UrlId, UrlRecord
+from gossamer.records import OrderKind, Outcome, UrlId, UrlRecord
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset

@@ -1,9 +1,8 @@
-"""Several nodes on a real PostgreSQL: they lose nothing when one of them or the server dies."""
+"""Nodes on a real PostgreSQL: they lose nothing when the server dies, and say what cannot be used."""
 
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,37 +33,6 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-def owners(server: PostgresServer, name: str) -> set[str]:
-    with server.connection() as connection:
-        return {owner for (owner,) in connection.execute(f'SELECT DISTINCT name FROM "gossamer_{name}".owners')}
-
-
-def test_three_nodes_share_a_crawl_that_one_of_them_does_not_survive(
-    web: RunningWeb, postgres: PostgresServer, tmp_path: Path
-) -> None:
-    nodes = Nodes(web, postgres, tmp_path, "killed")
-    nodes.start("a", "b", "c")
-    nodes.wait_for_requests(100)
-    nodes.kill("b")
-    summaries = [nodes.end(name) for name in ("a", "c")]
-    nodes.check(max_twice=WINDOW_PAGES)
-    assert {summary["finished"] for summary in summaries} == {"exhausted"}
-
-
-def test_a_node_that_stands_still_longer_than_its_lease_does_no_harm(
-    web: RunningWeb, postgres: PostgresServer, tmp_path: Path
-) -> None:
-    nodes = Nodes(web, postgres, tmp_path, "still")
-    nodes.start("a", "b")
-    nodes.wait_for_requests(100)
-    nodes.running["b"].send_signal(signal.SIGSTOP)
-    nodes.wait_for(lambda: owners(postgres, "still") == {"a"})
-    nodes.running["b"].send_signal(signal.SIGCONT)
-    assert nodes.end("a")["finished"] == "exhausted"
-    assert nodes.end("b").get("finished", "exhausted") == "exhausted"
-    nodes.check(max_twice=WINDOW_PAGES)
-
-
 def test_the_server_is_killed_and_comes_back(web: RunningWeb, postgres: PostgresServer, tmp_path: Path) -> None:
     nodes = Nodes(web, postgres, tmp_path, "restarted")
     nodes.start("a", "b")
@@ -73,34 +41,10 @@ def test_the_server_is_killed_and_comes_back(web: RunningWeb, postgres: Postgres
     postgres.start()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check(max_twice=2 * WINDOW_PAGES)
-
-
-def test_verbs_read_and_steer_a_crawl(web: RunningWeb, postgres: PostgresServer, tmp_path: Path) -> None:
-    nodes = Nodes(web, postgres, tmp_path, "steered")
-    nodes.start("a", "b")
-    nodes.wait_for_requests(50)
-    verb("pause", nodes.url)
-    assert json.loads(verb("status", nodes.url, "--json"))["state"] == "paused"
-    verb("resume", nodes.url)
-    verb("leave", nodes.url, "--node", "b")
-    assert nodes.end("b", status=11)["finished"] == "left"
-    pages = nodes.end("a")["pages"]
-    nodes.check()
-    assert json.loads(verb("report", nodes.url, "--json"))["summary"]["pages"] == pages
     host = json.loads(verb("hosts", nodes.url, "--json"))["hosts"][0]["name"]
     with postgres.connection() as connection:
-        query = "SELECT record ->> 'domain' FROM \"gossamer_steered\".hosts WHERE name = %s"
+        query = "SELECT record ->> 'domain' FROM \"gossamer_restarted\".hosts WHERE name = %s"
         assert connection.execute(query, [host]).fetchone() is not None, "a person can read it"
-
-
-def test_a_crawl_moves_there_and_back(web: RunningWeb, postgres: PostgresServer, tmp_path: Path) -> None:
-    nodes = Nodes(web, postgres, tmp_path, "moved")
-    verb(*nodes.options(), "-o", str(tmp_path / "folder"), "--max-pages", "60", "--no-progress")
-    verb("migrate", str(tmp_path / "folder"), nodes.url)
-    assert json.loads(verb("status", nodes.url, "--json"))["pages"] == 60
-    verb("migrate", nodes.url, str(tmp_path / "back"), "--node-folder", f"origin={tmp_path / 'folder'}")
-    assert json.loads(verb("status", str(tmp_path / "back"), "--json"))["pages"] == 60
-    verb("verify", str(tmp_path / "back"))
 
 
 # -- what cannot be used --------------------------------------------------------------------------
@@ -129,21 +73,6 @@ def test_a_user_or_a_database_that_is_wrong(
 @pytest.mark.parametrize("url", ["postgresql://h/db", "postgresql://h:port/db/x", "postgresql:///db/x"])
 def test_a_url_that_is_wrong(tmp_path: Path, url: str) -> None:
     assert "expected postgresql://host:port/database/NAME" in crawled(url, tmp_path)
-
-
-def test_a_crawl_that_is_not_there(postgres: PostgresServer) -> None:
-    assert "no crawl nowhere in this ledger" in said("status", f"{postgres.url}/nowhere")
-
-
-def test_a_crawl_of_another_version(web: RunningWeb, postgres: PostgresServer, tmp_path: Path) -> None:
-    nodes = Nodes(web, postgres, tmp_path, "newer")
-    nodes.start("a")
-    nodes.wait_for_requests(1)
-    verb("stop", nodes.url)
-    nodes.end("a", status=11)
-    with postgres.connection() as connection:
-        connection.execute('UPDATE "gossamer_newer".crawl SET format = 99')
-    assert "another version of Gossamer started it" in said("status", nodes.url)
 
 
 def test_a_server_that_may_lose_commits_is_warned_of(tmp_path: Path, postgres: PostgresServer) -> None:

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlState
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import crawl_options, run, start, summary_of
+from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
 from tests.servers.redis import free_port
@@ -180,11 +179,7 @@ def test_a_crawl_that_is_killed_and_resumed_has_every_row_once(
 ) -> None:
     out = tmp_path / "out"
     arguments = command(web, out, schema.url(), "--workers", workers)
-    for death in deaths:
-        killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = run(*arguments)
-    assert done.returncode == 0, done.stderr
+    survive(arguments, deaths)
     check_whole(schema, out)
     assert run("verify", str(out)).returncode == 0
 
@@ -203,33 +198,13 @@ def test_dead_letters_that_are_tried_again_leave_the_table(web: RunningWeb, sche
 # -- outages --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def crawling(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a crawl beside the test; nothing of it is left if the test fails."""
-    process = start(*arguments)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def until(process: subprocess.Popen[str], words: str) -> str:
-    """Return the first line of stderr with these words."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if words in line:
-            return line
-    raise AssertionError(f"no line with {words!r}")
-
-
 def test_an_outage_of_more_than_30_s_pauses_the_crawl_which_goes_on_by_itself(
     web: RunningWeb, schema: Schema, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with (
         TcpProxy(schema.server.port, cut_after_bytes=60_000) as proxy,
-        crawling(*command(web, out, schema.url(proxy.port))) as process,
+        beside(*command(web, out, schema.url(proxy.port))) as process,
     ):
         warning = until(process, "fetching is paused")
         assert f"catalog postgresql://127.0.0.1:{proxy.port}/postgres/{schema.name}" in warning
@@ -249,7 +224,7 @@ def test_a_server_that_is_killed_and_comes_back_loses_nothing(web: RunningWeb, t
     out = tmp_path / "out"
     with running_postgres() as own:
         schema = Schema(own, "killed")
-        with crawling(*command(web, out, schema.url(), "-vv")) as process:
+        with beside(*command(web, out, schema.url(), "-vv")) as process:
             until(process, "/p/")
             own.stop()
             until(process, "fetching is paused")
@@ -263,7 +238,7 @@ def test_a_crawl_that_is_killed_during_an_outage_loses_nothing(web: RunningWeb, 
     out = tmp_path / "out"
     with TcpProxy(schema.server.port, cut_after_bytes=60_000) as proxy:
         arguments = command(web, out, schema.url(proxy.port))
-        with crawling(*arguments) as process:
+        with beside(*arguments) as process:
             until(process, "fetching is paused")
             process.kill()
         proxy.restore()
@@ -278,7 +253,7 @@ def test_a_crawl_that_is_stopped_during_an_outage_can_be_resumed(
 ) -> None:
     out = tmp_path / "out"
     with TcpProxy(schema.server.port, cut_after_bytes=60_000) as proxy:
-        with crawling(*command(web, out, schema.url(proxy.port))) as process:
+        with beside(*command(web, out, schema.url(proxy.port))) as process:
             until(process, "fetching is paused")
             process.send_signal(signal.SIGTERM)
             _, err = process.communicate(timeout=60)
@@ -302,7 +277,7 @@ def test_a_full_disk_of_the_server_pauses_the_crawl_until_there_is_room(
         "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$"
     )
     schema.query("CREATE TRIGGER full_disk BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION full_disk()")
-    with crawling("resume", str(out), "-n", "10000", "--json") as process:
+    with beside("resume", str(out), "-n", "10000", "--json") as process:
         warning = until(process, "fetching is paused")
         assert "PostgreSQL is full: could not extend file: No space left on device" in warning
         assert "give it more room" in warning

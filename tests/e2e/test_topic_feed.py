@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from gossamer.handover.stored import is_page
 from gossamer.inspect.reader import CrawlReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import crawl_options, run, start
+from tests.e2e.program import beside, crawl_options, kill_at_each, run, until
 from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers.kafka import KafkaServer, running_kafka, shared_kafka
 from tests.servers.redis import free_port, redis_program, running
@@ -76,9 +75,7 @@ def test_a_crawl_that_is_killed_and_resumed_has_sent_everything(
 ) -> None:
     out, url = tmp_path / "out", new_topic(kafka)
     arguments = command(web, out, url, "--workers", workers)
-    for death in deaths:
-        killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": death})
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+    kill_at_each(arguments, deaths)
     done = run("resume", str(out), "--json")
     assert done.returncode == 0, done.stderr
     check_whole(url, out)
@@ -89,8 +86,7 @@ def test_the_ledger_has_nothing_that_the_brokers_have_not_confirmed(
 ) -> None:
     out, url = tmp_path / "out", new_topic(kafka)
     arguments = command(web, out, url)
-    killed = run(*arguments, environment={"GOSSAMER_FAILPOINT": "in_feed:kill:1"})  # before the first message
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    kill_at_each(arguments, ["in_feed:kill:1"])  # before the first message
     assert messages_in(url) == []
     with CrawlReader(out) as crawl:
         assert crawl.ledger.last_change() == 0
@@ -99,32 +95,12 @@ def test_the_ledger_has_nothing_that_the_brokers_have_not_confirmed(
     check_whole(url, out)
 
 
-@contextmanager
-def running_program(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the program beside the test; nothing of it is left if the test fails."""
-    process = start(*arguments)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def until(process: subprocess.Popen[str], words: str) -> str:
-    """Return the first line of stderr with these words."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if words in line:
-            return line
-    raise AssertionError(f"no line with {words!r}")
-
-
 def test_a_broker_that_is_away_pauses_crawl_and_feed_and_nothing_is_lost(web: RunningWeb, tmp_path: Path) -> None:
     shared_kafka()  # or skip
     out = tmp_path / "out"
     with running_kafka(tmp_path / "broker") as own:
         url, copy = new_topic(own), new_topic(own)
-        with running_program(*command(web, out, url, "-vv")) as process:
+        with beside(*command(web, out, url, "-vv")) as process:
             until(process, "/p/")
             own.stop()
             warning = until(process, "fetching is paused")
@@ -159,7 +135,7 @@ def test_the_feed_of_a_folder_goes_to_a_topic_beside_its_crawl_and_over_a_kill(
     assert killed.returncode == -signal.SIGKILL
     assert not cursor.exists()
     assert messages_in(url)
-    with running_program("resume", str(out), "-n", "10000", "--json") as crawl:
+    with beside("resume", str(out), "-n", "10000", "--json") as crawl:
         done = run(*words, "--follow")
         crawl.communicate(timeout=60)
     assert done.returncode == 0, done.stderr

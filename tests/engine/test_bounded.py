@@ -9,7 +9,8 @@ from gossamer.core.catalog import MAX_TEXT_CHARS
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.rows import encode
 from gossamer.core.url import link_to
-from gossamer.engine.crawl import DENIED_WORK, MAX_TURN_WORK
+from gossamer.engine.crawl import MAX_TURN_WORK
+from gossamer.engine.frontier_commands import DENIED_WORK
 from gossamer.engine.holding import MAX_OFFER_BYTES
 from gossamer.events import EventName
 from gossamer.figures import MAX_TYPES, Totals

@@ -30,6 +30,7 @@ from gossamer.records import (
     OrderKind,
     Outcome,
     Result,
+    SpamVerdict,
     Truncation,
     UrlState,
 )
@@ -53,6 +54,9 @@ class ResultFields(TypedDict, total=False):
     text_hash: bytes
     signature: bytes
     truncated: Truncation
+    spam: SpamVerdict
+    spam_reason: str
+    template: bytes
 
 
 class Bench:

@@ -9,7 +9,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.novelty import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import link_to
-from gossamer.engine.admission import FULL_FETCH_EVERY
+from gossamer.engine.due_urls import FULL_FETCH_EVERY
 from gossamer.engine.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName

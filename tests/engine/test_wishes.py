@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer.core.url import link_to, url_id
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.exchanges import Exchange
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 

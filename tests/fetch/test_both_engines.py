@@ -9,9 +9,10 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.exchanges import Exchange
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Outcome
 from tests.fuzz.test_framing import ANSWERS
 
 from .servers import LOOPBACK, Stage, Visit, stage

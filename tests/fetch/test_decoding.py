@@ -11,11 +11,12 @@ import time
 import pytest
 
 from gossamer.core.robots import MAX_ROBOTS_BYTES
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import SLOW_BYTES
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.records import Outcome, Truncation
 from gossamer.runtime.worker import FETCHED_ROBOTS_BYTES
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, fetched, run, says

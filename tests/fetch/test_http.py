@@ -11,10 +11,11 @@ import pytest
 import uvloop
 import zstandard
 
+from gossamer.exchanges import Exchange
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.records import Outcome, Truncation
 
 from .servers import LOOPBACK, Visit, answer, fetched, keeps, run, says, stage
 

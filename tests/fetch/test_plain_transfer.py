@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.exchanges import Exchange
 from gossamer.fetch.exchange import exchange_of, judged
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.records import Outcome, Truncation
 from tests.fuzz.test_framing import ANSWERS
 
 LIMITS = FetchLimits(connect_timeout_s=8, first_byte_timeout_s=10, silence_s=10, total_timeout_s=30)

@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.records import Exchange, Outcome
+from gossamer.exchanges import Exchange
+from gossamer.records import Outcome
 from tests.fetch.servers import QUICK, Visit, stage
 
 PIECES = st.sampled_from(

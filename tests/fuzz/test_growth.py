@@ -12,18 +12,19 @@ from gossamer.core.href_memo import HrefMemo
 from gossamer.core.robots import parse_robots
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import canonical, key_of, links_from
+from gossamer.core.written_dates import written_time
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
-from gossamer.parse.feed_dates import feed_time
 from gossamer.parse.feeds import parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.html import parse_html
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Exchange, Order, OrderKind, Outcome
+from gossamer.records import Order, OrderKind, Outcome
 from gossamer.runtime.worker import WorkerRules, read_answer
 
 Reader = Callable[[int], object]
@@ -63,7 +64,7 @@ SHAPES: dict[str, Reader] = {
     "feed ampersands": lambda n: parse_feed(b"<rss><item><link>" + b"& " * n, "http://a.test/", 0.0),
     "feed sections": lambda n: parse_feed(b"<rss>&" + b"<![CDATA[" * n, "http://a.test/", 0.0),
     "feed entities": lambda n: parse_feed(b"<rss><item><link>" + b"&nbsp;" * n, "http://a.test/", 0.0),
-    "feed date": lambda n: feed_time("Mon, 1 Feb " * n, 0.0),
+    "feed date": lambda n: written_time("Mon, 1 Feb " * n, 0.0),
     "fingerprint": lambda n: text_fingerprint(b"path and more " * n, "http://a.test/path/and/more?x=path"),
 }
 

@@ -20,14 +20,15 @@ from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of
+from gossamer.core.written_dates import written_time
 from gossamer.errors import GossamerError
+from gossamer.exchanges import Exchange
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.parse.feed_dates import feed_time
 from gossamer.parse.feeds import parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Outcome
 
 URL_PIECES = st.sampled_from(
     [
@@ -247,7 +248,7 @@ def test_feeds(content: bytes, charset: str) -> None:
 
 @given(st.text(st.sampled_from("0123456789-/.:+, TZapmGMTFebMay"), max_size=40))
 def test_dates_of_feeds(text: str) -> None:
-    assert 0 <= feed_time(text, 1.7e9) < 1.71e9
+    assert 0 <= written_time(text, 1.7e9) < 1.71e9
 
 
 @given(mixed(PDF))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -27,6 +28,7 @@ from gossamer.handover.documents import documents
 from gossamer.handover.export import export
 from gossamer.handover.links import GraphLink
 from gossamer.handover.output import write_lines
+from gossamer.handover.page_csv import page_lines
 from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.inspect.reader import CrawlReader
 from tests.inspect.folders import Crawled, finished, owned, small_web, stopped
@@ -201,6 +203,31 @@ def test_parquet_has_the_columns_of_common_crawl_and_ours(finished: Crawled, tmp
         assert row["url_host_registered_domain"].endswith(".test")
         assert (row["title"], row["words"], row["fetch_status"]) == (page["title"], page["words"], 200)
         assert (row["lastmod"] or "") == page["lastmod"]
+
+
+def test_csv_has_the_columns_and_values_of_parquet(finished: Crawled, tmp_path: Path) -> None:
+    table = pq.read_table(exported(finished, "parquet", tmp_path / "pages.parquet", with_text=True))
+    packed = exported(finished, "csv", tmp_path / "pages.csv.gz", with_text=True)
+    with gzip.open(packed, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = table.to_pylist()
+    assert list(rows[0]) == table.column_names
+    assert len(rows) == len(expected) == finished.summary.pages
+    for row, values in zip(rows, expected, strict=True):
+        for name in ("url", "title", "text", "words", "depth", "url_port", "warc_record_offset", "content_digest"):
+            assert row[name] == ("" if values[name] is None else str(values[name])), name
+        assert row["fetch_time"] == values["fetch_time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert "text" not in exported(finished, "csv", tmp_path / "p.csv").read_text("utf-8").splitlines()[0].split(",")
+
+
+def test_texts_of_pages_are_quoted_in_csv_and_are_no_formulas(finished: Crawled) -> None:
+    with CrawlReader(finished.path) as crawl:
+        document = next(iter(documents(crawl)))
+    document.article.title, document.article.description = '=1+1,"x"', "two\nlines"
+    document.facts.seed_metadata = {"a": "b"}
+    lines = b"".join(page_lines([document], "crawl")).decode()
+    (row,) = csv.DictReader(io.StringIO(lines, newline=""))
+    assert (row["title"], row["description"], row["seed_metadata"]) == ('\'=1+1,"x"', "two\nlines", '{"a":"b"}')
 
 
 def test_row_groups_are_bounded_and_text_is_a_column(

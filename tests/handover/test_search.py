@@ -63,6 +63,8 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
         depth=0,
         bytes=1,
         similarity=0.0,
+        spam=0.0,
+        spam_signals=[],
         lastmod="",
         worker=0,
         seed_metadata={},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gossamer.errors import UsageError
 from gossamer.handover.where import selection_from
-from gossamer.records import OrderKind, Source, UrlRecord, UrlState
+from gossamer.records import OrderKind, Source, SpamVerdict, UrlRecord, UrlState
 
 MAY_FIRST = 1_777_593_600.0  # 2026-05-01T00:00:00Z
 
@@ -75,6 +75,12 @@ def test_near_duplicates_are_duplicates() -> None:
     assert selection_from(["duplicates=only"]).wants(near)
 
 
+def test_pages_with_spam_can_be_left_out() -> None:
+    spam = row(spam=SpamVerdict(0.7, ("doorway",)))
+    assert [selection_from([f"spam={kind}"]).wants(spam) for kind in ("yes", "no", "only")] == [True, False, True]
+    assert [selection_from([f"spam={kind}"]).wants(row()) for kind in ("yes", "no", "only")] == [True, True, False]
+
+
 def test_all_conditions_must_hold() -> None:
     assert not selection_from(["status=200", "depth>5"]).wants(row())
 
@@ -100,6 +106,7 @@ def test_languages_are_a_matter_of_the_page() -> None:
         ("after=yesterday", "expected after=2026-05-01"),
         ("after>2026-05-01", "compared with ="),
         ("duplicates=maybe", "duplicates=yes, duplicates=no or duplicates=only"),
+        ("spam=0.5", "spam=yes, spam=no or spam=only"),
         ("language>=de", "compared with = or !="),
     ],
 )

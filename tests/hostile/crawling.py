@@ -65,6 +65,9 @@ class Aftermath:
         """Return all rows of a host and its sub-hosts."""
         return [row for _, row in self._ledger.urls() if f"{name}.test" in row.url.split("/")[2]]
 
+    def all_rows(self) -> list[UrlRecord]:
+        return [row for _, row in self._ledger.urls()]
+
     def host(self, name: str) -> HostRecord:
         record = self._ledger.host(f"{name}.test")
         assert record is not None

@@ -12,7 +12,8 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.core.url import canonical
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.exchanges import Exchange
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.worker import WorkerRules, read_answer
 from tests.e2e.program import run

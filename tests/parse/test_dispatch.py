@@ -5,8 +5,9 @@ import random
 
 import pytest
 
+from gossamer.exchanges import Document, Exchange
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.records import Document, Exchange, Outcome
+from gossamer.records import Outcome
 
 
 def read(content: bytes, *headers: tuple[str, str], is_decoded: bool = True, want_pdf: bool = True) -> Document:
@@ -104,7 +105,7 @@ def test_directives_for_one_robot_bind_the_one_that_is_named() -> None:
 def test_what_is_left_out_of_a_feed_or_of_link_headers_is_the_problem_of_the_page() -> None:
     feed = b"<rss><channel><item><link>http://b.test/1</link></item>" + b"".join(b"<a%d/>" % n for n in range(2000))
     document = read(feed, ("content-type", "application/rss+xml"))
-    assert (document.hrefs, document.problem) == (["http://b.test/1"], "xml: more than 1000 different names")
+    assert (document.hrefs, document.problem) == (["http://b.test/1"], "feed: more than 1000 different names")
     document = read(LINK, HTML, ("link", "</n>; rel=next, " + "x" * 20_000))
     assert (document.hrefs, document.problem) == (["/x", "/n"], "Link headers: the first 16384 characters were read")
     assert read(LINK, HTML, ("link", "</n>; rel=next")).problem == ""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gossamer.parse.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, Feed, FeedEntry, parse_feed
+from gossamer.parse.feeds import ATOM, MAX_FEED_BYTES, MAX_FEED_ENTRIES, RSS, Feed, FeedEntry, feed_type, parse_feed
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 URL = "https://news.test/feeds/all.xml"
@@ -315,3 +315,44 @@ def test_long_links_are_dropped_and_their_neighbours_kept() -> None:
 def test_no_external_document_type_is_opened() -> None:
     text = "<!DOCTYPE rss SYSTEM 'file:///etc/passwd'>" + rss(item("<link>/a</link>"))
     assert urls(text) == ["https://news.test/a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "expected"),
+    [
+        ("application/rss+xml", "", RSS),
+        ("application/x-rss+xml", "", RSS),
+        ("application/atom+xml", "<html>", ATOM),
+        ("text/xml", SAMPLES["rss 2.0"], RSS),
+        ("text/xml", SAMPLES["rss 0.91"], RSS),
+        ("application/rdf+xml", SAMPLES["rss 1.0"], RSS),
+        ("application/rdf+xml", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>", ""),
+        ("application/xml", SAMPLES["atom"], ATOM),
+        ("application/xml", "<a:feed xmlns:a='http://www.w3.org/2005/Atom'>", ATOM),
+        ("application/xml", "<feed xmlns='urn:cattle'>", ""),
+        ("text/html", "\ufeff \n<?xml version='1.0'?><?xml-stylesheet x?><!-- > --><rss version='2.0'>", RSS),
+        ("text/plain", "<rss>", RSS),
+        ("text/html", "<!DOCTYPE html><html><rss>", ""),
+        ("text/html", "<p>How to write <rss>", ""),
+        ("text/html", "<rssreader>", ""),
+        ("application/octet-stream", "<rss>", ""),
+        ("application/xml", "<urlset><rss>", ""),
+        ("application/xml", "<!--" * 5000, ""),
+    ],
+)
+def test_a_feed_is_known_by_its_type_or_its_root(kind: str, content: str, expected: str) -> None:
+    assert feed_type(kind, content.encode()) == expected
+
+
+def test_a_feed_in_utf_16_is_known_by_its_root() -> None:
+    assert feed_type("text/xml", SAMPLES["atom"].encode("utf-16")) == ATOM
+
+
+def test_entries_are_sorted_and_have_the_dates_of_a_sitemap() -> None:
+    feed = parse(SAMPLES["rss 2.0"].replace("</channel>", "<item><link>/undated</link></item></channel>"))
+    assert feed.content_type == RSS
+    assert [(entry.url, entry.lastmod) for entry in feed.newest_first()] == [
+        ("https://news.test/b", "2024-02-06T00:00:00Z"),
+        ("https://news.test/a", "2024-02-05T12:00:00Z"),
+        ("https://news.test/undated", ""),
+    ]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.exchanges import Document
 from gossamer.parse import html, html_lexbor
 from gossamer.parse.html import parse_html
-from gossamer.records import Document
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.web import preset
 

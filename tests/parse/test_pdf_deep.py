@@ -6,10 +6,11 @@ import zlib
 import pytest
 
 from gossamer.errors import UsageError
+from gossamer.exchanges import Exchange
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.pdf_deep import DeepLimits, check_deep, read_deep
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Outcome
 
 KERNED = b"BT /F1 12 Tf 20 100 Td [(Report. See htt) -20 (ps://a.test/kerned)] TJ ET"
 COMPRESSED_LINK = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A<</S/URI/URI(http://a.test/noted)>>>>"

@@ -35,6 +35,8 @@ PIECES = st.sampled_from(
     </annotation-xml> <a|xlink:href=/x> <feSpecularLighting> </feSpecularlightinG> <sv\0g> </sv\0g> <g@> </g`> </div>
     <div> <span> </span> <template|shadowrootmode=open> <metadata> </style/> </title/> <svg><g><desc> ]]>| <my-icon>
     </my-icon> <textarea/> <noscript/> <a|href="b|#c"> <g><a|href=q> </p> </br> <select> </select> <base> <base|href="">
+    <div|style="display:|none"> <div|hidden> <span|style="Font-Size:0"> <b|style=font-size:9px> <p|style="left:-9999px">
+    <a|href=h|style=visibility:hidden> <ul|style="text-indent:&#45;999em"> </ul> <div|style="margin-left:-50px"> </b>
     some|words|one|after|the|other|that|are|copied|many|at|a|time é \u2028 \ufeff | """.replace("\n", " ").split(" ")
 ).map(lambda piece: piece.replace("|", " "))
 CONTROLS = st.sampled_from(["\0", "\r\n", "\r", "\t", "\f", "\v", "\n"])
@@ -151,3 +153,46 @@ def test_hrefs_that_collide_in_a_hash_without_a_key_take_no_longer_than_others()
     assert time.process_time() - begun < 1  # 20 ms; without a key 2 s
     assert found is not None
     assert found[5] == [href.decode() for href in hrefs]
+
+
+HIDING = st.lists(
+    st.sampled_from(
+        """<div> </div> <div|style="display:none"> <div|hidden> <p|style=font-size:0> <p> </p> </b>
+        <b|style="font-size:|9px"> <span|style=left:-999px> <span|style=left:-998px> <span> </span> </a>
+        <a|href=1|style="text-indent:-12345px">
+        <a|href=2> word é <template> </template> <noscript> </noscript> <svg> </svg> <g|hidden> <td|hidden> <br|hidden>
+        <font|style="TOP:-1000px"> </font> <ul|style=visibility:hidden|STYLE=x> </ul> <i|style=font-size:01px> <hr>
+        <u|style="font-size:1px;display:block"> </u> <title> </title>""".split()
+    ).map(lambda piece: piece.replace("|", " ")),
+    max_size=40,
+).map(" ".join)
+
+
+@needs_compiled
+@settings(max_examples=1500, deadline=None)
+@given(HIDING, st.sampled_from([1, 1, 30]))
+def test_both_scanners_find_the_same_hidden_parts(markup: str, times: int) -> None:
+    content = (markup * times).encode()
+    assert COMPILED is not None
+    assert COMPILED(content, True) == scan_python.scan(content, True)
+
+
+@pytest.mark.parametrize("scan", SCANNERS)
+@pytest.mark.parametrize(
+    ("markup", "parts"),
+    [
+        ("a <div style='display:none'>b <div>c</div> <a href=/x>d</a></div> e <a href=/y>f</a>", [(1, 1, 7, 0, 1)]),
+        ("<p style='font-size:0'>a<p>b", [(3, 0, 1, 0, 0)]),
+        ("<span style='position:absolute; left: -9999px'>ä</span>", [(2, 0, 2, 0, 0)]),
+        ("<div hidden>to the end", [(1, 0, 10, 0, 0)]),
+        ("<div hidden></div><br hidden>a<li hidden>b<noscript><div hidden>c</div></noscript>", []),
+        ("<template><div hidden>a</div></template><svg><g hidden>b</g></svg>", []),
+        ("<ul style='font-size:0'><li style='font-size:16px'>a</ul>", []),
+    ],
+)
+def test_hidden_parts_are_found(
+    scan: Callable[[bytes, bool], Scan | None], markup: str, parts: list[tuple[int, int, int, int, int]]
+) -> None:
+    found = scan(markup.encode(), True)
+    assert found is not None
+    assert found[9] == parts

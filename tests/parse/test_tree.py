@@ -10,12 +10,12 @@ from collections.abc import Callable
 import pytest
 from msgspec import Struct
 
+from gossamer.exchanges import Document
 from gossamer.parse import html, html_lexbor, html_tree, scan_python
 from gossamer.parse.charset import html_as_utf8, html_charset
 from gossamer.parse.markup import document_of
 from gossamer.parse.query_charset import encode_queries
 from gossamer.parse.scan import scan
-from gossamer.records import Document
 from tests.parse.pages import Page, mixed_parts, other_charsets, single_parts
 
 MIXED_PAGES = 400

@@ -14,7 +14,8 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.url import link_to
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import Event
-from gossamer.records import Exchange, Outcome, UrlRecord
+from gossamer.exchanges import Exchange
+from gossamer.records import Outcome, UrlRecord
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.stored_results import ReadingRules

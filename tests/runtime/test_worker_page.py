@@ -7,12 +7,14 @@ import time
 import pytest
 
 from gossamer.core.href_memo import HrefMemo
+from gossamer.core.revisit.text_change import has_changed
+from gossamer.exchanges import Exchange
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.parse.hrefs import MAX_HREFS
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker, WorkerRules, read_answer
 from tests.runtime.test_channel import Hub
 
@@ -96,3 +98,61 @@ def test_pages_whose_charset_may_need_tables_are_read_in_a_thread(
     worker = Worker(WorkerRules(), fetcher, (), lambda _: None, Hub())
     assert worker._is_slow(page(BIG_LEGACY_BYTES + 1)) == is_off_the_loop
     assert not worker._is_slow(page(1000))
+
+
+def test_sketch_and_freshness_are_read_only_if_pages_are_fetched_again() -> None:
+    order = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    headers = [("content-type", "text/html"), ("cache-control", "max-age=60")]
+    page = b"<title>Name</title><p>Words of a page, %s"
+    exchanges = [
+        Exchange(order.url, Outcome.OK, status=200, headers=headers, content=page % end) for end in (b"1", b"2")
+    ]
+    plain = read_answer(order, exchanges[0], WorkerRules())
+    assert (plain.sketch, plain.fresh_s) == (b"", 0)
+    first, second = (read_answer(order, exchange, WorkerRules(sketches=True)) for exchange in exchanges)
+    assert first.sketch == second.sketch != b""
+    assert first.content_hash != second.content_hash
+    assert first.fresh_s == 60
+    unchanged = Exchange(order.url, Outcome.NOT_MODIFIED, status=304, headers=headers)
+    assert read_answer(order, unchanged, WorkerRules(sketches=True)).fresh_s == 60
+
+
+FEED = b"""<rss><channel><ttl>30</ttl><lastBuildDate>%b</lastBuildDate>
+<item><link>/old</link><pubDate>Mon, 5 Feb 2024 12:00:00 +0100</pubDate></item>
+<item><link>/new</link><pubDate>2024-02-06</pubDate></item>%b</channel></rss>"""
+
+
+@pytest.mark.parametrize("kind", [OrderKind.PAGE, OrderKind.SITEMAP])
+def test_a_feed_has_links_dates_and_its_own_interval(kind: OrderKind) -> None:
+    order = Order(1, kind, "http://a.test/feed", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+
+    def read_feed(content: bytes) -> Result:
+        headers = [("content-type", "text/xml"), ("cache-control", "max-age=9")]
+        exchange = Exchange(order.url, Outcome.OK, status=200, headers=headers, content=content)
+        return read_answer(order, exchange, WorkerRules(sketches=True))
+
+    result = read_feed(FEED % (b"1 Jan 2024", b""))
+    assert (result.outcome, result.content_type, result.fresh_s) == (Outcome.OK, "application/rss+xml", 1800)
+    assert [link.url for link in result.links] == ["http://a.test/new", "http://a.test/old"]
+    assert [result.lastmods[link.id] for link in result.links] == ["2024-02-06T00:00:00Z", "2024-02-05T11:00:00Z"]
+    assert not has_changed(result.sketch, read_feed(FEED % (b"2 Jan 2024", b"")).sketch)
+    assert has_changed(result.sketch, read_feed(FEED % (b"2 Jan 2024", b"<item><link>/c</link></item>")).sketch)
+
+
+def test_a_feed_with_nofollow_leads_nowhere() -> None:
+    result = read(FEED % (b"", b""), ("x-robots-tag", "nofollow"))
+    assert (result.content_type, result.links, result.lastmods) == ("application/rss+xml", [], {})
+
+
+@pytest.mark.parametrize("header", ["text/html", "text/xml", "application/rss+xml", "text/plain", ""])
+def test_a_long_feed_is_read_off_the_loop_whatever_its_type(header: str) -> None:
+    def feed(items: int) -> Exchange:
+        content = b"<?xml version='1.0'?><rss>" + b"<item><link>/a</link></item>" * items
+        return Exchange("http://a.test/", Outcome.OK, status=200, headers=[("content-type", header)], content=content)
+
+    fetcher = Fetcher(FetchLimits(), Identity("Gossamer"), AddressPolicy(), time.time)
+    worker = Worker(WorkerRules(), fetcher, (), lambda _: None, Hub())
+    assert worker._is_slow(feed(200))
+    assert not worker._is_slow(feed(50))
+    page = Exchange("http://a.test/", Outcome.OK, headers=[("content-type", "text/html")], content=b"<p>" + b"x" * 9000)
+    assert not worker._is_slow(page)

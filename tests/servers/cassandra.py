@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
-from tests.servers.java import START_S, JavaServer, require, shared
+from tests.servers.java import START_S, JavaServer, require, running, shared
 from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
@@ -48,14 +48,7 @@ _LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.Con
 class CassandraServer(JavaServer):
     """A server with its data in a folder."""
 
-    def __init__(self, folder: Path, ports: tuple[int, ...] = (), settings: Mapping[str, object] | None = None) -> None:
-        super().__init__(folder)
-        self.ports = ports or (free_port(), free_port())
-        self.settings = settings or {}
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.ports[0]}"
+    engine = "cassandra"
 
     def cluster(self, **options: Any) -> Cluster:
         if "authenticator" in self.settings:
@@ -105,7 +98,7 @@ class CassandraServer(JavaServer):
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        jars = require("cassandra")
+        jars = require(self.engine)
         words = [*_FLAGS, f"-javaagent:{next(jars.glob('jamm-*.jar'))}"]
         for option, modules in (("--add-exports", _EXPORTS), ("--add-opens", _OPENED)):
             words += [f"{option}={module}=ALL-UNNAMED" for module in modules]
@@ -127,26 +120,13 @@ class CassandraServer(JavaServer):
         return True
 
 
-@contextmanager
-def running_cassandra(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[CassandraServer]:
+def running_cassandra(
+    folder: Path, settings: Mapping[str, object] | None = None
+) -> AbstractContextManager[CassandraServer]:
     """Run a server of one's own."""
-    server = CassandraServer(folder, (), settings)
-    server.create()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    return running(CassandraServer, folder, settings)
 
 
 def shared_cassandra() -> CassandraServer:
     """Return the server of this test run."""
-    require("cassandra")
-
-    def start(folder: Path) -> CassandraServer:
-        server = CassandraServer(folder)
-        server.create()
-        server.start()
-        return server
-
-    return shared("cassandra", start, lambda ports: CassandraServer(Path(), ports))
+    return shared(CassandraServer)

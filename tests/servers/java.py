@@ -8,13 +8,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
 import pytest
+
+from tests.servers.redis import free_port
 
 ENGINES = Path(__file__).resolve().parents[2] / ".engines"
 START_S = 90
@@ -32,12 +35,29 @@ def require(engine: str) -> Path:
     pytest.skip(line)
 
 
-class JavaServer:
-    """A process that can be stopped and started again."""
+class JavaServer(ABC):
+    """A process with its data in a folder, which can be stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    engine: ClassVar[str]  # the folder of its programs
+
+    def __init__(self, folder: Path, ports: tuple[int, ...] = (), settings: Mapping[str, object] | None = None) -> None:
         self.folder = folder
+        self.ports = ports or (free_port(), free_port())
+        self.settings = settings or {}
         self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self.ports[0]}"
+
+    @abstractmethod
+    def create(self) -> None:
+        """Write the configuration and create the server's files."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
 
     def run(self, words: Sequence[str]) -> None:
         """Start the process. What it prints is in `log` in its folder."""
@@ -66,25 +86,33 @@ class JavaServer:
             self.process = None
 
 
-class _Started(Protocol):
-    """A server that has been started."""
-
-    process: subprocess.Popen[bytes] | None
-    ports: tuple[int, ...]
+_Server = TypeVar("_Server", bound=JavaServer)
 
 
-_Server = TypeVar("_Server", bound=_Started)
+@contextmanager
+def running(kind: type[_Server], folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[_Server]:
+    """Run a server of one's own."""
+    server = kind(folder, (), settings)
+    server.create()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
-def shared(engine: str, start: Callable[[Path], _Server], find: Callable[[tuple[int, ...]], _Server]) -> _Server:
+def shared(kind: type[_Server]) -> _Server:
     """Return the server that all processes of a test run share: the first that needs it starts it."""
+    require(kind.engine)
     place = Path(os.environ[FOLDER_VARIABLE])
-    known = place / f"{engine}.json"
-    with (place / f"{engine}.lock").open("w") as lock:
+    known = place / f"{kind.engine}.json"
+    with (place / f"{kind.engine}.lock").open("w") as lock:
         flock(lock, LOCK_EX)
         if known.exists():
-            return find(tuple(json.loads(known.read_text())["ports"]))
-        server = start(place / engine)
+            return kind(Path(), tuple(json.loads(known.read_text())["ports"]))
+        server = kind(place / kind.engine)
+        server.create()
+        server.start()
         assert server.process is not None
         known.write_text(json.dumps({"pid": server.process.pid, "ports": server.ports}))
         return server

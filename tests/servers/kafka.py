@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import subprocess
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.servers.java import START_S, JavaServer, require, shared
-from tests.servers.redis import free_port
+from tests.servers.java import START_S, JavaServer, require, running, shared
 from tests.servers.redis_cluster import wait_for
 
 MEMORY = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -22,16 +21,7 @@ MEMORY = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 class KafkaServer(JavaServer):
     """A broker with its data in a folder."""
 
-    def __init__(
-        self, folder: Path, ports: tuple[int, ...] = (), properties: Mapping[str, object] | None = None
-    ) -> None:
-        super().__init__(folder)
-        self.ports = ports or (free_port(), free_port())
-        self.properties = properties or {}
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.ports[0]}"
+    engine = "kafka"
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
@@ -64,7 +54,7 @@ class KafkaServer(JavaServer):
             "group.consumer.min.heartbeat.interval.ms": 300,
             "log.cleaner.dedupe.buffer.size": 16 << 20,
             "auto.create.topics.enable": "false",
-            **self.properties,
+            **self.settings,
         }
         self._config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         cluster_id = (
@@ -79,7 +69,7 @@ class KafkaServer(JavaServer):
 
     @property
     def _class_path(self) -> str:
-        return f"{require('kafka')}/*"
+        return f"{require(self.engine)}/*"
 
     def start(self) -> None:
         """Start the broker, and wait until it answers."""
@@ -95,26 +85,11 @@ class KafkaServer(JavaServer):
             return False
 
 
-@contextmanager
-def running_kafka(folder: Path, properties: Mapping[str, object] | None = None) -> Iterator[KafkaServer]:
+def running_kafka(folder: Path, settings: Mapping[str, object] | None = None) -> AbstractContextManager[KafkaServer]:
     """Run a broker of one's own."""
-    server = KafkaServer(folder, (), properties)
-    server.create()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    return running(KafkaServer, folder, settings)
 
 
 def shared_kafka() -> KafkaServer:
     """Return the broker of this test run."""
-    require("kafka")
-
-    def start(folder: Path) -> KafkaServer:
-        server = KafkaServer(folder)
-        server.create()
-        server.start()
-        return server
-
-    return shared("kafka", start, lambda ports: KafkaServer(Path(), ports))
+    return shared(KafkaServer)

@@ -16,6 +16,8 @@ class Answer(Struct, frozen=True):
     body: str = ""
     status: int = 200
     location: str = ""
+    content_type: str = "text/html; charset=utf-8"
+    charset: str = "utf-8"  # that it has, whatever its type says
 
 
 class PlainSite:
@@ -23,6 +25,7 @@ class PlainSite:
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
+        self.requests: list[str] = []  # paths, in order
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,12 +39,13 @@ class PlainSite:
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.requests.append(request.path)
         answer = self.answers.get(request.path, Answer("<p>There is no such page.", 404))
-        body = answer.body.encode()
+        body = answer.body.encode(answer.charset)
         request.send_response(answer.status)
         if answer.location:
             request.send_header("Location", answer.location)
-        request.send_header("Content-Type", "text/html; charset=utf-8")
+        request.send_header("Content-Type", answer.content_type)
         request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         request.wfile.write(body)

@@ -55,5 +55,10 @@ def test_reading_stored_pages_again_is_named() -> None:
     assert "may differ between runs" in _caveat(3000, is_rereading=True)
 
 
+def test_ranks_that_are_computed_beside_the_crawl_are_named() -> None:
+    assert "domains are ranked beside the crawl (--rank-every)" in _caveat(3000, rank_every=100)
+    assert _caveat(3000, rank_every=0) == ""
+
+
 def test_nothing_is_said_if_nothing_is_promised() -> None:
     assert _caveat(100, is_rereading=True, connections=2) == ""

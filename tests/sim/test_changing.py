@@ -91,7 +91,7 @@ def test_it_spends_the_budget_and_finds_the_news(web: ChangingWeb) -> None:
 
 
 def test_a_web_without_a_schedule_by_price_is_less_fresh(web: ChangingWeb, own: Course) -> None:
-    plain = run(web, OwnPolicy(web, BUDGET, seed=2, schedule=Schedule(rule=RevisitRule.PLAIN)))
+    plain = run(web, OwnPolicy(web, BUDGET, seed=2, schedule=Schedule(rule=RevisitRule.STEPS)))
     assert plain.freshness(WEIGHTS, 28, 30) < own.freshness(WEIGHTS, 28, 30)
 
 

@@ -206,7 +206,7 @@ def test_every_command_is_described(document: dict[str, Any]) -> None:
     schema = document["paths"]["/api/control"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     names = [each["$ref"].rpartition("/")[2] for each in schema["anyOf"]]
     tags = {document["components"]["schemas"][name]["properties"]["command"]["enum"][0] for name in names}
-    verbs = {"pause", "resume", "stop", "block", "unblock", "pace", "set", "add", "release", "retry"}
+    verbs = {"pause", "resume", "stop", "block", "unblock", "pace", "set", "add", "changed", "release", "retry"}
     assert tags == verbs
     assert "by" not in json.dumps([document["components"]["schemas"][name]["properties"] for name in names])
 

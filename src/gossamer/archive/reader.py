@@ -19,7 +19,8 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 from msgspec import Struct
 
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.exchanges import Exchange
+from gossamer.records import Outcome, Truncation
 
 MAX_RECORD_BYTES = 1 << 30  # beyond this a member is damage, not a record
 _CHUNK_BYTES = 1 << 16

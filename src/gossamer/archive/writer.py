@@ -40,8 +40,9 @@ from gossamer.archive.warc import (
     warcinfo_record,
 )
 from gossamer.errors import DiskFullError
+from gossamer.exchanges import Exchange
 from gossamer.ports.page_sink import Volume
-from gossamer.records import ArchiveSpan, Exchange
+from gossamer.records import ArchiveSpan
 
 OPEN_SUFFIX = ".open"
 MAX_FILE_BYTES = 1_000_000_000

@@ -187,11 +187,10 @@ def start(
         on_beat=None if progress is None else printer.guarded(progress.on_beat),
         on_notice=printer.notify,
     )
-    session = build_session(
-        settings, folder, seeds, retries=retries, observer=observer, place=RunPlace(seat, goes_on=goes_on)
-    )
-    session.open()
     ledger = getattr(arguments, "ledger", "") or getattr(arguments, "url", "") if seat is not None else ""
+    place = RunPlace(seat, goes_on=goes_on, ledger=ledger)
+    session = build_session(settings, folder, seeds, retries=retries, observer=observer, place=place)
+    session.open()
     with page_served(settings, Served(str(folder.path), ledger), printer.notify, printer.warn):
         summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl

@@ -15,11 +15,12 @@ from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import FIELDS, selection_from
 from gossamer.telemetry.text import count
 
-_UNITS = {"jsonl": "pages", "parquet": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
+_UNITS = {"jsonl": "pages", "parquet": "pages", "csv": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
 _TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
 _FORMATS = """formats:
   jsonl    one page per line: its metadata, text and links
   parquet  one page per row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
+  csv      the same columns as CSV with a header
   cdxj     the index of all captures, sorted
   links    one link per line: from, to, text, rel; as TSV or CSV if FILE ends that way
   wet      the texts as WARC conversion records
@@ -51,14 +52,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help=f"only pages that match, repeatable; FIELD=VALUE, !=, >=, <=, >, <; fields: {', '.join(FIELDS)}",
     )
-    parser.add_argument("--with-text", action="store_true", help="parquet: a column with the text")
+    parser.add_argument("--with-text", action="store_true", help="parquet, csv: a column with the text")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: pages are missing, since their bytes lie on nodes elsewhere."""
     selection = selection_from(arguments.where)
-    if arguments.with_text and arguments.format != "parquet":
-        raise UsageError(f"--with-text is for --format parquet; {arguments.format} has {_TEXT_IN[arguments.format]}")
+    if arguments.with_text and arguments.format not in ("parquet", "csv"):
+        raise UsageError(
+            f"--with-text is for --format parquet and csv; {arguments.format} has {_TEXT_IN[arguments.format]}"
+        )
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
         written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)

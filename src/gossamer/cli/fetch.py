@@ -9,8 +9,9 @@ import sys
 from gossamer.cli.contact import with_contact
 from gossamer.cli.one import OneFetch, one_settings, settings_of
 from gossamer.core.url import canonical, links_from
+from gossamer.exchanges import Document, Exchange
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.records import Document, Exchange, Outcome
+from gossamer.records import Outcome
 from gossamer.settings.seeds import Seed, seed_from
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import plural, printable, size

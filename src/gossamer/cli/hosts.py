@@ -162,6 +162,7 @@ def _described(view: HostView, pace: PaceView) -> str:
         ),
         *(("pace", printable(line, 400)) for line in pace.lines()),
         ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),
+        *([("spam", printable(view.spam, 400))] if view.spam else []),
         ("queued", plural(view.queued, "URL") + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
         ("next", _next(view)),
         ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),

@@ -6,12 +6,12 @@ import argparse
 
 from gossamer.core.url import host_of
 from gossamer.engine_assembly import identity_of
+from gossamer.exchanges import Exchange
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.trust import check_trust
-from gossamer.records import Exchange
 from gossamer.runtime.clock import TimeLine
 from gossamer.settings.load import merged
 from gossamer.settings.model import Settings

@@ -20,8 +20,9 @@ from gossamer.core.scope import Reach
 from gossamer.core.url import canonical, origin_of, path_of
 from gossamer.engine_assembly import budget_of
 from gossamer.errors import UsageError
+from gossamer.exchanges import Exchange
 from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Outcome
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import settings_for_new
 from gossamer.settings.model import Group, RobotsUnreachable, Settings, SitemapUse

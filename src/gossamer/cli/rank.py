@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 from msgspec import Struct
@@ -16,16 +18,21 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.url import host_of
 from gossamer.errors import GossamerError, UsageError
 from gossamer.handover.documents import iso_time, wanted_pages
+from gossamer.handover.rank_letters import send_ranks
 from gossamer.handover.ranking import RANKS_NAME, CrawlLinks, CrawlRanks, RankedDomain, RankFigures, read_links
 from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import ANYTHING
+from gossamer.inspect.rank_file import RANK_FILE_NAME
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import table
+from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
 from gossamer.settings.seeds import seeds_from
+from gossamer.state import DomainRank
 from gossamer.telemetry.text import count, plural, printable
 
 SHOWN = 20
+LOWEST_PRIORITY = 19  # see nice(2)
 ALL, FILE, SEEDS = "all", "file", "seeds"
 _NOTES = f"""PageRank of registrable domains, from the links of stored pages (without nofollow) and from redirects. A
 domain has one vote, however many pages and hosts it has. Rank starts at the trusted domains and is passed on by links:
@@ -34,6 +41,10 @@ a farm of links has only what honest sites pass on to it. If all domains are tru
 The ranks of all hosts are stored in DIR/{RANKS_NAME}: JSON lines, the first one says what they were computed from,
 the others are hosts, the highest rank first. The file is replaced by the next 'gossamer rank' and may be deleted. The
 crawl may be running: what is committed is read, about a millisecond per page.
+
+The crawl uses the ranks of the domains, from 0 (lowest) to 1: the next run of DIR reads them from {RANK_FILE_NAME},
+the nodes of a ledger get them within seconds, if all pages could be read. A rank that a list of seeds gave counts
+instead. With -o, nothing of the crawl changes.
 
 examples:
   gossamer rank crawls/example
@@ -66,15 +77,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help=f"where to store all ranks; default: DIR/{RANKS_NAME}, with a ledger: nowhere",
+        help=f"store the ranks there, and leave the crawl as it is; default: DIR/{RANKS_NAME}, and into the crawl",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--follow-stdin", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: there are no pages, or some cannot be read, since their bytes lie elsewhere."""
     if arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: expected 0 (all) or more")
+    if arguments.follow_stdin:
+        _follow_stdin()
     given = _given_domains(arguments.trusted)
     with quiet_pipe(), open_view(arguments) as crawl:
         links = read_links(crawl)
@@ -90,11 +104,35 @@ def run(arguments: argparse.Namespace) -> int:
             trusted_domains=len(trusted) or links.graph.domain_count,
             pages_missing=missing,
         )
-        own = crawl.folder.path / RANKS_NAME if isinstance(crawl, CrawlReader) else None
-        if target := arguments.out or own:
-            ranks.store(figures, target)
+        _store(crawl, figures, ranks, arguments.out)
         _print(figures, ranks.best(arguments.top), is_json=arguments.json)
     return 1 if missing else 0
+
+
+def _follow_stdin() -> None:
+    """Work beside a crawl: with the lowest priority, and no longer than the crawl that has the other end of stdin."""
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)  # what is not complete has no name
+
+    os.nice(LOWEST_PRIORITY)
+    Thread(target=wait, name="stdin", daemon=True).start()
+
+
+def _store(crawl: CrawlReader | SharedReader, figures: RankFigures, ranks: CrawlRanks, out: Path | None) -> None:
+    """Write the ranks to a file, or into the crawl."""
+    if out is not None:
+        ranks.store(figures, out)
+    elif isinstance(crawl, CrawlReader):
+        ranks.store(figures, crawl.folder.path / RANKS_NAME)
+        ranks.store_domains(figures, crawl.folder.path / RANK_FILE_NAME)
+    elif figures.pages_missing:
+        print("note: the nodes do not get these ranks, since pages are missing", file=sys.stderr)
+    elif crawl.record.ended:
+        print("note: the crawl is over, so its nodes do not get these ranks", file=sys.stderr)
+    else:
+        send_ranks(crawl.shared, (DomainRank(line.domain, round(line.standing, 2)) for line in ranks.by_id()))
 
 
 def _given_domains(trusted: str | None) -> set[str]:

@@ -12,7 +12,8 @@ from gossamer.core.robots import RobotsRules, parse_robots, product_token
 from gossamer.core.robots_state import rules_from
 from gossamer.core.url import canonical, origin_of, path_of
 from gossamer.errors import UsageError
-from gossamer.records import Exchange, Order, OrderKind, Outcome, Result
+from gossamer.exchanges import Exchange
+from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.worker import WorkerRules, read_answer
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.seeds import Seed, seed_from

@@ -15,7 +15,7 @@ from gossamer.figures import Figures, RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
-from gossamer.telemetry.summary import REASONS, held_text
+from gossamer.telemetry.summary import REASONS, held_text, visits_text
 from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 ANSWER_WITHIN_S = 3.0  # else what is committed is shown
@@ -69,6 +69,9 @@ def render(status: CrawlStatus) -> str:
         rows.append(("waits for", printable(status.waits_for)))
     rows += [("", printable(line)) for line in status.parked]
     rows += _outlook(status)
+    if status.visits.all or status.revisits is not None:
+        freshness = status.revisits.freshness if status.revisits is not None else None
+        rows.insert(2, ("again", visits_text(status.visits, freshness)))
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))

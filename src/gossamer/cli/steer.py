@@ -22,11 +22,13 @@ from gossamer.commands import (
     OperatorCommand,
     PauseCrawl,
     ReleasePattern,
+    ReportChanges,
     ResumeCrawl,
     RetryLetters,
     StopCrawl,
     UnblockNames,
 )
+from gossamer.core.url import canonical
 from gossamer.errors import GossamerError, UsageError
 from gossamer.inspect.host_states import left_alone
 from gossamer.records import Outcome
@@ -37,6 +39,8 @@ from gossamer.settings.load import settings_for_known, to_toml
 from gossamer.settings.seeds import seeds_in
 from gossamer.state import CrawlState
 from gossamer.telemetry.text import agreeing
+
+MAX_REPORTED = 100_000  # that wait for the next run
 
 
 def operator() -> str:
@@ -103,6 +107,8 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
                 ledger.put_crawl_state(state)
                 ledger.commit()
             return f"{agreeing(len(command.seeds), 'seed')} added"
+        if isinstance(command, ReportChanges):
+            return _keep_reported(folder, command.urls)
         assert not isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl | ReleasePattern | RetryLetters)
         settings = settings_for_known(folder.settings_path, [])
         changed = with_command(settings, command)
@@ -114,6 +120,22 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
         return done
     finally:
         folder.release()
+
+
+def _keep_reported(folder: CrawlFolder, urls: Sequence[str]) -> str:
+    from gossamer.assembly import open_ledger
+
+    found = [canonical(url) for url in urls]
+    with closing(open_ledger(folder, is_readonly=False)) as ledger:
+        state = ledger.crawl_state() or CrawlState()
+        known = dict.fromkeys([*state.reported_urls, *filter(None, found)])
+        if len(known) > MAX_REPORTED:
+            raise UsageError(f"{folder.path}: more than {MAX_REPORTED} reported URLs wait; resume the crawl first")
+        state.reported_urls = list(known)
+        ledger.put_crawl_state(state)
+        ledger.commit()
+    bad = f", {found.count(None)} refused (not_a_url)" if None in found else ""
+    return f"{agreeing(len(urls) - found.count(None), 'URL')} reported as changed{bad}"
 
 
 def add_crawl(parser: argparse.ArgumentParser) -> None:

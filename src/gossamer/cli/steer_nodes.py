@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,10 +16,12 @@ from gossamer.core.identity import shard_of
 from gossamer.core.intake import LinkContext
 from gossamer.core.record_additions import Additions
 from gossamer.engine.link_messages import Letter, encode_letter, message_of
+from gossamer.engine.notices import NOTICED
 from gossamer.errors import UsageError
 from gossamer.figures import Totals
 from gossamer.ports.shared_ledger import OBSERVER, Commit, NodeId, SharedLedger
 from gossamer.records import Source
+from gossamer.runtime.steering import noticed_links
 from gossamer.settings.changes import with_command
 from gossamer.settings.load import settings_in, to_toml
 from gossamer.settings.regions import use_regions
@@ -43,6 +45,8 @@ def tell_nodes(url: str, command: OperatorCommand, by: str) -> str:
             return "all nodes stop within a few seconds; 'gossamer join' continues"
         case commands.AddSeeds(lines):
             return _add_seeds(url, command, by, lines)
+        case commands.ReportChanges(urls):
+            return _report_changes(url, command, by, urls)
         case commands.RetryLetters() | commands.ReleasePattern():
             raise UsageError("use 'gossamer retry' and 'gossamer traps --release' with the URL")
         case _:
@@ -117,9 +121,34 @@ def _send(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed], scop
         link = seed.link
         context = LinkContext(0, Source.SEED, https_first=seed.is_guess, seed=numbers.get(link.url, 0))
         letters.setdefault(shard_of(link.id), Letter()).links.append(message_of(link, context))
+    # The scope again: an engine that went back in time since may have lost it, and nobody would follow these seeds.
+    _post(shared, letters, Additions(scope))
+
+
+def _post(shared: SharedLedger, letters: Mapping[int, Letter], added: Additions) -> None:
+    """Put letters into the inboxes of their shards."""
     node = NodeId(f"operator-{secrets.token_hex(4)}", secrets.token_hex(4))
     shared.join(node, OBSERVER, LEASE_S)
     links = {shard: encode_letter(letter) for shard, letter in letters.items()}
-    # The scope again: an engine that went back in time since may have lost it, and nobody would follow these seeds.
-    shared.commit(node, Commit(1, Totals(), links=links, added=Additions(scope)))
+    shared.commit(node, Commit(1, Totals(), links=links, added=added))
     shared.leave(node)
+
+
+# -- change notices -------------------------------------------------------------------------------
+
+
+def _report_changes(url: str, command: commands.ReportChanges, by: str, urls: Sequence[str]) -> str:
+    """Put URLs that are said to have changed into the inboxes of their shards: their owners know the pages."""
+    shared, record = open_crawl(url)
+    try:
+        use_regions(settings_in(record.settings, "the crawl"))
+        links, bad = noticed_links(urls)
+        letters: dict[int, Letter] = {}
+        for link in links:
+            letters.setdefault(shard_of(link.id), Letter()).links.append(message_of(link, NOTICED))
+        _change(url, command, by, lambda known: known, reopens=True)
+        _post(shared, letters, Additions([]))
+    finally:
+        shared.close()
+    refused = f", {bad} refused (not_a_url)" if bad else ""
+    return f"{agreeing(len(links), 'URL')} reported as changed, on the way to the nodes{refused}"

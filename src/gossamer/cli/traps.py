@@ -1,4 +1,4 @@
-"""`gossamer traps DIR`: the URL patterns in quarantine with samples; `--release` ends one quarantine, or all."""
+"""`gossamer traps DIR`: URL patterns in quarantine and hosts with spam, with samples; `--release` ends one, or all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.requests import release_pattern
 from gossamer.cli.steer import tell
 from gossamer.commands import ReleasePattern
-from gossamer.core.novelty import Quarantine
+from gossamer.core.novelty import SPAM_PATTERN, Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=ALL_PATTERNS,
         metavar="PATTERN",
-        help="queue the URLs of this pattern, or of all patterns; they are not quarantined again",
+        help="queue the URLs of this pattern or host (NAME:spam), or of all; they are not quarantined again",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per pattern")
 
@@ -48,8 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
         quarantines = list(crawl.ledger.records(QUARANTINES))
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)
-    held = sum(not each.is_released for each in quarantines)
-    print(f"{plural(held, 'pattern')} in quarantine" if held else "no pattern is in quarantine", file=sys.stderr)
+    in_force = [each for each in quarantines if not each.is_released]
+    held = sum(each.pattern != SPAM_PATTERN for each in in_force)
+    spam = len(in_force) - held
+    hosts = f"; {plural(spam, 'host')} with spam" if spam else ""
+    print(
+        (f"{plural(held, 'pattern')} in quarantine" if held else "no pattern is in quarantine") + hosts, file=sys.stderr
+    )
     return 0
 
 
@@ -59,10 +64,14 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         print(msgspec.json.encode({"name": quarantine.name, **fields}).decode())
         return
     state = "released" if quarantine.is_released else f"{plural(quarantine.held, 'URL')} held"
+    if quarantine.demotes_only and not quarantine.is_released:
+        state = "demoted"
     pages = plural(quarantine.fetched, "page")
-    print(f"{printable(quarantine.name, 500)}  {state}; {quarantine.new} of {pages} had new content")
+    why = printable(quarantine.reason, 500) or f"{quarantine.new} of {pages} had new content"
+    print(f"{printable(quarantine.name, 500)}  {state}; {why}")
     if quarantine.samples:
-        print("  pages of this pattern that were fetched:")
+        kind = "are spam" if quarantine.pattern == SPAM_PATTERN else "were fetched"
+        print(f"  pages of this {'host' if kind == 'are spam' else 'pattern'} that {kind}:")
     for sample in quarantine.samples:
         print(f"    {printable(sample, 500)}")
 

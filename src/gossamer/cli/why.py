@@ -15,10 +15,12 @@ from gossamer.inspect.life_source import life_as_json, life_in
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
+from gossamer.inspect.visit_history import VisitHistory, visit_history
 from gossamer.records import ArchiveSpan, UrlRecord, UrlState
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import count, duration, plural, printable, size
 
+MAX_ATTEMPTS = 12  # that are listed: a page may have been fetched a thousand times
 Lines = Iterator[tuple[str, str]]
 
 
@@ -120,7 +122,10 @@ def _robots(life: Life, now: float) -> str:
 
 
 def _attempts(life: Life) -> Lines:
-    for attempt in life.attempts:
+    shown = life.attempts[-MAX_ATTEMPTS:]
+    if len(shown) < len(life.attempts):
+        yield "fetched", f"{plural(len(life.attempts) - len(shown), 'time')} before; --json has all of them"
+    for attempt in shown:
         what = f"{attempt.status} " if attempt.status else ""
         again = f", again after {duration(attempt.wait_s)}" if attempt.event == "retry" else ""
         target = f" to {attempt.target}" if attempt.target else ""
@@ -148,6 +153,18 @@ def _waiting(life: Life) -> Lines:
         yield "waits for", f"a node with label {life.place.label}: regions are strict, and no live node has it"
 
 
+def _visits(history: VisitHistory) -> Lines:
+    for visit in history.visits:
+        yield "visited", f"{moment(visit.at)} UTC, {visit.found}{f' ({visit.status})' if visit.status else ''}"
+    how = "set by --revisit-class" if history.is_class_set else "by what it does"
+    yield "class", f"{history.page_class}, {how}; changes about every {duration(history.changes_every_s)}"
+    if not history.due_at:
+        yield "next visit", f"none: it was not there {plural(history.misses, 'time')} in a row"
+        return
+    missing = f"; not there {plural(history.misses, 'time')} in a row" if history.misses else ""
+    yield "next visit", f"{moment(history.due_at)} UTC, interval {duration(history.interval_s)}{missing}"
+
+
 def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
     if row.redirect_to:
         yield "redirect to", row.redirect_to
@@ -163,14 +180,22 @@ def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
         yield "usage", row.usage
     if row.lastmod:
         yield "changed", f"{row.lastmod}, according to its sitemap"
+    yield from _judged(life, row)
+    if row.visits > 1:
+        yield "visits", count(row.visits)
+    if row.revisit is not None:
+        yield from _visits(visit_history(row.revisit))
+    if row.archived is not None:
+        yield "archived", _archived(row.archived, crawl)
+
+
+def _judged(life: Life, row: UrlRecord) -> Lines:
     if life.duplicate_of:
         yield "same as", life.duplicate_of
     if life.near_duplicate_of:
         yield "nearly as", f"{life.near_duplicate_of} (similarity {row.similarity:.2f})"
-    if row.visits > 1:
-        yield "visits", count(row.visits)
-    if row.archived is not None:
-        yield "archived", _archived(row.archived, crawl)
+    if row.spam is not None:
+        yield "spam", f"score {row.spam.score:g}: {', '.join(row.spam.signals)}"
 
 
 def _node_place(life: Life) -> Lines:

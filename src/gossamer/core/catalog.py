@@ -122,6 +122,8 @@ def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: Url
         url.seed,
         result.words,
     )
+    if result.spam is not None:
+        record.spam = result.spam
     if before is not None and result.status == 304:
         _copy_content(record, before)
     return record
@@ -133,7 +135,7 @@ def _copy_content(record: UrlRecord, before: UrlRecord) -> None:
     record.charset, record.duplicate_of = before.charset, before.duplicate_of
     record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
     record.links_found, record.nofollow_links = before.links_found, before.nofollow_links
-    record.words = before.words
+    record.words, record.spam = before.words, before.spam
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:

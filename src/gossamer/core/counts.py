@@ -57,6 +57,12 @@ class Counts:
         host.record.pages += 1
         host.domain.pages += 1
 
+    @staticmethod
+    def change_pages(host: HostSlot, by: int) -> None:
+        """Count a page of a host more or less because of another visit: no budget of the crawl is used for it."""
+        host.record.pages += by
+        host.domain.pages += by
+
     def take_back_pages(self, count: int) -> None:
         """Count pages less that are to be fetched again, of hosts whose shard is not owned yet."""
         self.pages -= count

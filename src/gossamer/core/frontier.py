@@ -35,8 +35,9 @@ from gossamer.core.page_end import PageEnd
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import Ordering
 from gossamer.core.robots_cache import RobotsCache
-from gossamer.core.robots_requests import UNREACHABLE, RobotsRequests, first_wait_s, is_banned
+from gossamer.core.robots_requests import RobotsRequests, first_wait_s, unpark_for
 from gossamer.core.shared_addresses import SharedAddresses
+from gossamer.core.visits import Visits
 from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
 
@@ -61,16 +62,18 @@ class Frontier:
         self.addresses = SharedAddresses(self._table, limits)
         self.introductions = Introductions(limits, self._table.bench.gates.slow)
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
-        self._maker = OrderMaker(self._table, self._outstanding, limits, self.counts, self._robots.cache)
+        self.visits = Visits(self._table, limits, self.counts)
+        self._maker = OrderMaker(
+            self._table, self._outstanding, limits, self.counts, cache=self._robots.cache, visits=self.visits
+        )
         self._page_end = PageEnd(self._table, limits, self.counts)
-        self.view = FrontierView(self._table)
+        self.view, self.set_rank = FrontierView(self._table), self._table.set_rank
         # Read a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._swapped_out_hosts = 0
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
-        self._all_asked_at = float("-inf")
-        self._draining = self._robots.draining
+        self._all_asked_at, self._draining = float("-inf"), self._robots.draining
 
     # -- limits and shards ---------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class Frontier:
             if host is None:
                 continue
             counts.enqueue(host.record)
-            if host.record.parked_until > now and self._unpark_for(host, url, now):
+            if host.record.parked_until > now and unpark_for(host, url, now):
                 touched[url.host] = host
             if host.horizon is not None and not host.is_within(url):
                 continue
@@ -178,16 +181,6 @@ class Frontier:
         for host in touched.values():
             if host.state is not _BLOCKED and host.in_flight < host.connections:
                 self._reschedule(host, now)
-
-    @staticmethod
-    def _unpark_for(host: HostSlot, url: QueuedUrl, now: float) -> bool:
-        """End the wait of a host for robots.txt of another origin than this URL's: a ban is by origin."""
-        if not host.record.park_reason.startswith(UNREACHABLE) or is_banned(host, url.url, now):
-            return False
-        if not any(rules.is_unreachable and rules.expires_at > now for rules in host.origins.values()):
-            return False  # of which origin is not known: the ban is of a robots.txt that is at another host
-        host.record.parked_until = now
-        return True
 
     def read_queue(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
         """Accept the answer to `ReadQueue`: URLs in the order of the queue."""
@@ -328,6 +321,10 @@ class Frontier:
         for host in self._bench.due(now):
             self._reschedule(host, now)
         outstanding, limits = self._outstanding, self._limits
+        if self.visits.hosts and self.visits.are_wanted and outstanding.count < limits.connections:
+            order = self._maker.order_known(self._draining, now)
+            if order is not None or self._table.commands:
+                return order
         while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
             if len(self._maker.denied) >= MAX_DENIED:
                 return None
@@ -357,6 +354,7 @@ class Frontier:
             return None
         host.head = [entry for entry in host.head if entry[2] != url.id]
         heapify(host.head)
+        self.visits.remove(host, url.id)
         return self._maker.order_page(host, url, now)
 
     def next_wakeup(self) -> float | None:
@@ -413,6 +411,7 @@ class Frontier:
         host.record.is_dead = True
         host.head.clear()
         host.deferred.clear()
+        host.visits.clear()
         host.out.clear()
         host.robots_requests.clear()
         self._table.stop_reading(host)

@@ -69,6 +69,13 @@ class Denied(Struct, frozen=True):
     decision: RobotsDecision
 
 
+class Postponed(Struct, frozen=True):
+    """A known URL that was due and cannot be fetched before a time, since its robots.txt cannot be reached."""
+
+    url: QueuedUrl
+    until: float
+
+
 class Effects(Struct):
     """What follows from the end of an order, for the driver to record."""
 
@@ -78,6 +85,7 @@ class Effects(Struct):
     hosts: list[HostRecord] = []  # changed by it: the order's host first
     is_page: bool = False
     domain_pages: int = 0  # of the host's domain, including this one; 0 if it is no page
+    is_lost_page: bool = False  # it was a page at its last visit, and is none any more
     robots_origin: str = ""  # whose robots.txt was requested
     robots: OriginRules | None = None
     sitemaps: list[str] = []

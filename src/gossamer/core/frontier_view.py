@@ -19,6 +19,11 @@ class FrontierView:
         """Return a host if it is in memory."""
         return self._table.hosts.get(name)
 
+    @property
+    def has_dropped_exhausted(self) -> bool:
+        """Whether hosts with queued URLs have left memory because their budget was used up."""
+        return self._table.has_dropped_exhausted
+
     def hosts(self) -> list[HostSlot]:
         """Return the hosts in memory; the list does not change."""
         return list(self._table.hosts.values())
@@ -31,8 +36,9 @@ class FrontierView:
         requests = record.queued
         if limits.max_pages_per_host is not None:
             requests = min(requests, limits.max_pages_per_host - record.pages)
-        if limits.max_pages_per_domain is not None:
-            requests = min(requests, limits.max_pages_per_domain - host.domain.pages)
+        budget = limits.domain_budget(host.domain.rank)
+        if budget is not None:
+            requests = min(requests, budget - host.domain.pages)
         if requests > 0 and not host.origins:
             requests += 1  # robots.txt
         interval_s = max(host.delay_s(), record.latency_s / host.connections)

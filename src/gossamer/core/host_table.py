@@ -38,6 +38,7 @@ class HostTable:
         self.idle: OrderedDict[str, HostSlot] = OrderedDict()
         self._domains: dict[str, DomainSlot] = {}
         self.commands: list[Command] = []
+        self.has_dropped_exhausted = False  # hosts with queued URLs left memory, since their budget was used up
 
     def enter(self, record: HostRecord, domain: DomainRecord, connections: int) -> HostSlot:
         """Add a host; the caller sets its rules and reschedules it."""
@@ -45,14 +46,28 @@ class HostTable:
         if slot is None:
             slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
             slot.next_at = self.bench.gates.domain_next_at(record.domain)
-        slot.hosts += 1
         host = HostSlot(record, host_id(record.name), slot, connections=connections)
+        slot.hosts.append(host)
+        slot.rank = record.rank
         host.lane = self._ordering.lane(record.rank)
         if record.queued:
             host.horizon = BEFORE_ALL
         self.hosts[record.name] = host
         self.bench.enter(host)
         return host
+
+    def set_rank(self, domain_name: str, rank: float, now: float) -> list[HostRecord]:
+        """Change the rank of a domain in memory, and with it lane and budget of its hosts; return these."""
+        domain, lane = self._domains.get(domain_name), self._ordering.lane(rank)
+        if domain is None:
+            return []
+        domain.rank = rank
+        hosts = list(domain.hosts)
+        for host in hosts:
+            host.record.rank, host.lane = rank, lane
+            if host.state is _READY or host.state is _BUDGET_EXHAUSTED:
+                self.reschedule(host, now)
+        return [host.record for host in hosts]
 
     def has_room(self) -> bool:
         """Return whether one more host may be in memory with work to do."""
@@ -96,36 +111,42 @@ class HostTable:
             return _BUSY if host.in_flight else _BUDGET_EXHAUSTED
         if host.deferred:
             host.recall(now)
-        if not host.robots_requests:
-            if not host.head and not host.deferred and host.horizon is None:
-                return _BUSY if host.in_flight else _IDLE
-            if self._limits.has_budgets and self.is_budget_exhausted(host):
-                return _BUDGET_EXHAUSTED
-            if not host.head and host.horizon is not None:
-                self._ask_for_queue(host)
-                return _BUSY
+        if not host.robots_requests and (state := self._without_work(host)) is not None:
+            return state
         if host.in_flight >= host.connections or (host.in_flight and host.unsent):
             return _BUSY
         record = host.record
         at = record.next_at if record.next_at > record.parked_until else record.parked_until
         if not host.robots_requests:
-            if not host.head:
+            if not host.head and not host.visits:
                 at = max(at, host.deferred[0][0])
             elif self._is_awaiting_robots(host):
                 return _BUSY
         return _READY if at <= now else at
 
+    def _without_work(self, host: HostSlot) -> HostState | None:
+        """Return the state of a host that has nothing to fetch, or nothing in memory; None if it has."""
+        if not host.head and not host.visits and not host.deferred and host.horizon is None:
+            return _BUSY if host.in_flight else _IDLE
+        if self._limits.has_budgets and self.is_budget_exhausted(host):
+            return None if host.visits else _BUDGET_EXHAUSTED
+        if not host.head and host.horizon is not None:
+            self._ask_for_queue(host)
+            return _BUSY
+        return None
+
     @staticmethod
     def _is_awaiting_robots(host: HostSlot) -> bool:
         for rules in host.origins.values():  # 1 µs less than any()
             if rules.is_pending:
-                robots = host.origins.get(origin_of(host.head[0][3].url))
+                first = host.visits[0][2] if not host.head else host.head[0][3]
+                robots = host.origins.get(origin_of(first.url))
                 return robots is not None and robots.is_pending
         return False
 
     def is_budget_exhausted(self, host: HostSlot) -> bool:
         """Return whether the budget of a host or its domain is used up, with what is in flight."""
-        per_host, per_domain = self._limits.max_pages_per_host, self._limits.max_pages_per_domain
+        per_host, per_domain = self._limits.max_pages_per_host, self._limits.domain_budget(host.domain.rank)
         if per_host is not None and host.record.pages + host.pages_in_flight >= per_host:
             return True
         domain = host.domain
@@ -170,6 +191,7 @@ class HostTable:
         """Retain a host whose budget is used up as long as a page that counts against it may fail."""
         if self.is_crowded() and not host.in_flight and not host.domain.pages_in_flight:
             self._drop(host)
+            self.has_dropped_exhausted = True
         else:
             host.domain.exhausted[host.name] = host
 
@@ -190,6 +212,6 @@ class HostTable:
         self.bench.leave(host)
         del self.hosts[host.name]
         host.domain.exhausted.pop(host.name, None)
-        host.domain.hosts -= 1
+        host.domain.hosts.remove(host)
         if not host.domain.hosts:
             del self._domains[host.domain.name]

@@ -1,6 +1,6 @@
 """Which of the links that were found are to be queued? Scope, traps, first pass; each refusal has a name.
 
-Three rules hold a link back instead of refusing it for good: `HoldRule`. The engine stores it and offers it again.
+Four rules hold a link back instead of refusing it for good: `HoldRule`. The engine stores it and offers it again.
 
 Known links skip all of this by a memo of URLs decided recently: most links of a page are
 on every other page of its site too (0.1 µs instead of 5). What depends on depth is not
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.core.calendar import DateBudget
 from gossamer.core.domains import registrable_domain
@@ -20,9 +21,10 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.novelty import MAX_PATTERNS, Novelty
-from gossamer.core.priority import Ordering
+from gossamer.core.priority import DEMOTION, Ordering
 from gossamer.core.scope import Scope, Surroundings
 from gossamer.core.traps import is_dated, shape_trap
+from gossamer.core.url import host_of
 from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
 from gossamer.state import HoldRule
 
@@ -143,6 +145,7 @@ class Intake:
             return screened
         if context.source is _SEED or context.is_offered_again:
             memo = set()  # it may have been refused as a link, or held back after it was screened
+        spammer = self._demoted_source(context)
         for link in links:
             if link.id in memo:
                 continue
@@ -157,6 +160,8 @@ class Intake:
             room -= len(link.url)
             self._remember(link.id, context.seed)
             url = self._candidate(link, context, now)
+            if spammer and link.host != spammer:
+                url = replace(url, priority=url.priority + DEMOTION)
             screened.candidates.append(url)
             if (
                 is_dated(link.url)
@@ -166,6 +171,12 @@ class Intake:
                 self.dates.admit(link.host)
                 screened.dated.append(url)
         return screened
+
+    def _demoted_source(self, context: LinkContext) -> str:
+        """Return the host that links were found on if it is demoted: what they lead to elsewhere comes late, too."""
+        demoted = self._limits.demoted_hosts
+        host = host_of(context.found_on) if demoted and context.found_on else ""
+        return host if host in demoted else ""
 
     def take_acceptable(self, links: Iterable[Link], context: LinkContext) -> list[Link]:
         """Return the links that no rule refuses now and that were not seen recently: the caller stores them."""

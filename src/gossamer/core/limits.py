@@ -6,7 +6,16 @@ reaches each of them: no part copies a number.
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
+
+BUDGET_SPREAD = 4.0  # a domain of rank 1 has this many times the budget, one of rank 0 this part of it
+
+
+def scaled_budget(pages: int, rank: float) -> int:
+    """Return the budget of a domain with a rank, if an average one has `pages`: a third more per tenth."""
+    return max(1, round(pages * math.pow(BUDGET_SPREAD, 2 * rank - 1)))
 
 
 class FrontierLimits(Struct):
@@ -16,6 +25,7 @@ class FrontierLimits(Struct):
     max_pages: int | None = None
     max_pages_per_host: int | None = None
     max_pages_per_domain: int | None = None
+    scales_domain_budget: bool = False  # by the rank of the domain
     address_connections: int = 20
     domain_connections: int = 0
     max_hosts_per_address: int = 1000  # contacted at once; further ones wait: see `address_crowds`. 0: no limit
@@ -29,12 +39,23 @@ class FrontierLimits(Struct):
     max_rules_bytes: int = 64 << 20  # of large robots.txt files, as they are in memory
     is_unreachable_robots_allowed: bool = False
     seed_depths: dict[int, int] = {}  # instead of `max_depth`, by the number of a seed that has its own
+    demoted_hosts: set[str] = set()  # that come after all others
     # Derived, as fields: read several times per page, and a property takes three times as long.
     has_budgets: bool = False  # whether hosts or domains have a budget of pages
     has_gate_delay: bool = False  # whether requests to one address or domain must keep a distance
 
     def __post_init__(self) -> None:
         self.derive()
+
+    def domain_budget(self, rank: float) -> int | None:
+        """Return how many pages of a domain with a rank may be fetched; None: any number."""
+        pages = self.max_pages_per_domain
+        return scaled_budget(pages, rank) if self.scales_domain_budget and pages is not None else pages
+
+    def budget_range(self) -> tuple[int, int] | None:
+        """Return the budgets of the least and of the most important domain; None if ranks do not matter."""
+        pages = self.max_pages_per_domain
+        return (scaled_budget(pages, 0.0), scaled_budget(pages, 1.0)) if self.scales_domain_budget and pages else None
 
     def derive(self) -> None:
         """Bring the derived fields up to date after a change."""

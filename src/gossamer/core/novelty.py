@@ -67,6 +67,7 @@ _AFTER_THE_LAST = bytes(255) + b"\1"  # generation 255 is the one before generat
 _SALT = 0x9E3779B1  # times the lane: equal values of two lanes have two slots
 _LAYOUT = Layout(f"<{LANES}I")
 
+SPAM_PATTERN = ":spam"  # no pattern of URLs: all links to a host most of whose pages are spam
 _NUMBER = re.compile(r"\d+")
 _TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
 
@@ -82,11 +83,18 @@ class Quarantine(Struct, array_like=True):
     samples: list[str]
     held: int = 0
     is_released: bool = False
+    reason: str = ""  # if it is not that pages said nothing new
+    demotes_only: bool = False  # the host is demoted, and its links are not held
 
     @property
     def name(self) -> str:
         """The name that the operator reads and writes."""
         return self.host + self.pattern
+
+    @property
+    def rule(self) -> str:
+        """The rule that holds its links, see `state.HoldRule`."""
+        return "spam" if self.pattern == SPAM_PATTERN else "quarantine"
 
 
 class PageMark(Struct, frozen=True):
@@ -285,6 +293,7 @@ class Novelty:
         self._max_patterns = max_patterns
         self._windows: OrderedDict[tuple[str, str], PageWindow] = OrderedDict()  # by host and pattern
         self._held: dict[str, dict[str, Quarantine]] = {}
+        self.holds_spam = False  # whether links to hosts with spam are held
 
     def load(self, quarantine: Quarantine) -> None:
         """Restore what an earlier run decided."""
@@ -299,11 +308,23 @@ class Novelty:
 
     def refusal(self, url: str, host: str) -> str | None:
         """Return the name of the trap if a URL matches a pattern in quarantine, else None."""
-        return None if host not in self._held or self._quarantine_of(url, host) is None else "quarantine"
+        quarantine = self._quarantine_of(url, host) if host in self._held else None
+        return None if quarantine is None else quarantine.rule
+
+    def of_spam(self, host: str) -> Quarantine | None:
+        """Return what was decided about a host because of spam."""
+        return self._held.get(host, {}).get(SPAM_PATTERN)
+
+    def is_held_as_spam(self, host: str) -> bool:
+        """Return whether all links to a host are held because of spam."""
+        spam = self.of_spam(host)
+        return self.holds_spam and spam is not None and not spam.is_released and not spam.demotes_only
 
     def _quarantine_of(self, url: str, host: str) -> Quarantine | None:
         """Return the quarantine that holds a URL; a released pattern wins over the other one of its URLs."""
         held = self._held.get(host, {})
+        if SPAM_PATTERN in held and self.is_held_as_spam(host):
+            return held[SPAM_PATTERN]
         of_url = [quarantine for pattern in patterns_of(url) if (quarantine := held.get(pattern)) is not None]
         return of_url[0] if of_url and not any(quarantine.is_released for quarantine in of_url) else None
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import heappop
 
 from msgspec.structs import replace
 
 from gossamer.core import robots_state
 from gossamer.core.counts import Counts
-from gossamer.core.frontier_io import Denied, ReadRules, Resolve
+from gossamer.core.frontier_io import Denied, Postponed, ReadRules, Resolve
 from gossamer.core.host_table import HostTable
+from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_match import RobotsDecision
 from gossamer.core.url import origin_of, path_of
+from gossamer.core.visits import Visits
 from gossamer.core.workbench import HostSlot, HostState, RobotsRequest
 from gossamer.records import Order, OrderKind, QueuedUrl
 
@@ -33,13 +36,16 @@ class OrderMaker:
         outstanding: Outstanding,
         limits: FrontierLimits,
         counts: Counts,
+        *,
         cache: RobotsCache,
+        visits: Visits,
     ) -> None:
         self._table = table
         self._cache = cache
         self._outstanding = outstanding
         self._limits = limits
         self._counts = counts
+        self._visits = visits
         self.denied: list[Denied] = []
 
     def take_denied(self) -> list[Denied]:
@@ -47,8 +53,11 @@ class OrderMaker:
         denied, self.denied = self.denied, []
         return denied
 
-    def order_for(self, host: HostSlot, now: float) -> Order | None:
-        """Make an order at a host whose turn it is; None if something else must come first."""
+    def order_for(self, host: HostSlot, now: float, *, only_known: bool = False) -> Order | None:
+        """Make an order at a host whose turn it is; None if something else must come first.
+
+        Of what is new and what is due again, the new comes first; unless only what is known is wanted.
+        """
         if host.record.addresses_until <= now:
             self._look_up(host)
             return None
@@ -56,11 +65,11 @@ class OrderMaker:
             return self._order_robots(host, host.robots_requests.popleft(), now)
         if host.deferred:
             host.recall(now)
-        if not host.head or (self._limits.has_budgets and self._table.is_budget_exhausted(host)):
+        url = self._first_url(host, only_known=only_known)
+        if url is None:
             # Another host of the domain may have used up its budget since this one became ready.
             self._table.reschedule(host, now)
             return None
-        url = host.head[0][3]
         origin = origin_of(url.url)
         robots = host.origins.get(origin)
         if robots is None or robots.expires_at <= now:
@@ -73,7 +82,10 @@ class OrderMaker:
                 self._restore_rules(host, origin, now)
             self._table.reschedule(host, now)
             return None
-        heappop(host.head)
+        if url.known:
+            heappop(host.visits)
+        else:
+            heappop(host.head)
         if rules is None:
             self._set_aside(host, url, robots.expires_at, now)
             return None
@@ -84,6 +96,22 @@ class OrderMaker:
                 self._deny(host, url, decision, now)
                 return None
         return self.order_page(host, url, now)
+
+    def _first_url(self, host: HostSlot, *, only_known: bool) -> QueuedUrl | None:
+        """Return what is to be fetched next at a host."""
+        if host.head and not only_known and not (self._limits.has_budgets and self._table.is_budget_exhausted(host)):
+            return host.head[0][3]
+        return host.visits[0][2] if host.visits else None
+
+    def order_known(self, draining: Collection[int], now: float) -> Order | None:
+        """Make an order for a known URL that is due again, or for what must come before it; None if there is none."""
+        for host in self._visits.ready(now):
+            if draining and shard_of(host.id) in draining:
+                continue
+            order = self.order_for(host, now, only_known=True)
+            if order is not None:
+                return order
+        return None
 
     def _restore_rules(self, host: HostSlot, origin: str, now: float) -> None:
         """Request that rules are read again, or wait until they may be: reading them takes up to 100 ms."""
@@ -110,6 +138,10 @@ class OrderMaker:
         Some are deferred in memory, the others stay in the ledger and are read again after the ban. Only after very
         many the host is parked, since each of them takes time; after that the queue is read on from there.
         """
+        if url.known:
+            self._visits.postponed.append(Postponed(url, until))
+            self._table.reschedule(host, now)
+            return
         if len(host.deferred) < 2 * self._table.head_size():
             host.defer(replace(url, not_before=until))
         else:
@@ -123,7 +155,8 @@ class OrderMaker:
 
     def _deny(self, host: HostSlot, url: QueuedUrl, decision: RobotsDecision, now: float) -> None:
         self.denied.append(Denied(url, decision))
-        self._counts.enqueue(host.record, -1)
+        if not url.known:
+            self._counts.enqueue(host.record, -1)
         self._table.reschedule(host, now)
 
     def _order_robots(self, host: HostSlot, request: RobotsRequest, now: float) -> Order:
@@ -149,7 +182,10 @@ class OrderMaker:
     def order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
         """Make an order for a URL that was taken from its queue."""
         host.out.add(url.id)
-        self._counts.begin_page(host)
+        if not url.known:
+            self._counts.begin_page(host)
+        if self._visits.hosts:
+            self._visits.shares.count(is_known=bool(url.known))
         limits = self._limits
         # Positional arguments, for speed: called for every page.
         order = Order(

@@ -12,11 +12,19 @@ from gossamer.core.retry import MAX_RETRY_AFTER_S, wait_before_retry
 from gossamer.core.robots_requests import first_wait_s
 from gossamer.core.url import origin_of
 from gossamer.core.workbench import HostSlot
-from gossamer.records import ANSWERED, OrderKind, Outcome, QueuedUrl, Result, UrlState
+from gossamer.records import ANSWERED, Known, OrderKind, Outcome, QueuedUrl, Result, UrlState
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK, _WORKER_LOST = Outcome.OK, Outcome.WORKER_LOST
 _PAGE, _DONE = OrderKind.PAGE, UrlState.DONE
+_KNOWN_PAGE = Known.PAGE
+_STILL_A_PAGE = frozenset({Outcome.OK, Outcome.NOT_MODIFIED})
+
+
+def is_lost(result: Result) -> bool:
+    """Return whether an answer shows that a known page is none any more: gone, moved, or of another kind."""
+    outcome = result.outcome
+    return outcome is Outcome.CLIENT_ERROR or (outcome in ANSWERED and outcome not in _STILL_A_PAGE)
 
 
 class PageEnd:
@@ -29,6 +37,9 @@ class PageEnd:
 
     def apply(self, host: HostSlot, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
         """Record the end of a page's request at its host; what follows is added to `effects`."""
+        if url.known:
+            self._end_visit(host, url, result, effects)
+            return
         self._counts.end_page(host)
         host.out.discard(url.id)
         effects.url = url
@@ -43,11 +54,36 @@ class PageEnd:
         if effects.is_page:
             self._counts.add_page(host)
             effects.domain_pages = host.domain.pages
-            if host.states_usage:
-                robots = host.origins.get(origin_of(url.url))
-                effects.usage = robots.rules.usage if robots is not None and robots.rules is not None else []
+            self._add_usage(host, url, effects)
         if not effects.is_page or (self._table.is_crowded() and not host.domain.pages_in_flight):
             self._table.reopen(host.domain, now)
+
+    @staticmethod
+    def _add_usage(host: HostSlot, url: QueuedUrl, effects: Effects) -> None:
+        if host.states_usage:
+            robots = host.origins.get(origin_of(url.url))
+            effects.usage = robots.rules.usage if robots is not None and robots.rules is not None else []
+
+    def _end_visit(self, host: HostSlot, url: QueuedUrl, result: Result, effects: Effects) -> None:
+        """Record the end of another visit. It is not retried: the next one follows soon if there was no answer."""
+        host.out.discard(url.id)
+        effects.url = url
+        outcome = result.outcome
+        if outcome is _WORKER_LOST:
+            host.push(url)
+            effects.retry, effects.state = url, UrlState.QUEUED
+            return
+        has_answered = outcome is _OK or outcome in ANSWERED
+        effects.state = _DONE if has_answered else UrlState.DEAD
+        effects.is_page = outcome is _OK and url.kind is _PAGE
+        if effects.is_page and url.known is not _KNOWN_PAGE:
+            self._counts.change_pages(host, 1)
+        elif url.known is _KNOWN_PAGE and is_lost(result):
+            self._counts.change_pages(host, -1)
+            effects.is_lost_page = True
+        effects.domain_pages = host.domain.pages
+        if effects.is_page:
+            self._add_usage(host, url, effects)
 
     def _retry(self, host: HostSlot, url: QueuedUrl, result: Result, now: float) -> QueuedUrl | None:
         """Put a URL back into its host's queue if it is tried again; return it as it is queued now."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ TOLERANCE = 1e-9  # the largest relative change of a rank in the last step; that
 MAX_STEPS = 500
 COMPACT_LINKS = 4_000_000  # before links are sorted for the first time
 _LOW = 0xFFFFFFFF
+_NO_RANK = 1e-12  # less than this is what additions leave of nothing
 
 
 class RankRules(Struct, frozen=True, gc=False):
@@ -171,6 +172,25 @@ def standings(ranks: array[float]) -> array[float]:
     for place, (before, number) in enumerate(pairwise([-1, *order])):
         is_equal = before >= 0 and ranks[before] == ranks[number]
         found[number] = found[before] if is_equal else place / last
+    return found
+
+
+def domain_standings(ranks: array[float]) -> array[float]:
+    """Return for each domain which share of the rank of all others belongs to lower ones, from 0 to 1.
+
+    By rank and not by number, so that a domain does not rise because a thousand without rank are below it. Those with
+    an equal rank count neither way: six digits, since the last ones depend on the order in which links were added.
+    """
+    found = array("d", [0.5]) * len(ranks)
+    rounded = array("d", [float(f"{rank:.6g}") for rank in ranks])
+    lower, total = 0.0, sum(rounded)
+    for rank, group in groupby(sorted(range(len(ranks)), key=rounded.__getitem__), key=rounded.__getitem__):
+        numbers = list(group)
+        of_group = rank * len(numbers)
+        of_others = total - of_group
+        for number in numbers if len(numbers) < len(ranks) else ():
+            found[number] = min(1.0, lower / of_others) if of_others > _NO_RANK else 1.0
+        lower += of_group
     return found
 
 

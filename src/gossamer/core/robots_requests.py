@@ -226,3 +226,13 @@ def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) ->
     if bare:
         owner.head.sort()
     return [entry[3] for entry in bare]
+
+
+def unpark_for(host: HostSlot, url: QueuedUrl, now: float) -> bool:
+    """End the wait of a host for robots.txt of another origin than this URL's: a ban is by origin."""
+    if not host.record.park_reason.startswith(UNREACHABLE) or is_banned(host, url.url, now):
+        return False
+    if not any(rules.is_unreachable and rules.expires_at > now for rules in host.origins.values()):
+        return False  # of which origin is not known: the ban is of a robots.txt that is at another host
+    host.record.parked_until = now
+    return True

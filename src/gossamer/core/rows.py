@@ -8,13 +8,18 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     hosts        host id 8                                       HostRecord
     domains      domain id 8                                     DomainRecord
     robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
-    evidence     host id 8                                       HostEvidence; this and the next five: see `tables`
+    evidence     host id 8                                       HostEvidence; this and the next six: see `tables`
     quarantines  host id 8, xxh3_64 of the pattern 8             Quarantine
     submitters   URL id of a sitemap 16                          Submitters
     held         host id 8, rule 1, key hash 8                   HeldUrl: links that wait for their rule
     held_counts  host id 8                                       HostHeld
+    spam         host id 8, "h" for a host or "d" for a domain 1  SpamTally: how many of its pages are spam
     seeds        URL id 16                                       SeedRecord: seeds with rules or metadata of their own
     homes        domain id 8                                     DomainHome: where a domain at a known address belongs
+    due          host id 8, time in s 5, key hash 8              DueUrl: URLs that are fetched again; see `stored`
+    due_hosts    shard 2, time in s 5, host id 8                 DueHost: when the first of them is due at a host
+    host_visits  host id 8                                       HostVisits
+    shard_visits shard 2                                         ShardVisits
     swapped_out  shard 2, due time in µs 8, host id 8            host name
     changes      shard 2, number 8                               kind 1, URL id 16: the change feed
     shards       shard 2                                         ShardState

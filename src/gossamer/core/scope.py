@@ -168,6 +168,10 @@ class Scope:
         """Add the surroundings of a seed, or of the target of its redirect; return whether they were outside."""
         return self._surroundings.join(url, host)
 
+    def contains(self, url: str, host: str) -> bool:
+        """Return whether a URL is within reach of the crawl's seeds, whatever other rules say."""
+        return self._surroundings.contain(url, host)
+
     def refusal(self, url: str, host: str, surroundings: Surroundings | None = None) -> str | None:
         """Return the name of the rule that refuses a canonical URL, or None.
 

@@ -12,12 +12,14 @@ from typing import Generic, TypeVar
 import msgspec
 from xxhash import xxh3_64_digest
 
-from gossamer.core.identity import host_id
+from gossamer.core.identity import SHARD_PREFIX_BYTES, domain_id, host_id, shard_prefix
 from gossamer.core.novelty import Quarantine
+from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
 from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId
 from gossamer.state import (
     DomainHome,
+    DomainRank,
     HeldUrl,
     HoldRule,
     HostEvidence,
@@ -25,6 +27,7 @@ from gossamer.state import (
     IntroducedBatch,
     LinkBatch,
     SeedRecord,
+    SpamTally,
     Submitters,
 )
 
@@ -47,18 +50,40 @@ class RecordTable(Generic[Record]):
 
 
 EVIDENCE = RecordTable("evidence", HostEvidence, lambda evidence: host_id(evidence.host))
-QUARANTINES = RecordTable(
-    "quarantines", Quarantine, lambda one: host_id(one.host) + xxh3_64_digest(one.pattern.encode())
-)
+QUARANTINES = RecordTable("quarantines", Quarantine, lambda one: quarantine_key(one.host, one.pattern))
 SUBMITTERS = RecordTable("submitters", Submitters, lambda submitters: submitters.sitemap)
-_RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUARANTINE: b"q"}
+_RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUARANTINE: b"q", HoldRule.SPAM: b"s"}
 HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), group_bytes=8)
 HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
 SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
 BACKLOG = RecordTable("backlog", LinkBatch, lambda batch: batch_key(batch.parent, batch.number))
 INTRODUCED = RecordTable("introduced", IntroducedBatch, lambda batch: introduced_key(batch.parent, batch.number))
 HOMES = RecordTable("homes", DomainHome, lambda home: home.id)
-RECORD_TABLES = (EVIDENCE, QUARANTINES, SUBMITTERS, HELD, HELD_COUNTS, SEEDS, BACKLOG, INTRODUCED, HOMES)
+RANKS = RecordTable("ranks", DomainRank, lambda rank: domain_id(rank.domain))
+DUE = RecordTable("due", DueUrl, lambda due: due_key(due.id, due.at), group_bytes=8)
+DUE_HOSTS = RecordTable(
+    "due_hosts", DueHost, lambda due: due_host_key(due.host, due.at), group_bytes=SHARD_PREFIX_BYTES
+)
+HOST_VISITS = RecordTable("host_visits", HostVisits, lambda visits: host_id(visits.host))
+SHARD_VISITS = RecordTable("shard_visits", ShardVisits, lambda visits: shard_prefix(visits.shard))
+SPAM = RecordTable("spam", SpamTally, lambda tally: spam_key(tally.name, is_domain=tally.is_domain))
+RECORD_TABLES = (
+    EVIDENCE,
+    QUARANTINES,
+    SUBMITTERS,
+    HELD,
+    HELD_COUNTS,
+    SEEDS,
+    BACKLOG,
+    INTRODUCED,
+    HOMES,
+    RANKS,
+    DUE,
+    DUE_HOSTS,
+    HOST_VISITS,
+    SHARD_VISITS,
+    SPAM,
+)
 
 
 def batch_key(parent: UrlId, number: int) -> bytes:
@@ -69,6 +94,16 @@ def batch_key(parent: UrlId, number: int) -> bytes:
 def introduced_key(parent: UrlId, number: int) -> bytes:
     """Return the key of a batch of links to new hosts, whose number is that of an arrival."""
     return parent + number.to_bytes(8)
+
+
+def quarantine_key(host: str, pattern: str) -> bytes:
+    """Return the key of a quarantine."""
+    return host_id(host) + xxh3_64_digest(pattern.encode())
+
+
+def spam_key(name: str, *, is_domain: bool) -> bytes:
+    """Return the key of the tally of a host, or of a domain."""
+    return host_id(name) + (b"d" if is_domain else b"h")
 
 
 def held_key(url_id: UrlId, rule: HoldRule) -> bytes:

@@ -29,13 +29,14 @@ from typing import TypeAlias
 from gossamer.core.gates import Gates
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import delay_in_force_s
-from gossamer.core.priority import Ordering, Standing
+from gossamer.core.priority import DEMOTION, Ordering, Standing
 from gossamer.core.robots import RobotsRules
-from gossamer.records import HostId, HostRecord, QueuedUrl, QueuePosition, UrlId
+from gossamer.records import AVERAGE_RANK, HostId, HostRecord, QueuedUrl, QueuePosition, UrlId
 
 # Priority, seq, id: unique, so that the URL itself is never compared.
 HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
 DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, then as above
+VisitEntry: TypeAlias = tuple[float, UrlId, QueuedUrl]  # when it was due
 
 
 _BEFORE_PAGES = 1 << 62  # less than the number of any arrival
@@ -59,7 +60,7 @@ class DomainSlot:
 
     name: str
     pages: int = 0
-    hosts: int = 0
+    hosts: list[HostSlot] = field(default_factory=list)  # in memory
     in_flight: int = 0
     pages_in_flight: int = 0
     blocked: deque[HostSlot] = field(default_factory=deque)
@@ -67,6 +68,7 @@ class DomainSlot:
     next_at: float = 0.0
     unsent: int = 0
     is_timed: bool = False
+    rank: float = AVERAGE_RANK
 
 
 @dataclass(slots=True)
@@ -109,6 +111,8 @@ class HostSlot:
     horizon: QueuePosition | None = None  # all that is queued up to here is in memory; None: all of it
     deferred: list[DeferredEntry] = field(default_factory=list)
     out: set[UrlId] = field(default_factory=set)  # what is in flight or deferred
+    visits: list[VisitEntry] = field(default_factory=list)  # known URLs that are due again, a heap
+    is_listed: bool = False  # among `Workbench.with_visits`
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
@@ -142,7 +146,10 @@ class HostSlot:
             self.record.next_at = max(self.record.next_at, asked_at + delay_s)
 
     def push(self, url: QueuedUrl) -> None:
-        """Put a URL into the head of the queue."""
+        """Put a URL into the head of the queue, or among those that are due again."""
+        if url.known:
+            heappush(self.visits, (url.not_before, url.id, url))
+            return
         heappush(self.head, (url.priority, url.seq, url.id, url))
 
     def defer(self, url: QueuedUrl) -> None:
@@ -187,11 +194,13 @@ class Workbench:
 
     def __init__(self, ordering: Ordering, limits: FrontierLimits) -> None:
         self._ordering = ordering
+        self._demoted = limits.demoted_hosts
         self.gates = Gates(limits)
         self._due: list[tuple[float, int, HostSlot]] = []
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
         self._credit_before = self._credit
+        self.with_visits: deque[HostSlot] = deque()  # hosts that became ready with known URLs; some are it no more
         self._entries = 0
         self._tickets = 0
         self.count = [0] * len(HostState)  # of hosts, by state
@@ -225,15 +234,19 @@ class Workbench:
     def make_ready(self, host: HostSlot) -> None:
         """Make a host ready for its turn, by its standing."""
         self.move(host, HostState.READY)
+        if host.visits and not host.is_listed:
+            host.is_listed = True
+            self.with_visits.append(host)
         heappush(self._lanes[host.lane], (self._standing(host), host.ticket, host))
 
     def _standing(self, host: HostSlot) -> Standing:
+        demotion = DEMOTION if self._demoted and host.name in self._demoted else 0
         if host.robots_requests or not host.head:
             # Everything else of its host waits for robots.txt: it ranks as its best page, before all others. Among
             # such hosts the ticket must not decide: a name that expires, at a time that no two runs share, renews it.
-            return self._ordering.standing(host.domain.pages, 0, host.number - _BEFORE_PAGES)
+            return self._ordering.standing(host.domain.pages, demotion, host.number - _BEFORE_PAGES)
         priority, seq = host.head[0][:2]
-        return self._ordering.standing(host.domain.pages, priority, seq)
+        return self._ordering.standing(host.domain.pages, priority + demotion, seq)
 
     def due(self, now: float) -> list[HostSlot]:
         """Return the hosts whose wait is over; the caller reschedules each."""

@@ -17,20 +17,22 @@ from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.queue_tails import QueueTails
+from gossamer.core.revisit.hints import HintKind
 from gossamer.core.url import host_of
+from gossamer.engine.due_urls import FULL_FETCH_EVERY
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.introduced_links import IntroducedLinks
 from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
 from gossamer.engine.rehoming import Rehoming
+from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, Link, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState, HoldRule
 
-FULL_FETCH_EVERY = 10  # visits: a server may answer "not modified" for a page that it changed
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
 
 
@@ -62,14 +64,16 @@ class Admission:
         self._state = state
         self.rehoming: Rehoming | None = None  # if a rule for regions names a country
         self.homes: Mapping[str, str] = {}  # see `Regions`
+        self.revisits: Revisits | None = None  # if known pages are fetched again: dates in sitemaps are hints
         self.capped = 0  # of the last offer: links over the limit for one page
+        self.refused: Sequence[Refused] = ()  # of the last offer, also what is only held back
         self.links_final = False  # of the last offer: each link would be decided the same way if it were offered again
 
     def own(self, shard: int, now: float) -> None:
         """Admit links to a shard again; those that waited for it are offered now."""
         self._foreign.discard(shard)
         letter = self._outbox.get(shard)
-        if letter is not None and not letter.homes:  # one with homes arrives like any other
+        if letter is not None and not letter.homes and not letter.ranks:  # one with either arrives like any other
             del self._outbox[shard]
             self.receive(letter.links, now)
 
@@ -80,6 +84,8 @@ class Admission:
             if message.submitter:
                 add_submitter(self._ledger, link.id, message.submitter)
             self._intake.forget_link(link.id, message.seed)  # whoever found it has only judged the URL
+            if message.source is Source.NOTICE and self.revisits is not None:
+                self.revisits.notice(link.id, now)
             self.offer([link], context_of(message), now, {link.id: message.lastmod} if message.lastmod else None)
 
     def owns(self, link: Link) -> bool:
@@ -125,6 +131,9 @@ class Admission:
         """Screen links, admit what is new, and pass it to the frontier; return what was new."""
         if self.homes:
             links, lastmods = self._identified(links, lastmods)
+        if lastmods and self.revisits is not None:
+            kind = HintKind.SITEMAP if context.source is Source.SITEMAP else HintKind.FEED
+            self.revisits.hint(links, lastmods, kind, now)
         if not self.introduced.is_empty:
             links = self.introduced.hold_at_once(links, context, lastmods)
         screened = self._intake.screen(links, context, now)
@@ -133,12 +142,11 @@ class Admission:
         self.links_final = screened.is_final
         if screened.held and not self.holding.hold(screened.held, context, now, lastmods):
             self.links_final = False  # what there was no room for may be held when it is found again
-        if context.source is Source.SITEMAP:
-            screened.candidates = [self._from_sitemap(url, lastmods or {}) for url in screened.candidates]
+        screened.candidates = self._with_dates(screened.candidates, context, lastmods)
         self._state.totals.excluded += len(screened.refused)
         for refused in screened.refused:
             self._events.excluded(refused, context.depth, now)
-        self.capped = screened.capped
+        self.capped, self.refused = screened.capped, (*screened.refused, *screened.held)
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             screened.candidates = self._sort_strangers(strangers, screened.candidates, context, now, lastmods)
@@ -149,6 +157,16 @@ class Admission:
             for url in new:
                 self.holding.drop_queued(url.id)
         return new
+
+    def _with_dates(
+        self, candidates: list[QueuedUrl], context: LinkContext, lastmods: Mapping[UrlId, str] | None
+    ) -> list[QueuedUrl]:
+        """Return candidates with the dates that a sitemap or a feed gives for them."""
+        if context.source is Source.SITEMAP:
+            return [self._from_sitemap(url, lastmods or {}) for url in candidates]
+        if lastmods:  # of a feed
+            return [replace(url, lastmod=lastmods.get(url.id, "")) for url in candidates]
+        return candidates
 
     @staticmethod
     def _identified(
@@ -198,7 +216,10 @@ class Admission:
             if shard in self._foreign:
                 link = Link(url.url, url.id, url.host)
                 message = message_of(link, context, (lastmods or {}).get(url.id, ""))
-                self._letter(shard, url.host).links.append(message)
+                letter = self._letter(shard, url.host)
+                letter.links.append(message)
+                if context.source is Source.SEED and (rank := self._hosts.ranks.given_to(url.host)) is not None:
+                    letter.ranks.append(rank)
             else:
                 own.append(url)
         return own

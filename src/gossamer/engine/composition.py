@@ -6,21 +6,27 @@ from msgspec import Struct
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
+from gossamer.core.revisit.shares import FetchShares
 from gossamer.engine.admission import Admission
 from gossamer.engine.copies import Copies
+from gossamer.engine.domain_ranks import DomainRanks
+from gossamer.engine.due_urls import DueUrls
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.eviction import Eviction
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.frontier_commands import CommandParts, FrontierCommands
 from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.letters import Letters
 from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.near_duplicates import NearDuplicates
+from gossamer.engine.notices import Notices
 from gossamer.engine.page_results import PageResults
 from gossamer.engine.removal import Removal
 from gossamer.engine.rereading import Rereading
+from gossamer.engine.revisiting import Revisits
 from gossamer.engine.revival import Revival
 from gossamer.engine.robots_results import RobotsResults
 from gossamer.engine.rules import CrawlRules
@@ -28,6 +34,8 @@ from gossamer.engine.scope_record import ScopeRecord
 from gossamer.engine.seed_rules import SeedRules
 from gossamer.engine.seeding import Seeding
 from gossamer.engine.shard import Shards
+from gossamer.engine.spam_watch import SpamWatch
+from gossamer.engine.visit_results import VisitResults
 from gossamer.ports import Ledger
 from gossamer.state import CrawlState
 
@@ -53,6 +61,10 @@ class CrawlParts(Struct, frozen=True, kw_only=True):
     pages: PageResults
     backlog: LinkBacklog
     letters: Letters
+    revisits: Revisits
+    visits: VisitResults
+    commands: FrontierCommands
+    notices: Notices
     eviction: Eviction | None
 
 
@@ -71,7 +83,7 @@ def _build_entrance(
 ) -> _Entrance:
     state = CrawlState()
     seeds = SeedRules(intake, frontier.limits, ledger)
-    hosts = HostDirectory(frontier, ledger, rules.host_ranks)
+    hosts = HostDirectory(frontier, ledger, DomainRanks(frontier, ledger, rules.host_ranks, state))
     admission = Admission(rules, frontier, intake, ledger, hosts=hosts, emitter=emitter, state=state)
     return _Entrance(state, seeds, ScopeRecord(intake.scope, seeds, state), hosts, admission)
 
@@ -93,8 +105,19 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
     )
     copies = Copies(ledger, near, emitter, state)
-    pages = PageResults(rules, ledger, copies=copies, links=links, evidence=evidence, emitter=emitter)
-    memories = (evidence, first_pass, holding, backlog, admission.introduced)
+    revisits = Revisits(rules.revisits, DueUrls(frontier, ledger, hosts), ledger)
+    if revisits.is_on:
+        admission.revisits = revisits
+        frontier.visits.shares = FetchShares(rules.revisits.known_share) if rules.revisits else frontier.visits.shares
+    spam = SpamWatch(rules.spam, intake, frontier.limits.demoted_hosts, ledger, emitter=emitter, state=state)
+    pages = PageResults(
+        rules, ledger, copies=copies, links=links, evidence=evidence, spam=spam, revisits=revisits, emitter=emitter
+    )
+    visits = VisitResults(ledger, revisits, copies=copies, links=links, emitter=emitter, state=state)
+    memories = (evidence, spam, first_pass, holding, backlog, admission.introduced, revisits)
+    concerned = CommandParts(
+        hosts=hosts, removal=removal, evidence=evidence, first_pass=first_pass, revisits=revisits, visits=visits
+    )
     return CrawlParts(
         state=state,
         seeds=way.seeds,
@@ -113,6 +136,10 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         seeding=Seeding(way.seeds, scope, admission, rereading),
         pages=pages,
         backlog=backlog,
+        revisits=revisits,
+        visits=visits,
+        commands=FrontierCommands(frontier, ledger, concerned),
+        notices=Notices(intake, ledger, admission, revisits),
         letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots, copies=copies),
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )

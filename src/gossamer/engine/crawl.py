@@ -19,7 +19,6 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from gossamer.core import frontier_io
 from gossamer.core.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
@@ -27,9 +26,11 @@ from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.core.intake import Intake
 from gossamer.engine.composition import compose
 from gossamer.engine.conditional import with_stored_copy
+from gossamer.engine.due_urls import is_due_again, visit_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_following import judge_redirect
 from gossamer.engine.link_messages import Letter
+from gossamer.engine.notices import NoticeCounts
 from gossamer.engine.rules import CrawlRules
 from gossamer.figures import Totals
 from gossamer.ports import Ledger
@@ -51,7 +52,6 @@ from gossamer.state import CrawlState, OperatorRequest, SeedRecord
 # A turn ends when it has done this much besides orders, so that it does not hold the event loop: bytes of robots.txt
 # that were read again (0.2 µs each), and URLs that robots.txt forbids (50 µs each, 1 ms at most).
 MAX_TURN_WORK = 256_000
-DENIED_WORK = 4_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
@@ -77,10 +77,10 @@ class Crawl:
         self._removal, self._evidence, self.first_pass = parts.removal, parts.evidence, parts.first_pass
         self.shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
-        self.letters = parts.letters
+        self.letters, self.learn_ranks = parts.letters, parts.hosts.learn_ranks
+        self.revisits, self._visits, self._commands = parts.revisits, parts.visits, parts.commands
+        self._notices = parts.notices
         self._orders: dict[int, Order] = {}
-        self._resolves: list[str] = []
-        self._turn_work = 0  # of this turn: what it did besides orders
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
         self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
@@ -110,7 +110,7 @@ class Crawl:
         if self._is_begun or not was_clean:
             self.frontier.continue_crawl(now, was_clean=was_clean)
         self._seconds_before, self._cpu_seconds_before = totals.seconds, totals.cpu_seconds
-        self.frontier.counts.pages = totals.pages
+        self.frontier.counts.pages = totals.new_pages
         self.seeds.load(None)
         self.scope.restore()
         self._near.restore()
@@ -142,7 +142,7 @@ class Crawl:
     def release(self, shards: Collection[int], now: float) -> None:
         """Give up shards: their orders go back to the queue. The caller commits what is pending."""
         self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) in shards], now)
-        self._run_commands(now)
+        self._commands.run(now)
         self.shards.release(shards, now)
 
     def restore_refusals(self, quiet_until: Mapping[str, float]) -> None:
@@ -179,10 +179,17 @@ class Crawl:
         for link in links:
             self.scope.join(link, 0)
 
+    def regard_notice(self, links: Sequence[Link], now: float) -> NoticeCounts:
+        """Fetch pages again that are said to have changed, and new ones if the rules allow it. Call after `restore`."""
+        counts = self._notices.regard(links, now)
+        self._commands.run(now)
+        self._evict(now)
+        return counts
+
     def receive(self, letter: Letter, now: float) -> None:
         """Offer links that other nodes found, and exchange robots.txt files with them."""
         self.letters.receive(letter, now)
-        self._run_commands(now)
+        self._commands.run(now)
         self._evict(now)
 
     # -- orders -----------------------------------------------------------------------------------
@@ -195,27 +202,31 @@ class Crawl:
         on time.
         """
         orders: list[Order] = []
-        frontier = self.frontier
-        self._turn_work = 0
-        self._run_commands(now)
+        frontier, commands = self.frontier, self._commands
+        commands.work = 0
+        commands.run(now)
+        if self.revisits.is_on:
+            self.revisits.take_turn(now)
         if self._owes_slice:
             self._owes_slice = False
             self._offer_slice(now)
         if self._backlog.is_full:
-            self._turn_work = MAX_TURN_WORK  # no orders in this turn
+            commands.work = MAX_TURN_WORK  # no orders in this turn
             self._backlog.offer_batch(now)
-        while len(orders) < max_orders and self._turn_work < MAX_TURN_WORK:
+        while len(orders) < max_orders and commands.work < MAX_TURN_WORK:
             order = None if self.first_pass.is_target_reached else frontier.next_order(now)
             if frontier.has_denied:
-                self._record_denied(now)
+                commands.record_denied(now)
+            if frontier.visits.postponed:
+                commands.record_postponed(now)
             if order is not None:
                 if order.etag or order.last_modified:
                     order = with_stored_copy(order, self._ledger)
                 self._orders[order.id] = order
                 orders.append(order)
                 if frontier.has_commands:
-                    self._run_commands(now)
-            elif not self._run_commands(now):
+                    commands.run(now)
+            elif not commands.run(now):
                 self._owes_slice = self._can_offer_slice
                 break
         return orders
@@ -223,7 +234,7 @@ class Crawl:
     @property
     def _is_cut_short(self) -> bool:
         """Whether the last turn ended because it had done enough, before it had made all orders."""
-        return self._turn_work >= MAX_TURN_WORK
+        return self._commands.work >= MAX_TURN_WORK
 
     @property
     def _has_slices(self) -> bool:
@@ -244,19 +255,24 @@ class Crawl:
 
     def take_resolves(self) -> list[str]:
         """Return the host names to look up."""
-        names, self._resolves = self._resolves, []
+        names, self._commands.resolves = self._commands.resolves, []
         return names
 
     def next_wakeup(self) -> float | None:
         """Return when `orders` can next return something without a new fact."""
         if self.first_pass.is_target_reached:
             return None
-        return 0.0 if self._owes_slice or self._is_cut_short else self.frontier.next_wakeup()
+        if self._owes_slice or self._is_cut_short:
+            return 0.0
+        wakeup, due_at = self.frontier.next_wakeup(), self.revisits.next_turn_at
+        return due_at if wakeup is None else wakeup if due_at is None else min(wakeup, due_at)
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why the crawl is over, or None."""
         if self.first_pass.is_target_reached:
             return None if self.frontier.in_flight else "target_domains"
+        if self.revisits.next_turn_at is not None:
+            return None  # it goes on
         is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
         if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
             return None
@@ -264,40 +280,6 @@ class Crawl:
         if over not in (None, "max_pages") and self._introduced.make_due():
             self._owes_slice, over = True, None
         return over
-
-    def _run_commands(self, now: float) -> bool:
-        """Run the frontier's commands; return whether there were any."""
-        has_run = False
-        while asked := self.frontier.take_commands(now):
-            has_run = True
-            for command in asked:
-                self._run_command(command, now)
-        return has_run
-
-    def _run_command(self, command: frontier_io.Command, now: float) -> None:
-        match command:
-            case frontier_io.Resolve(host):
-                self._resolves.append(host)
-            case frontier_io.ReadQueue(host, after, count):
-                self.frontier.read_queue(host, self._ledger.read_queue(host_id(host), after, count), count, now)
-            case frontier_io.ReadRules(host, origin):
-                self._turn_work += self._hosts.restore_rules(host, origin, now)
-            case frontier_io.LoadHost(host):
-                self._hosts.load(self._hosts.record(host, now), now)
-            case frontier_io.SwapIn(count):
-                self._hosts.swap_in(count, now)
-            case frontier_io.SwapOut(record, until):
-                self._hosts.swap_out(record, until)
-            case frontier_io.KillQueue(record):
-                for _ in range(self._removal.kill_queue(command, now)):
-                    self.first_pass.fail(record.name, now)
-
-    def _record_denied(self, now: float) -> None:
-        for denied in self.frontier.take_denied():
-            self._turn_work += DENIED_WORK
-            self._removal.record_denied(denied, now)
-            self._evidence.record_unfetched(denied.url)
-            self.first_pass.fail(denied.url.host, now)
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -320,7 +302,7 @@ class Crawl:
         self._ledger.put_host(record)
         if record.parked_until > now:
             self._events.parked(record, record.parked_until - now, now)
-        self._run_commands(now)  # a queue that is killed must not be joined by what is found next
+        self._commands.run(now)  # a queue that is killed must not be joined by what is found next
         self._events.lookup_failed(host, outcome, error, now)
 
     def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
@@ -346,21 +328,28 @@ class Crawl:
             self._evidence.record_size(effects.hosts[0], result)
         for record in effects.hosts:
             ledger.put_host(record)
-        if effects.domain_pages:
+        if effects.domain_pages or effects.is_lost_page:
             self._record_domain(effects.hosts[0].domain, effects.domain_pages)
         if result.archived is not None:
             ledger.put_archive_end(result.archived.file, result.archive_end)
+        self._record_end(order, result, effects, now)
+        if effects.parked_s:
+            self._events.parked(effects.hosts[0], effects.parked_s, now)
+
+    def _record_end(self, order: Order, result: Result, effects: Effects, now: float) -> None:
+        """Record what follows from the end of an order for its URL."""
+        totals = self.state.totals
         if effects.url is None:
             self._robots.record(order, result, effects, now)
         elif effects.retry is not None:
             totals.retries += result.outcome is not _WORKER_LOST
             self._pages.record_retry(order, effects.url, result, effects.retry, now)
+        elif effects.url.known:
+            self._visits.record(order, effects.url, result, effects, now)
         else:
             self._pages.record(order, effects.url, result, effects, now)
             self._count_page(effects.url, result, effects, now)
             self._evict(now)
-        if effects.parked_s:
-            self._events.parked(effects.hosts[0], effects.parked_s, now)
 
     def _record_domain(self, name: str, pages: int) -> None:
         record = self._ledger.domain(name) or DomainRecord(name, hosts=1)
@@ -404,11 +393,13 @@ class Crawl:
     def adopt(self, link: Link, now: float) -> Order | None:
         """Return an order for a queued URL whose answer was read back from the archive; None if it is not queued."""
         record = self._ledger.look_up(link.id)
-        if record is None or record.state is not UrlState.QUEUED:
+        is_due = record is not None and is_due_again(record, now)
+        if record is None or (record.state is not UrlState.QUEUED and not is_due):
             return None
         if not self.frontier.has_host(link.host):
             self._hosts.load(self._hosts.record(link.host, now), now)
-        order = self.frontier.adopt(queued_from(link.id, link.host, record), now)
+        url = visit_of(link.id, record) if is_due else queued_from(link.id, link.host, record)
+        order = self.frontier.adopt(url, now)
         if order is not None:
             if order.etag or order.last_modified:
                 order = replace(order, stored=with_stored_copy(order, self._ledger).stored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
@@ -23,6 +23,13 @@ _PAGE_EVENTS = {
 _KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcome.OK
+
+
+class VisitNote(NamedTuple):
+    """What another visit of a URL found, and how long until the next; 0: it is not fetched again."""
+
+    found: str
+    wait_s: float
 
 
 class EventEmitter:
@@ -117,8 +124,17 @@ class EventEmitter:
             origin=origin if order.hops else "",
         )
 
-    def page(self, order: Order, url: QueuedUrl, result: Result, new_links: int, now: float) -> None:
-        """A page, a sitemap or a final error was received."""
+    def page(
+        self,
+        order: Order,
+        url: QueuedUrl,
+        result: Result,
+        new_links: int,
+        now: float,
+        *,
+        visit: VisitNote | None = None,
+    ) -> None:
+        """A page, a sitemap or a final error was received; at another visit with what was found."""
         if self._fetch_log is not None:
             self._fetch_log.record(order, url, result, now)
         event = _PAGE_EVENTS.get(result.outcome, EventName.ERROR)
@@ -127,14 +143,8 @@ class EventEmitter:
             reason = f"{result.outcome}: {result.error}".rstrip(": ")
         elif url.kind is _SITEMAP:
             event = EventName.SITEMAP_READ
-        self._fetched(
-            event,
-            order,
-            result,
-            now,
-            reason,
-            new_links=new_links,
-        )
+        again = {"found": visit.found, "wait_s": round(visit.wait_s, 3)} if visit is not None else {}
+        self._fetched(event, order, result, now, reason, new_links=new_links, **again)
 
     def retry(self, order: Order, url: QueuedUrl, result: Result, wait_s: float, now: float) -> None:
         """A fetch failed and will be tried again."""
@@ -225,6 +235,17 @@ class EventEmitter:
             links=quarantine.held,
             reason=f"{quarantine.new} of {quarantine.fetched} pages said something new",
         )
+
+    def spam_page(self, url: QueuedUrl, result: Result, now: float) -> None:
+        """A page is spam."""
+        signals = ", ".join(result.spam.signals) if result.spam is not None else ""
+        reason = result.spam_reason
+        self.emit(EventName.SPAM_PAGE, now, url=url.url, host=url.host, depth=url.depth, rule=signals, reason=reason)
+
+    def spam_host(self, decided: Quarantine, now: float) -> None:
+        """A host is demoted or quarantined, since most of its pages are spam."""
+        rule = "demoted" if decided.demotes_only else "quarantined"
+        self.emit(EventName.SPAM_HOST, now, host=decided.host, rule=rule, reason=decided.reason)
 
     def fallback(self, url: QueuedUrl, link: Link, now: float) -> None:
         """A bare domain is tried over http."""

@@ -228,18 +228,18 @@ def _release(ledger: Ledger, chosen: Quarantine) -> None:
     state = ledger.crawl_state()
     if state is not None:
         state.totals.dead -= count
-        state.totals.count_held(HoldRule.QUARANTINE.value, -count)
+        state.totals.count_held(chosen.rule, -count)
         state.released += chosen.held
         if state.figures is not None:
-            state.figures = _without_held(state.figures, chosen.held, count)
+            state.figures = _without_held(state.figures, chosen, count)
         ledger.put_crawl_state(state)
 
 
-def _without_held(figures: Figures, released: int, queued: int) -> Figures:
+def _without_held(figures: Figures, released: Quarantine, queued: int) -> Figures:
     """Return the figures of the last run as they are once a quarantine has ended."""
     totals = figures.totals.copy()
     totals.dead -= queued
-    totals.count_held(HoldRule.QUARANTINE.value, -min(released, totals.held.get(HoldRule.QUARANTINE.value, 0)))
+    totals.count_held(released.rule, -min(released.held, totals.held.get(released.rule, 0)))
     return replace(figures, totals=totals, urls_queued=figures.urls_queued + queued)
 
 

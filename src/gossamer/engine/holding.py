@@ -5,6 +5,7 @@
 | `first_pass` | the first pass is over (only if the crawl continues then)                                      |
 | `calendar`   | earlier dated pages of its host proved to bring new content (`core/calendar`)                  |
 | `quarantine` | the operator has released its pattern (`gossamer traps`), for the run after that               |
+| `spam`       | the operator has released its host in the same way, or spam has no such consequences any more  |
 
 Rows and counts are changes of the ledger like all others: they survive a kill and move with their shard. What may be
 offered is worked off in slices of `SLICE` links, one per turn, in order of key. A host may have `MAX_URLS` links and
@@ -38,6 +39,7 @@ MAX_BYTES = 8 << 20
 MAX_OFFER_BYTES = 1 << 20  # of one answer, or of a slice of its links: 2,000 of 500 characters
 _ROW_BYTES = 64  # of a row, besides its URL
 _FIRST_PASS, _CALENDAR, _QUARANTINE = HoldRule.FIRST_PASS, HoldRule.CALENDAR, HoldRule.QUARANTINE
+_SPAM = HoldRule.SPAM
 
 
 class _Release(Struct):
@@ -135,7 +137,7 @@ class Holding(ShardMemory):
                 ),
             )
             self._count(held, rule, 1, size)
-            if rule is _QUARANTINE:
+            if rule is _QUARANTINE or rule is _SPAM:
                 self._count_quarantined(link.url, link.host)
             if rule is not _FIRST_PASS:  # most links of a first pass are held: no event for each
                 self._events.excluded(refused, context.depth, now)
@@ -185,6 +187,8 @@ class Holding(ShardMemory):
             return self._intake.dates.room(host)
         if rule is _QUARANTINE:
             return SLICE if self._intake.novelty.has_released(host) else 0
+        if rule is _SPAM:
+            return 0 if self._intake.novelty.is_held_as_spam(host) else SLICE
         return SLICE if self._intake.first_pass is None else 0
 
     def take_due(self) -> list[HeldUrl]:

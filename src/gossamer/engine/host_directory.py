@@ -7,15 +7,16 @@ count of swapped-out hosts: only the ledger counts them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
-from gossamer.core.identity import host_id
+from gossamer.core.identity import domain_id, host_id, shard_of
 from gossamer.core.robots_state import is_ban, stored_state
-from gossamer.engine.rules import AVERAGE_RANK
+from gossamer.engine.domain_ranks import DomainRanks
 from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Outcome
+from gossamer.state import DomainRank
 
 _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
 
@@ -23,10 +24,10 @@ _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
 class HostDirectory:
     """The hosts of a crawl, between ledger and frontier."""
 
-    def __init__(self, frontier: Frontier, ledger: HostStore, ranks: Mapping[str, float]) -> None:
+    def __init__(self, frontier: Frontier, ledger: HostStore, ranks: DomainRanks) -> None:
         self._frontier = frontier
         self._ledger = ledger
-        self._ranks = ranks
+        self.ranks = ranks
         self._opted_out: frozenset[str] = frozenset()
 
     @property
@@ -51,13 +52,33 @@ class HostDirectory:
         """Return the ledger's record of a host, or a new one."""
         record = self._ledger.host(name)
         if record is None:
-            rank = self._ranks.get(name, AVERAGE_RANK)
-            record = HostRecord(name, registrable_domain(name), rank=rank, first_seen_at=now)
+            record = HostRecord(name, registrable_domain(name), first_seen_at=now)
+            self.ranks.record_given(name, now)
             self._ledger.put_host(record)
             domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
             domain.hosts += 1
             self._ledger.put_domain(domain)
         return record
+
+    def learn_ranks(self, ranks: Iterable[DomainRank], now: float, computed_at: str = "") -> int:
+        """Store ranks and act on them; return how many have changed. A caller passes some thousands at a time.
+
+        With the last ones the caller says when all of them were computed.
+        """
+        changed = self.ranks.learn(ranks, now, computed_at)
+        if self._frontier.limits.scales_domain_budget and self._frontier.view.has_dropped_exhausted:
+            self._reopen(changed, now)
+        return len(changed)
+
+    def _reopen(self, domains: Iterable[str], now: float) -> None:
+        """Have hosts loaded again that left memory since the budget of their domain, which has changed, was used up."""
+        shards: dict[int, set[str]] = {}
+        for domain in domains:
+            shards.setdefault(shard_of(domain_id(domain)), set()).add(domain)
+        for shard, names in shards.items():
+            for host in [host for host in self._ledger.hosts(shard) if host.queued and host.domain in names]:
+                if not host.swapped_out_until and not self._frontier.has_host(host.name):
+                    self.spill(host, now)
 
     def load(self, record: HostRecord, now: float) -> None:
         """Load a host into memory, with its domain and its robots.txt."""
@@ -69,6 +90,7 @@ class HostDirectory:
         }
         domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
         record.is_blocked = self.has_opted_out(record)
+        record.rank = self.ranks.of(record.domain, record.rank)
         self._frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with adjusted times
 

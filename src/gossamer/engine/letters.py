@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gossamer.core.frontier import Frontier
 from gossamer.core.url import host_of
 from gossamer.core.workbench import RobotsRequest
@@ -13,6 +15,7 @@ from gossamer.engine.robots_results import RobotsResults, result_of
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import HostStore
 from gossamer.records import OrderKind, Source
+from gossamer.state import DomainRank
 
 _OF_SEEDS = (Source.SEED, Source.REDIRECT)
 
@@ -43,6 +46,8 @@ class Letters:
         """Offer the links of a letter, and exchange robots.txt files."""
         if self._admission.rehoming is not None:
             self._admission.rehoming.settle(letter)
+        if letter.ranks:  # before the links, whose hosts may be new
+            self._learn_ranks(letter.ranks, now)
         for message in letter.links:
             if message.depth == 0 and message.kind is OrderKind.PAGE and message.source in _OF_SEEDS:
                 self._scope.join(link_of(message), message.seed)
@@ -61,6 +66,16 @@ class Letters:
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned, with the next commit."""
         return self._admission.take_outbox()
+
+    def _learn_ranks(self, ranks: Sequence[DomainRank], now: float) -> None:
+        own: list[DomainRank] = []
+        for rank in ranks:
+            home = f"http://{rank.domain}/"
+            if self._admission.owns_host(home):
+                own.append(rank)
+            else:  # as above
+                self._admission.letter_to(home).ranks.append(rank)
+        self._hosts.learn_ranks(own, now)
 
     def _learn_robots(self, answer: RobotsAnswer, now: float) -> None:
         host = host_of(answer.origin + "/")

@@ -12,6 +12,7 @@ from msgspec.msgpack import Decoder, Encoder
 from gossamer.core.intake import LinkContext
 from gossamer.core.url import link_to
 from gossamer.records import Link, OrderKind, Outcome, Source, UrlId
+from gossamer.state import DomainRank
 
 
 class RobotsQuestion(Struct, array_like=True, frozen=True):
@@ -58,6 +59,7 @@ class Letter(Struct, array_like=True):
     questions: list[RobotsQuestion] = []
     answers: list[RobotsAnswer] = []
     homes: dict[str, str] = {}  # domains in it that belong to the receiver by their country, and their label
+    ranks: list[DomainRank] = []  # of domains of the receiver
 
 
 _encode = Encoder().encode

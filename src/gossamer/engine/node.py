@@ -218,6 +218,11 @@ class ClusterNode:
         """Shards whose rows are to be restored."""
         return sorted(self._granted)
 
+    @property
+    def owns_first(self) -> bool:
+        """Whether this node owns the first shard: then it does what one node does for all."""
+        return 0 in self._owned
+
     # -- links ------------------------------------------------------------------------------------
 
     def read_ids(self) -> dict[int, tuple[bytes, ...]]:

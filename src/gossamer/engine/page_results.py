@@ -8,7 +8,9 @@ from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
+from gossamer.engine.spam_watch import SpamWatch
 from gossamer.ports import QueueStore
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
 
@@ -29,6 +31,8 @@ class PageResults:
         copies: Copies,
         links: LinkFollowing,
         evidence: Evidence,
+        revisits: Revisits,
+        spam: SpamWatch,
         emitter: EventEmitter,
     ) -> None:
         self._rules = rules
@@ -36,6 +40,8 @@ class PageResults:
         self._copies = copies
         self._links = links
         self._evidence = evidence
+        self._revisits = revisits
+        self._spam = spam
         self._events = emitter
 
     def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
@@ -46,7 +52,12 @@ class PageResults:
         if effects.usage:
             stated = [*effects.usage, result.usage] if result.usage else effects.usage
             result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
-        self._ledger.finish(url, finished_record(url, effects.state or UrlState.DONE, result, before))
+        if is_page:
+            self._spam.record_page(url, result, host, now, before)
+        row = finished_record(url, effects.state or UrlState.DONE, result, before)
+        if self._revisits.is_on:
+            self._revisits.begin(url, row, result, host, now)
+        self._ledger.finish(url, row)
         shown = self._evidence.record_page(url, result, host, now) if is_page else NOTHING
         if url.kind is _PAGE:
             change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
@@ -62,6 +73,6 @@ class PageResults:
 
     def record_retry(self, order: Order, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
         """Record a request that failed and is tried again."""
-        if result.outcome is not _WORKER_LOST:
+        if result.outcome is not _WORKER_LOST and not url.known:
             self._ledger.requeue(retry)
         self._events.retry(order, url, result, retry.not_before - now, now)

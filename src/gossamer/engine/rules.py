@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gossamer.core.dedup.scheme import NearDup
-
-AVERAGE_RANK = 0.5
+from gossamer.core.revisit.schedule import RevisitRules
+from gossamer.core.spam.hosts import SpamUse
 
 
 class CrawlRules(Struct, frozen=True):
@@ -24,4 +24,6 @@ class CrawlRules(Struct, frozen=True):
     max_hosts_per_domain: int = 1000
     watches_traps: bool = True
     near_dup: NearDup = NearDup.MINHASH
-    host_ranks: Mapping[str, float] = {}  # from 0 to 1, for hosts that are new; others are average
+    revisits: RevisitRules | None = None  # None: nothing is fetched again
+    host_ranks: Mapping[str, float] = {}  # from 0 to 1, by the operator, for hosts that are new
+    spam: SpamUse = SpamUse.DEMOTE

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from gossamer import failpoints
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.fetch.transfer import Transfer
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.records import Outcome, Truncation
 
 # A protocol error in the middle of a body ends it like a disconnect.
 _CUT_BY: Final[Mapping[Outcome, Truncation]] = {

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, Self
 
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import is_slow
 from gossamer.fetch.curl_engine import CurlEngine
 from gossamer.fetch.curl_transfer import CurlTransfer
@@ -31,7 +32,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_engine import PlainEngine
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
 from gossamer.fetch.trust import bundle, trust_sources
-from gossamer.records import Exchange, Outcome
+from gossamer.records import Outcome
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 

@@ -22,11 +22,11 @@ def retry_after_s(value: str, now: float) -> float:
         return NOT_SAID
     # Some servers send "120.5"; "nan", "inf" and "1_0" must not pass as numbers.
     is_number = text.isascii() and text.replace(".", "", 1).isdecimal()
-    wait = float(text) if is_number else _date(text) - now
+    wait = float(text) if is_number else http_date(text) - now
     return min(wait, LONGEST_WAIT_S) if wait > 0 else NOT_SAID
 
 
-def _date(text: str) -> float:
+def http_date(text: str) -> float:
     """Return an HTTP date in seconds, or 0 if it is none."""
     from email.utils import parsedate_to_datetime  # 5 ms: dates are rare
 

@@ -21,10 +21,11 @@ from msgspec import Struct
 
 from gossamer.core.mime import combined_mime_type
 from gossamer.core.pdf_type import PDF, is_pdf
+from gossamer.exchanges import Exchange
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.head import NO_HEAD, Head, excess, read_head
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Exchange, Outcome, Truncation
+from gossamer.records import Outcome, Truncation
 
 OnDone: TypeAlias = Callable[[Exchange], None]
 OnSent: TypeAlias = Callable[[float], None]

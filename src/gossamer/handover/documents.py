@@ -69,6 +69,8 @@ class PageFacts(Struct, kw_only=True):
     duplicate_of: str
     near_duplicate_of: str
     similarity: float
+    spam: float  # score from 0, nothing is suspicious, to 1
+    spam_signals: list[str]  # the strongest first
     directives: str
     usage: str
     worker: int  # that fetched it
@@ -141,6 +143,8 @@ class DocumentMaker:
             duplicate_of=self.url_of(row.duplicate_of),
             near_duplicate_of=self.url_of(row.near_duplicate_of),
             similarity=1.0 if row.duplicate_of else round(row.similarity, 4),
+            spam=row.spam.score if row.spam is not None else 0.0,
+            spam_signals=list(row.spam.signals) if row.spam is not None else [],
             directives=row.directives,
             usage=row.usage,
             worker=row.worker,

@@ -16,6 +16,7 @@ from gossamer.handover.documents import documents
 from gossamer.handover.index import index_lines
 from gossamer.handover.links import link_lines
 from gossamer.handover.output import whole_file, write_lines, write_stream
+from gossamer.handover.page_csv import page_lines
 from gossamer.handover.parquet import require_pyarrow, write_parquet
 from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
@@ -25,6 +26,7 @@ from gossamer.inspect.view import CrawlView
 FORMATS = {
     "jsonl": "pages.jsonl",
     "parquet": "pages.parquet",
+    "csv": "pages.csv",
     "cdxj": "index.cdxj",
     "links": "links.jsonl",
     "wet": "text.warc.wet.gz",
@@ -49,6 +51,9 @@ def export(
         name = target.name if target is not None else FORMATS["wet"]
         # The first record describes the file.
         return _write_members(wet_members(documents(crawl, selection), name, about), target) - 1
+    if form == "csv":
+        lines = page_lines(documents(crawl, selection), short_name(crawl), with_text=with_text)
+        return write_lines(lines, target) - 1  # the header
     if form == "links":
         layout = _links_form(target)
         written = write_lines(link_lines(documents(crawl, selection), layout), target)

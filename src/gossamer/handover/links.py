@@ -33,8 +33,7 @@ class GraphLink(Struct, frozen=True, gc=False, rename={"from_url": "from", "to_u
 
     def cells(self) -> list[str]:
         """Return the link as cells that are safe in a spreadsheet."""
-        values = (self.from_url, self.to_url, self.text, self.rel, "yes" if self.nofollow else "no")
-        return [f"'{value}" if value.startswith(_FORMULA) else value for value in values]
+        return safe_cells((self.from_url, self.to_url, self.text, self.rel, "yes" if self.nofollow else "no"))
 
 
 def graph_links(documents: Iterable[PageDocument]) -> Iterator[GraphLink]:
@@ -51,17 +50,23 @@ def link_lines(documents: Iterable[PageDocument], form: str) -> Iterator[bytes]:
         for link in links:
             yield _encode(link) + b"\n"
         return
-    write = _tsv_line if form == "tsv" else _csv_line
+    write = _tsv_line if form == "tsv" else csv_line
     yield write(list(HEADER))
     for link in links:
         yield write(link.cells())
+
+
+def safe_cells(values: Iterable[str]) -> list[str]:
+    """Return cells of which a spreadsheet treats none as a formula."""
+    return [f"'{value}" if value.startswith(_FORMULA) else value for value in values]
 
 
 def _tsv_line(cells: list[str]) -> bytes:
     return ("\t".join(cell.translate(_TSV) for cell in cells) + "\n").encode()
 
 
-def _csv_line(cells: list[str]) -> bytes:
+def csv_line(cells: list[str]) -> bytes:
+    """Return cells as a line by RFC 4180."""
     line = io.StringIO()
     csv.writer(line).writerow(cells)
     return line.getvalue().encode()

@@ -85,7 +85,7 @@ def write_stream(lines: Iterable[bytes], file: BinaryIO) -> int:
 def _to_stdout(lines: Iterable[bytes]) -> int:
     with disk_full_at("stdout"):
         if sys.stdout.isatty():
-            lines = (safe(line.decode("utf-8", "replace")).encode() for line in lines)
+            lines = (safe(line.decode("utf-8", "replace").replace("\r\n", "\n")).encode() for line in lines)
         count = write_stream(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     return count

@@ -18,16 +18,17 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.domains import registrable_domain
-from gossamer.core.rank import HostGraph, HostRanks, rank_hosts, standings
+from gossamer.core.identity import domain_id
+from gossamer.core.rank import HostGraph, HostRanks, domain_standings, rank_hosts, standings
 from gossamer.core.url import canonical, host_of
 from gossamer.handover.documents import documents
 from gossamer.handover.output import write_lines
 from gossamer.handover.stored import is_answer
+from gossamer.inspect.rank_file import FORMAT, RankLine
 from gossamer.inspect.view import CrawlView
 from gossamer.records import Source
 
 RANKS_NAME = "ranks.jsonl.gz"  # in the crawl folder
-FORMAT = 1
 _encode = msgspec.json.Encoder().encode
 
 
@@ -112,6 +113,18 @@ class CrawlRanks:
                 ranks.domains[domain],
                 ranks.domains_in[domain],
             )
+
+    def by_id(self) -> Iterator[RankLine]:
+        """Yield all domains in the order of their ids, as a crawl reads them."""
+        ranks = self._ranks.domains
+        names, standing = list(self._graph.domains), domain_standings(ranks)
+        for number in sorted(range(len(names)), key=lambda number: domain_id(names[number])):
+            yield RankLine(names[number], ranks[number], standing[number])
+
+    def store_domains(self, figures: RankFigures, path: Path) -> None:
+        """Write the figures and all domains for the crawl: see `inspect/rank_file`."""
+        records: Iterable[Struct] = chain([figures], self.by_id())
+        write_lines((_encode(record) + b"\n" for record in records), path)
 
     def store(self, figures: RankFigures, path: Path) -> None:
         """Write the figures and all hosts as JSON lines, to a file that gets its name when it is complete."""

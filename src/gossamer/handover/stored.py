@@ -28,10 +28,11 @@ from gossamer.archive.surt import surt
 from gossamer.core.identity import host_id
 from gossamer.core.url import url_id
 from gossamer.errors import UsageError
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.inspect.archive_access import CrawlArchive
 from gossamer.inspect.view import OpenCrawl
-from gossamer.records import ArchiveSpan, Exchange, OrderKind, Outcome, Source, UrlId, UrlRecord
+from gossamer.records import ArchiveSpan, OrderKind, Outcome, Source, UrlId, UrlRecord
 from gossamer.settings.stores import has_archive
 
 PAGE_OUTCOMES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})

@@ -41,12 +41,11 @@ _NUMBERS: dict[str, Callable[[UrlRecord], int]] = {
     "depth": lambda row: row.depth,
     "bytes": lambda row: row.content_bytes,
 }
-_DUPLICATES: dict[str, Test] = {
-    "yes": lambda _: True,
-    "no": lambda row: not row.duplicate_of and not row.near_duplicate_of,
-    "only": lambda row: bool(row.duplicate_of or row.near_duplicate_of),
+_KINDS: dict[str, Test] = {
+    "duplicates": lambda row: bool(row.duplicate_of or row.near_duplicate_of),
+    "spam": lambda row: row.spam is not None,
 }
-FIELDS = (*_TEXTS, *_NUMBERS, "language", "after", "before", "duplicates")
+FIELDS = (*_TEXTS, *_NUMBERS, "language", "after", "before", *_KINDS)
 
 
 class Selection(Struct, frozen=True):
@@ -88,7 +87,7 @@ def selection_from(conditions: Sequence[str]) -> Selection:
         else:
             tests.append(_test(text, field, sign, value))
         if field == "host" and sign == "=" and not _PATTERN.search(value):
-            hosts = [_ascii_host(name) for name in _values(value.lower())]
+            hosts = [ascii_host(name) for name in _values(value.lower())]
     return Selection(tuple(tests), tuple(languages), frozenset(fields), tuple(dict.fromkeys(hosts)))
 
 
@@ -114,7 +113,7 @@ def _values(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _ascii_host(name: str) -> str:
+def ascii_host(name: str) -> str:
     """Return a host name as in URLs: `bücher.example` is `xn--bcher-kva.example`."""
     url = None if name.isascii() else canonical(f"http://{name}/")
     return host_of(url) if url is not None else name
@@ -124,17 +123,24 @@ def _test(text: str, field: str, sign: str, value: str) -> Test:
     if field in _TEXTS:
         _require(text, sign, "=", "!=")
         values = _values(value.lower())
-        names = values if field == "type" else [_ascii_host(name) for name in values]
+        names = values if field == "type" else [ascii_host(name) for name in values]
         return _text_test(_TEXTS[field], names, is_equal=sign == "=")
     if field in _NUMBERS:
         return _number_test(text, _NUMBERS[field], sign, value)
     _require(text, sign, "=")
-    if field == "duplicates":
-        if value not in _DUPLICATES:
-            raise UsageError(f"--where {text!r}: expected duplicates=yes, duplicates=no or duplicates=only")
-        return _DUPLICATES[value]
+    if field in _KINDS:
+        return _kind_test(text, field, value)
     moment = _moment(text, value)
     return (lambda row: row.fetched_at >= moment) if field == "after" else (lambda row: row.fetched_at < moment)
+
+
+def _kind_test(text: str, field: str, value: str) -> Test:
+    """Return the test of a kind of pages that are wanted, are not, or are all that is wanted."""
+    is_one = _KINDS[field]
+    tests: dict[str, Test] = {"yes": lambda _: True, "no": lambda row: not is_one(row), "only": is_one}
+    if value not in tests:
+        raise UsageError(f"--where {text!r}: expected {field}=yes, {field}=no or {field}=only")
+    return tests[value]
 
 
 def _text_test(read: Callable[[UrlRecord], str], patterns: list[str], *, is_equal: bool) -> Test:

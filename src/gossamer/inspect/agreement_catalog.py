@@ -1,25 +1,42 @@
-"""Do queue, hosts and catalog of a ledger agree with each other?
+"""Do queue, hosts, due index and catalog of a ledger agree with each other?
 
 The catalog is sorted by host, so one pass reads each host once: its rows are counted, its
 queue is read with them, and both are compared with the host's own counts. Memory: the counts
-of one host and a thousand queue entries. Costs: 4 µs per row if half of them are queued.
+of one host and a thousand queue entries. The due index is sorted by time: its entries and those that follow from the
+rows are compared by their number and a sum of hashes. Costs: 4 µs per row if half of them are queued.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
+from xxhash import xxh3_64_intdigest
+
+from gossamer.core.tables import DUE, DUE_HOSTS
 from gossamer.core.url import host_of
 from gossamer.errors import CorruptFolderError
 from gossamer.inspect.agreement_index import ReportProblem
 from gossamer.ports import Catalog
-from gossamer.records import HostId, OrderKind, Outcome, UrlRecord, UrlState
+from gossamer.records import HostId, OrderKind, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.telemetry.text import agreeing, plural
 
 _BATCH = 1000
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
+
+
+@dataclass(slots=True)
+class DueSum:
+    """How many URLs are due when: equal for two lists with the same URLs and times, in whichever order."""
+
+    urls: int = 0
+    hashes: int = 0
+
+    def add(self, url_id: UrlId, at: int) -> None:
+        """Add a URL."""
+        self.urls += 1
+        self.hashes = self.hashes + xxh3_64_intdigest(url_id + at.to_bytes(8)) & 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(slots=True)
@@ -32,6 +49,8 @@ class CatalogCounts:
     archived_rows: int = 0
     revisits: int = 0  # visits beyond the first, of all URLs
     pages: int = 0
+    due: DueSum = field(default_factory=DueSum)
+    due_hosts: int = 0  # hosts with URLs that are fetched again
 
 
 @dataclass(slots=True)
@@ -39,6 +58,7 @@ class _HostCount:
     rows: int = 0
     queued: int = 0
     pages: int = 0
+    due: int = 0
     is_revisited: bool = False
 
 
@@ -46,17 +66,18 @@ def check_catalog(ledger: Catalog, report: ReportProblem, *, is_running: bool) -
     """Count the catalog, and report what does not agree. While a crawl runs: count only."""
     counts = CatalogCounts()
     for host_id, group in groupby(ledger.urls(), key=lambda entry: entry[0][:8]):
-        first_url, count = _count_rows((row for _, row in group), counts)
+        first_url, count = _count_rows(group, counts)
         if not is_running:
             _check_host(ledger, host_id, host_of(first_url), count, report)
     if not is_running:
         _check_totals(ledger, counts, report)
+        _check_due(ledger, counts, report)
     return counts
 
 
-def _count_rows(rows: Iterable[UrlRecord], counts: CatalogCounts) -> tuple[str, _HostCount]:
+def _count_rows(rows: Iterable[tuple[UrlId, UrlRecord]], counts: CatalogCounts) -> tuple[str, _HostCount]:
     count, first_url = _HostCount(), ""
-    for row in rows:
+    for url_id, row in rows:
         first_url = first_url or row.url
         count.rows += 1
         if row.archived is not None:
@@ -65,12 +86,16 @@ def _count_rows(rows: Iterable[UrlRecord], counts: CatalogCounts) -> tuple[str, 
             count.queued += 1
         elif row.kind is OrderKind.PAGE and row.outcome in _PAGES:
             count.pages += 1
+        if row.revisit is not None and row.revisit.due_at and row.state is not UrlState.QUEUED:
+            count.due += 1
+            counts.due.add(url_id, row.revisit.due_at)
         if row.visits > 1:
             counts.revisits += row.visits - 1
             count.is_revisited = True
     counts.rows += count.rows
     counts.queued += count.queued
     counts.pages += count.pages
+    counts.due_hosts += count.due > 0
     counts.hosts += 1
     return first_url, count
 
@@ -109,6 +134,22 @@ def _check_queue(ledger: Catalog, host_id: HostId, name: str, report: ReportProb
     except CorruptFolderError as error:
         report(name, str(error))
     return entries
+
+
+def _check_due(ledger: Catalog, counts: CatalogCounts, report: ReportProblem) -> None:
+    """Compare the due index with the rows: a URL that is not in it would never be fetched again."""
+    found = DueSum()
+    for due in ledger.records(DUE):
+        row = ledger.look_up(due.id)
+        if row is not None and row.state is not UrlState.QUEUED:  # an entry of one that is queued has no meaning
+            found.add(due.id, due.at)
+    if found != counts.due:
+        is_same = found.urls == counts.due.urls
+        entries = "the same number, at other times" if is_same else f"{found.urls:,} of them"
+        report("due index", f"{agreeing(counts.due.urls, 'URL')} to be fetched again by the catalog, it has {entries}")
+    hosts = sum(1 for _ in ledger.records(DUE_HOSTS))
+    if hosts < counts.due_hosts:
+        report("due index", f"{agreeing(counts.due_hosts, 'host')} to be asked again by the catalog, it has {hosts}")
 
 
 def _check_totals(ledger: Catalog, counts: CatalogCounts, report: ReportProblem) -> None:

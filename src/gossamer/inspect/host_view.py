@@ -8,13 +8,19 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.identity import host_id
+from gossamer.core.novelty import SPAM_PATTERN
 from gossamer.core.politeness import server_errors_of_a_day
+from gossamer.core.spam.hosts import described
+from gossamer.core.tables import QUARANTINES, SPAM, quarantine_key, spam_key
+from gossamer.inspect.budgets import rank_of
 from gossamer.inspect.host_states import host_state_of
 from gossamer.inspect.report.catalog import time_left
 from gossamer.ports import Catalog
 from gossamer.records import HostRecord, RobotsRecord
 from gossamer.settings.model import Settings
 from gossamer.settings.rules import pace_of
+from gossamer.state import SpamTally
+from gossamer.telemetry.text import plural
 
 
 class HostSource(Protocol):
@@ -66,6 +72,8 @@ class HostView(Struct, kw_only=True):
     robots: list[RobotsView]
     in_flight: int = 0  # requests; known to a crawl that runs
     pace_rule: str = ""  # the pattern of the `[[pace]]` rule that counts for it
+    spam_ratio: float = 0.0  # of its pages
+    spam: str = ""  # what follows from that, and why; empty if there is none
 
 
 class RobotsView(Struct, kw_only=True):
@@ -83,6 +91,7 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     """Return a host as it is shown."""
     now, pace = crawl.now, pace_of(crawl.settings)
     left = time_left(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
+    tally = crawl.ledger.record(SPAM, spam_key(host.name, is_domain=False))
     return HostView(
         name=host.name,
         domain=host.domain,
@@ -104,13 +113,25 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
         last_fetch_at=host.last_fetch_at,
         addresses=host.addresses,
         robots_tries=host.robots_tries,
-        rank=host.rank,
+        rank=rank_of(crawl.ledger, host),
         connections=pace.connections(host.name),
         pace_rule=pace.pattern_of(host.name),
         server_errors_24h=server_errors_of_a_day(host, now),
         is_blocked=host.is_blocked,
         robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
+        spam_ratio=round(min(1.0, tally.spam / max(1, host.pages)), 3) if tally is not None else 0.0,
+        spam=_spam(crawl.ledger, host.name, tally) if tally is not None and tally.spam else "",
     )
+
+
+def _spam(ledger: Catalog, host: str, tally: SpamTally) -> str:
+    """Return how much of a host is spam, what follows, and why."""
+    decided = ledger.record(QUARANTINES, quarantine_key(host, SPAM_PATTERN))
+    if decided is None:
+        return f"{plural(tally.spam, 'page')} ({described(tally.signals)}): no consequences"
+    if decided.is_released:
+        return f"{plural(tally.spam, 'page')} ({described(tally.signals)}): released by the operator"
+    return f"{'demoted' if decided.demotes_only else 'links to it are held back'}: {decided.reason}"
 
 
 def _robots_view(record: RobotsRecord, now: float) -> RobotsView:

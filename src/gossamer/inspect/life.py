@@ -224,6 +224,7 @@ def _seed(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, ledger: 
 _HELD_UNTIL = {
     HoldRule.FIRST_PASS: "the first pass is over, which queues one URL per domain",
     HoldRule.CALENDAR: "earlier pages of its host with a date in the URL prove to bring new content",
+    HoldRule.SPAM: "its host, most of whose pages are spam, is released by 'gossamer traps --release'",
     HoldRule.QUARANTINE: "its pattern, whose pages brought nothing new, is released by 'gossamer traps --release'",
 }
 
@@ -339,6 +340,8 @@ def _read_events(life: Life, url: str, source: LifeSource) -> None:
             _add_event(life, event)
         elif event.event is EventName.HOST_DEAD and event.host == life.host:
             life.notes.append(f"the host was given up: {event.reason}")
+        elif event.event is EventName.SPAM_HOST and event.host == life.host:
+            life.notes.append(f"the host was {event.rule}: {event.reason}")
 
 
 def _is_about(event: Event, life: Life, spellings: set[str]) -> bool:
@@ -360,6 +363,8 @@ def _add_event(life: Life, event: Event) -> None:
         life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
     elif event.event is EventName.COOLDOWN_SKIP:
         life.notes.append(f"found again too early; may be fetched again in {event.wait_s:g} s")
+    elif event.event is EventName.SPAM_PAGE:
+        life.notes.append(f"spam: {event.reason}")
     elif event.event is EventName.HTTP_FALLBACK:
         life.notes.append(f"there was no https: tried as {event.target}")
 

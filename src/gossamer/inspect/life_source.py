@@ -9,10 +9,12 @@ from msgspec.structs import asdict
 
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
+from gossamer.inspect.budgets import used_up_budgets
 from gossamer.inspect.life import Life, LifeSource, life_of
 from gossamer.inspect.pace_view import pace_view
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.inspect.view import CrawlView
+from gossamer.records import UrlState
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.rules import scope_of
 from gossamer.settings.seeds import seed_from
@@ -23,6 +25,9 @@ def life_in(crawl: CrawlView, asked: str) -> Life:
     url = url_asked(asked, crawl)
     life = life_of(asked, url, life_source(crawl))
     life.pace = pace_view(crawl, life.host)
+    host = crawl.ledger.host(life.host)
+    if host is not None and life.row is not None and life.row.state is UrlState.QUEUED:
+        life.waits_for = [*used_up_budgets(crawl, host), *life.waits_for]
     if isinstance(crawl, SharedReader):
         life.place = crawl.place_of(url_id(url), life.host, life.row)
     return life
@@ -59,7 +64,7 @@ def life_source(crawl: CrawlView) -> LifeSource:
     return LifeSource(
         ledger=crawl.ledger,
         events=crawl.folders.events,
-        scope=_joined(scope_of(crawl.settings), crawl),
+        scope=joined_scope(crawl),
         token=robots_token_of(crawl.settings),
         is_masked=crawl.settings.mask_queries,
         is_running=crawl.is_running,
@@ -67,8 +72,9 @@ def life_source(crawl: CrawlView) -> LifeSource:
     )
 
 
-def _joined(scope: Scope, crawl: CrawlView) -> Scope:
+def joined_scope(crawl: CrawlView) -> Scope:
     """Return the scope including seeds and the targets of their redirects."""
+    scope = scope_of(crawl.settings)
     for url in crawl.state.scope:
         scope.join(url, host_of(url))
     return scope

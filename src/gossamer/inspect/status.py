@@ -12,7 +12,17 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.events import Event
-from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, RunState
+from gossamer.figures import (
+    ActiveWarning,
+    BoundBy,
+    Figures,
+    Forecast,
+    Rate,
+    RevisitFigures,
+    RunState,
+    VisitCounts,
+    visit_counts,
+)
 from gossamer.inspect.host_states import HostTally
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import HostRecord
@@ -66,6 +76,8 @@ class CrawlStatus(Struct, kw_only=True):
     held_dropped: int
     released: int  # URLs whose quarantine was ended since the last run
     evicted: int
+    visits: VisitCounts  # of known URLs that were fetched again
+    revisits: RevisitFigures | None  # of a crawl that fetches again, at the end of its last run or now
     rates: dict[str, Rate]  # of a crawl that runs, like the next and the memory
     bound_by: BoundBy | None
     forecast: Forecast | None
@@ -113,6 +125,8 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         held_dropped=totals.held_dropped,
         released=0 if crawl.is_running else crawl.state.released,
         evicted=totals.evicted,
+        visits=visit_counts(totals),
+        revisits=figures.revisits,
         rates=figures.rates,
         bound_by=figures.bound_by,
         forecast=None if figures.state is RunState.PAUSED else figures.forecast,

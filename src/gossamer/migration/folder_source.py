@@ -96,7 +96,7 @@ class FolderSource:
         budgets: dict[str, int] = {}
         settings = self.settings
         if settings.max_pages is not None:
-            budgets = {"pages": max(settings.max_pages, self.state.totals.pages)}
+            budgets = {"pages": max(settings.max_pages, self.state.totals.new_pages)}
         opt_outs = OptOutFile(self.folder.path / FILE_NAME)
         names = sorted(opt_outs.changed() or ())
         return CrawlRecord(

@@ -129,7 +129,7 @@ class LedgerTarget:
         shared = self._shared
         shared.join(node, "", LEASE_S)
         if "pages" in self._record.budgets:
-            shared.claim(node, "pages", part.totals.pages)
+            shared.claim(node, "pages", part.totals.new_pages)
         shared.commit(node, Commit(1, part.totals, archives=archive_rows(part.ends)))
         shared.renew(node, part.status)
         shared.leave(node)

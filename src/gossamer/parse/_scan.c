@@ -1,7 +1,7 @@
 /* Scans the markup of a page: one pass over its characters, without a tree.
  *
  * scan(content, wants_text) -> None if the bytes are not UTF-8, else
- *     (title, lang, bases, metas, links, hrefs, nofollow, text, words)
+ *     (title, lang, bases, metas, links, hrefs, nofollow, text, words, hidden)
  *
  * The tokenizer is the WHATWG's (HTML Standard 13.2.5), with <noscript> read as markup. Of the
  * tree only what changes the meaning of a tag is stored: the open elements of svg and math (see
@@ -37,6 +37,8 @@
 #define WIDE 16 /* bytes that are read or copied at a time, if that many are left */
 #define TAG_SLOTS 512
 #define MAX_FOREIGN 128  /* open elements of svg and math; deeper ones are only counted */
+#define MAX_HIDDEN 64    /* parts of a page that are hidden by a style of their own */
+#define MAX_STYLE_BYTES 256
 #define MAX_TEMPLATES 64 /* nested ones that can contain svg of their own */
 #define ENTITY_SLOTS 8192
 
@@ -52,7 +54,8 @@ enum {
     BREAKS_OUT = 1,     /* its start tag ends svg and math */
     END_BREAKS_OUT = 2, /* so does its end tag */
     NEVER_OPEN = 4,     /* has no contents, or cannot begin within another element */
-    IS_COUNTED = 8      /* its end tag ends svg and math that were begun within it */
+    IS_COUNTED = 8,     /* its end tag ends svg and math that were begun within it */
+    CAN_HIDE = 16       /* a style of its own can hide all that is in it: its end tag is not optional, except that of p */
 };
 
 /* A name is stored as two numbers of 8 bytes each, zeros after its end; none that matters is longer. */
@@ -121,6 +124,8 @@ static void fill_tags(void)
     add_tags("b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing "
              "menu meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var", PLAIN, BREAKS_OUT);
     add_tags("p br", PLAIN, END_BREAKS_OUT);
+    add_tags("article aside b blockquote center details div dl em figure font footer form h1 h2 h3 h4 h5 h6 header i "
+             "main nav ol p pre section small span strong table u ul", PLAIN, CAN_HIDE);
     add_tags("a address article aside b big blockquote button caption center cite code dd details dialog dir div dl dt "
              "em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hgroup i label legend li listing "
              "main menu nav nobr ol optgroup option pre ruby s search section select small span strike strong sub "
@@ -418,6 +423,9 @@ typedef struct {
     size_t html; /* open HTML elements directly within */
 } foreign_element;
 
+/* A part of the page that a style of its own hides: positions in the text, and in the list of hrefs. */
+typedef struct { int kind; size_t text, text_end, hrefs, hrefs_end; } hidden_part;
+
 typedef struct {
     chunk *arena;
     spans metas, links, bases, hrefs; /* metas and links: two spans each */
@@ -435,7 +443,12 @@ typedef struct {
     size_t outer_templates;                /* outside of the <noscript> that is read */
     size_t floors[MAX_TEMPLATES];          /* what `floor` was before each open template */
     uint32_t open[TAG_SLOTS];              /* elements of HTML that have begun and not ended, by tag */
-    foreign_element foreign[MAX_FOREIGN];  /* last: not cleared before a scan */
+    span style;                            /* of the tag that is read, like the next */
+    int has_hidden, looks_for_style, in_noscript;
+    const tag_entry *hiding;               /* the tag of the element that hides what is read, or NULL */
+    size_t hiding_depth, part_count;       /* elements with that tag that are open in it, itself included */
+    foreign_element foreign[MAX_FOREIGN];  /* from here on not cleared before a scan */
+    hidden_part parts[MAX_HIDDEN];
 } state;
 
 static int shows_text(const state *s)
@@ -698,6 +711,7 @@ static const char *read_value(const char *p, const char *end, const char **value
 /* Read attributes from p to the end of the tag. Return what follows the ">", or NULL if the text ends before. */
 static const char *read_attributes(state *s, const char *p, const char *end, wanted *w, int *is_self_closing)
 {
+    int looks_for_style = s->looks_for_style;
     for (;;) {
         *is_self_closing = 0;
         while (p < end && (is_space((unsigned char)*p) || *p == '/'))
@@ -713,6 +727,10 @@ static const char *read_attributes(state *s, const char *p, const char *end, wan
         const char *value = p, *value_end = p;
         if (p < end && *p == '=' && !(p = read_value(p + 1, end, &value, &value_end)))
             return NULL;
+        if (looks_for_style && name_length == 5 && (*name | 32) == 's' && !s->style.bytes && is_named(name, 5, "style"))
+            s->style = decoded(s, value, value_end, 1);
+        else if (looks_for_style && name_length == 6 && (*name | 32) == 'h' && is_named(name, 6, "hidden"))
+            s->has_hidden = 1;
         span *place = w ? place_of(w, name, name_length) : NULL;
         if (place && !place->bytes)
             *place = decoded(s, value, value_end, 1);
@@ -911,6 +929,98 @@ static void collect(state *s, int kind, wanted *w)
     }
 }
 
+/* -- hidden parts ---------------------------------------------------------------------------- */
+
+enum { REMOVED = 1, DISGUISED, SMALL }; /* not shown; shown elsewhere; shown too small to be read */
+
+/* Copy a style in lower case and without blanks. */
+static void plain_style(span style, char *out)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < style.length && i < MAX_STYLE_BYTES; i++) {
+        unsigned char c = (unsigned char)style.bytes[i];
+        if (c > ' ')
+            out[used++] = (char)(c >= 'A' && c <= 'Z' ? c | 32 : c);
+    }
+    out[used] = '\0';
+}
+
+/* Return whether a property has a value that moves its element out of the page. */
+static int is_far_out(const char *style, const char *property)
+{
+    for (const char *at = style; (at = strstr(at, property)); ) {
+        long distance = 0;
+        at += strlen(property);
+        for (int digits = 0; digits < 6 && at[digits] >= '0' && at[digits] <= '9'; digits++)
+            distance = distance * 10 + at[digits] - '0';
+        if (distance >= 999)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_tiny(const char *style)
+{
+    const char *at = strstr(style, "font-size:");
+    if (!at)
+        return 0;
+    at += 10;
+    return strncmp(at, "1px", 3) == 0 || (*at == '0' && at[1] != '.' && !(at[1] >= '0' && at[1] <= '9'));
+}
+
+/* Return how the tag that was read hides what is in its element; 0: not. */
+static int hides(const state *s, const char *style)
+{
+    if (s->has_hidden || strstr(style, "display:none") || strstr(style, "visibility:hidden"))
+        return REMOVED;
+    if (is_far_out(style, "text-indent:-") || is_far_out(style, "left:-") || is_far_out(style, "top:-"))
+        return DISGUISED;
+    return is_tiny(style) ? SMALL : 0;
+}
+
+static void stop_hiding(state *s)
+{
+    hidden_part *part = &s->parts[s->part_count];
+    part->text_end = s->text_length;
+    part->hrefs_end = s->hrefs.count;
+    if (part->kind && (part->text_end > part->text || part->hrefs_end > part->hrefs))
+        s->part_count++;
+    s->hiding = NULL;
+}
+
+/* Process a start tag, whose attributes were read. */
+static void start_hiding(state *s, const tag_entry *tag, int is_paragraph)
+{
+    char style[MAX_STYLE_BYTES + 1] = "";
+    if (s->hiding == tag) {
+        s->hiding_depth++;
+        if (is_paragraph)
+            stop_hiding(s);
+    }
+    if (!s->style.bytes && !s->has_hidden)
+        return;
+    if (s->style.bytes)
+        plain_style(s->style, style);
+    if (s->hiding) {
+        if (s->parts[s->part_count].kind == SMALL && strstr(style, "font-size:"))
+            s->parts[s->part_count].kind = 0; /* what is in it has a size of its own: a trick of layout */
+        return;
+    }
+    int kind = s->part_count < MAX_HIDDEN ? hides(s, style) : 0;
+    if (kind && tag->flags & CAN_HIDE) {
+        s->hiding = tag;
+        s->hiding_depth = 1;
+        s->parts[s->part_count] = (hidden_part){kind, s->text_length, 0, s->hrefs.count, 0};
+    }
+}
+
+/* Process an end tag. */
+static void end_hiding(state *s, const tag_entry *tag)
+{
+    if (s->hiding == tag && --s->hiding_depth == 0)
+        stop_hiding(s);
+}
+
 /* -- raw text -------------------------------------------------------------------------------- */
 
 static int ends_name(const char *p, const char *end)
@@ -987,7 +1097,9 @@ static void read_noscript(state *s, const char *p, const char *end)
     s->wants_text = 0;
     s->floor = s->depth;
     s->outer_templates = templates + shadows;
+    s->in_noscript = 1;
     scan_markup(s, p, end, 1);
+    s->in_noscript = 0;
     s->wants_text = wants_text;
     s->depth = depth;
     s->floor = floor;
@@ -1200,6 +1312,8 @@ static void end_template(state *s)
 
 static void end_tag(state *s, const tag_entry *tag)
 {
+    if (s->hiding == tag && !s->templates && !s->in_noscript)
+        end_hiding(s, tag);
     if (tag->flags & IS_COUNTED && s->open[tag - tags])
         s->open[tag - tags]--;
     if (tag->kind == BLOCK)
@@ -1234,9 +1348,15 @@ static const char *start_tag(state *s, const char *p, const char *end, const tag
     int is_collected = kind >= A && kind <= TEMPLATE && !s->templates;
     if (is_collected)
         clear(&w);
+    s->style = (span){NULL, 0};
+    s->has_hidden = 0;
+    s->looks_for_style = s->hiding || tag->flags & CAN_HIDE;
     p = read_attributes(s, p, end, is_collected ? &w : NULL, &is_self_closing);
+    s->looks_for_style = 0;
     if (!p)
         return end;
+    if ((s->style.bytes || s->has_hidden || s->hiding == tag) && !s->templates && !s->in_noscript)
+        start_hiding(s, tag, tag->kind == BLOCK && tag->name.first == 'p');
     if (is_collected)
         collect(s, kind, &w);
     if (tag->flags & IS_COUNTED)
@@ -1504,6 +1624,19 @@ static PyObject *as_pairs(const spans *list)
     return result;
 }
 
+static PyObject *as_parts(const state *s)
+{
+    PyObject *list = PyList_New((Py_ssize_t)s->part_count);
+    for (size_t i = 0; list && i < s->part_count; i++) {
+        const hidden_part *part = &s->parts[i];
+        PyObject *item = Py_BuildValue("(innnn)", part->kind, (Py_ssize_t)part->text, (Py_ssize_t)part->text_end,
+                                       (Py_ssize_t)part->hrefs, (Py_ssize_t)part->hrefs_end);
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const char *bytes;
@@ -1524,13 +1657,16 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
     } else {
         scan_markup(&s, bytes, bytes + length, 0);
     }
+    if (s.hiding)
+        stop_hiding(&s);
     PyObject *result = NULL;
     if (s.is_out_of_memory)
         PyErr_NoMemory();
     else
-        result = Py_BuildValue("(NNNNNNnNn)", as_str(s.title), as_str(s.lang), as_list(&s.bases), as_pairs(&s.metas),
+        result = Py_BuildValue("(NNNNNNnNnN)", as_str(s.title), as_str(s.lang), as_list(&s.bases), as_pairs(&s.metas),
                                as_pairs(&s.links), as_list(&s.hrefs), (Py_ssize_t)s.nofollow,
-                               PyBytes_FromStringAndSize(s.text, (Py_ssize_t)s.text_length), (Py_ssize_t)s.words);
+                               PyBytes_FromStringAndSize(s.text, (Py_ssize_t)s.text_length), (Py_ssize_t)s.words,
+                               as_parts(&s));
     let_go(&s);
     return result;
 }

@@ -23,6 +23,7 @@ from msgspec import Struct
 from turbohtml import Element, PlainText, Text
 
 from gossamer.core.url import canonical
+from gossamer.exchanges import Document
 from gossamer.parse.charset import decode_text
 from gossamer.parse.dates import iso_date
 from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
@@ -30,7 +31,6 @@ from gossamer.parse.html_tree import load_tree, read_markup
 from gossamer.parse.language import detect_language
 from gossamer.parse.markup import Markup, document_of, one_line
 from gossamer.parse.query_charset import encode_query
-from gossamer.records import Document
 
 MAX_TEXT_CHARS = 1_000_000
 MAX_LINKS = 10_000

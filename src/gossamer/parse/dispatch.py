@@ -10,8 +10,10 @@ import re
 
 from gossamer.core.mime import MimeType, combined_mime_type
 from gossamer.core.pdf_type import PDF, is_pdf
+from gossamer.exchanges import Document, Exchange
 from gossamer.parse.charset import decode_text
 from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
+from gossamer.parse.feeds import feed_type, parse_feed
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
 from gossamer.parse.markup import TITLE_CHARS, one_line
@@ -19,7 +21,6 @@ from gossamer.parse.pdf import pdf_links
 from gossamer.parse.pdf_deep import read_deep
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.parse.sniff import HTML, XHTML, sniff_type
-from gossamer.records import Document, Exchange
 
 # A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
 _LINK_HEADER = re.compile(r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*+)')
@@ -57,13 +58,15 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
     """Parse by the sniffed type."""
     content = exchange.content
     kind = sniff_type(declared.essence, content)
+    if feed_type(kind, content):
+        return _feed_document(kind, exchange, declared.charset)
     if kind in (HTML, XHTML):
         document = parse_html(content, declared.charset, want_text=want_text, token=token)
         document.content_type = kind
         return document
     document = Document(content_type=PDF if is_pdf(kind, content, exchange.url) else kind)
     if kind.endswith(("/xml", "+xml")):
-        # Feeds, and sitemaps that a page links to.
+        # Sitemaps that a page links to.
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
         if not found.is_complete:
@@ -73,6 +76,18 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
         document.visible = text.encode()
         # Splitting to count the words exactly takes 50 µs per page; counting the spaces between them, 2.
         document.words = text.count(" ") + text.count("\n") + bool(text)
+    return document
+
+
+def _feed_document(kind: str, exchange: Exchange, charset: str) -> Document:
+    """Return the entries of a feed as links, the newest first, with their dates."""
+    feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, charset)
+    document = Document(content_type=feed.content_type or kind, interval_s=feed.interval_s)
+    entries = feed.newest_first()
+    document.hrefs = [entry.url for entry in entries]
+    document.dates = {entry.url: entry.lastmod for entry in entries if entry.changed_at}
+    if not feed.is_complete:
+        document.problem = f"feed: {feed.error}"
     return document
 
 
@@ -99,7 +114,7 @@ def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
         document.is_nofollow |= asked.is_nofollow
         document.is_noarchive |= asked.is_noarchive
     if document.is_nofollow:
-        document.hrefs = []
+        document.hrefs, document.dates = [], {}
 
 
 def _apply_links(document: Document, values: list[str]) -> None:

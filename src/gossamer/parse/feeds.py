@@ -13,13 +13,15 @@ If an entry has no link, its guid or id serves if that is a URL. About 30 µs pe
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+from operator import attrgetter
 
 from msgspec import Struct
 
 from gossamer.core.url import canonical
+from gossamer.core.written_dates import written_time
 from gossamer.parse.bounded_xml import BoundedXml, StopParsingError, declared_label, pieces_of
 from gossamer.parse.charset import canonical_charset, decode_text
-from gossamer.parse.feed_dates import feed_time
 from gossamer.parse.hrefs import has_followed_scheme, trim
 
 MAX_FEED_BYTES = 10 * 1024 * 1024
@@ -53,6 +55,21 @@ _REFERENCE = re.compile(r"&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
+RSS, ATOM = "application/rss+xml", "application/atom+xml"
+FEED_TYPES = frozenset({RSS, ATOM})
+_TYPES = {"rss": RSS, "rdf": RSS, "atom": ATOM}
+_DECLARED = {RSS: RSS, "application/x-rss+xml": RSS, "text/rss+xml": RSS, ATOM: ATOM, "text/atom+xml": ATOM}
+_MAY_BE_FEEDS = frozenset({"text/xml", "application/xml", "application/rdf+xml", "text/html", "text/plain"})
+_HEAD_BYTES = 2048
+# The root behind declaration, comments and DOCTYPE: up to 1.5 µs, for a page that does not begin as most do.
+_ROOT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<\?[^>]*+>\s*+|<!--(?:(?!-->).)*+-->\s*+|<!DOCTYPE[^>]*+>\s*+){0,20}+"
+    rb"<(?:(rss)|(?:[A-Za-z]\w{0,15}:)?(feed)|rdf:(RDF))[\s>]",
+    re.DOTALL,
+)
+_RSS_IN_RDF = (b"purl.org/rss/", b"netscape.com/rdf/", b"purl.org/net/rss")
+_ATOM_NAMES = (b"w3.org/2005/Atom", b"purl.org/atom/")
+
 
 class FeedEntry(Struct, frozen=True, gc=False):
     """A page that a feed announces; times are seconds of the epoch, 0 if they are not known."""
@@ -61,6 +78,13 @@ class FeedEntry(Struct, frozen=True, gc=False):
     changed_at: float = 0.0  # the later of both
     published_at: float = 0.0
     id: str = ""  # as the feed gives it, else the URL
+
+    @property
+    def lastmod(self) -> str:
+        """The time of the change as a sitemap has it; empty if it is not known."""
+        return (
+            datetime.fromtimestamp(int(self.changed_at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if self.changed_at else ""
+        )
 
 
 class Feed(Struct):
@@ -72,9 +96,37 @@ class Feed(Struct):
     is_complete: bool = True
     error: str = ""
 
+    @property
+    def content_type(self) -> str:
+        """The type by its root, whatever was declared; empty if it is no feed."""
+        return _TYPES.get(self.kind, "")
+
+    def newest_first(self) -> list[FeedEntry]:
+        """Return the entries, those without a date last."""
+        return sorted(self.entries, key=attrgetter("changed_at"), reverse=True)
+
     def fail(self, reason: str) -> None:
         """Record that not all of it was read; the first reason counts."""
         self.is_complete, self.error = False, self.error or reason
+
+
+def feed_type(kind: str, content: bytes) -> str:
+    """Return the type of a feed, by the answer's (sniffed) type or its root; empty if it is none."""
+    if kind in _DECLARED:
+        return _DECLARED[kind]
+    if kind not in _MAY_BE_FEEDS or content[:14].lower() == b"<!doctype html":
+        return ""
+    head = content[:_HEAD_BYTES]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        head = head.decode("utf-16", "ignore").encode()
+    root = _ROOT.match(head)
+    if root is None:
+        return ""
+    if root[1]:
+        return RSS
+    if root[2]:
+        return ATOM if any(name in head for name in _ATOM_NAMES) else ""
+    return RSS if any(name in head for name in _RSS_IN_RDF) else ""
 
 
 def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> Feed:
@@ -233,9 +285,9 @@ class _FeedReader(BoundedXml):
         if entry is None:
             self._channel.setdefault(field, value[:40])
         elif field in _CHANGED:
-            entry.changed_at = entry.changed_at or feed_time(value, self._now)
+            entry.changed_at = entry.changed_at or written_time(value, self._now)
         elif field in _PUBLISHED:
-            entry.published_at = entry.published_at or feed_time(value, self._now)
+            entry.published_at = entry.published_at or written_time(value, self._now)
         elif field in ("guid", "id"):
             entry.id = entry.id or value[:_MAX_ID_CHARS]
             if self._is_permanent and value[:8].lower().startswith(("http://", "https://")):

@@ -7,12 +7,12 @@ surrogates, because text is decoded by the WHATWG's rules before it is parsed.
 
 from __future__ import annotations
 
+from gossamer.exchanges import Document, HiddenPart
 from gossamer.parse.charset import html_as_utf8, html_charset
 from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.markup import Markup, document_of
 from gossamer.parse.query_charset import encode_queries, encode_query
 from gossamer.parse.scan import scan
-from gossamer.records import Document
 
 
 def parse_html(
@@ -23,7 +23,7 @@ def parse_html(
     text = html_as_utf8(content, charset)
     found = scan(text, want_text) or scan(text.decode("utf-8", "replace").encode(), want_text)
     assert found is not None
-    title, language, bases, metas, links, hrefs, nofollow_links, visible, words = found
+    title, language, bases, metas, links, hrefs, nofollow_links, visible, words, hidden = found
     document = document_of(
         Markup(
             hrefs=hrefs,
@@ -38,6 +38,8 @@ def parse_html(
         token,
     )
     document.visible, document.words = visible, words
+    if hidden:
+        document.hidden = [HiddenPart(part[0], part[1], part[2], hrefs[part[3] : part[4]]) for part in hidden]
     if charset != "utf-8":
         document.hrefs = encode_queries(document.hrefs, charset)
         document.canonical = encode_query(document.canonical, charset)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gossamer.exchanges import Document
 from gossamer.parse.charset import decode_html
 from gossamer.parse.hrefs import clean_hrefs
 from gossamer.parse.markup import Markup, document_of
 from gossamer.parse.query_charset import encode_queries, encode_query
-from gossamer.records import Document
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

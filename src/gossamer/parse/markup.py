@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from gossamer.exchanges import Document
 from gossamer.parse.directives import NO_DIRECTIVES, ROBOTS_TOKEN, directives_of, meta_words
 from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
-from gossamer.records import Document
 
 TITLE_CHARS = 300
 DESCRIPTION_CHARS = 500

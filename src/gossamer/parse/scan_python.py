@@ -9,7 +9,9 @@ svg and math. What is collected:
   with nofollow are counted instead. Templates have none, unless they are declarative shadow roots, which are shown;
 - the visible text: words with one space between them, a new line wherever a block begins or ends.
   Scripts, styles, frames, templates, <noscript> and the descriptions in svg have no visible text; links within
-  <noscript> count.
+  <noscript> count;
+- the parts that a style of their own, or `hidden`, hides (`parse.hiding`): how, and where they begin and end in the
+  text and in the list of targets. They are part of both. Parts within templates and <noscript> do not count.
 
 `_scan.c` does the same twenty times as fast; a test compares the two.
 """
@@ -23,9 +25,11 @@ from collections.abc import Iterator
 from turbohtml import Token, Tokenizer, TokenType
 
 from gossamer.parse.foreign import OpenElements
+from gossamer.parse.hiding import HiddenParts, Position
 from gossamer.parse.hrefs import clean_hrefs
 
-Scan = tuple[str, str, list[str], list[tuple[str, str]], list[tuple[str, str]], list[str], int, bytes, int]
+Hidden = list[tuple[int, int, int, int, int]]  # how; the part in the text, in bytes; the part in the list of targets
+Scan = tuple[str, str, list[str], list[tuple[str, str]], list[tuple[str, str]], list[str], int, bytes, int, Hidden]
 
 _SPACES = re.compile("[ \\t\\n\\f\\r]+")
 _LINE_END = re.compile("\\r\\n?")
@@ -42,7 +46,7 @@ _NO_GAP, _BLANK, _NEW_LINE = range(3)
 
 
 def scan(content: bytes, wants_text: bool) -> Scan | None:
-    """Return title, language, bases, metas, links, hrefs, nofollow count, text and words; None if it is not UTF-8."""
+    """Return title, language, bases, metas, links, hrefs, nofollow count, text, words, hidden; None if not UTF-8."""
     try:
         source = content.decode()
     except UnicodeDecodeError:
@@ -67,9 +71,16 @@ class _Scanner:
         self._words = 0
         self._gap = _NEW_LINE
         self._open = OpenElements()
+        self._hidden = HiddenParts(self._position)
+        self._in_noscript = False
+
+    def _position(self) -> Position:
+        """Return how many bytes of text, and how many targets, were read."""
+        return len("".join(self._pieces).encode()), len(clean_hrefs(self._hrefs))
 
     def scan(self, source: str) -> Scan:
         self._read(_LINE_END.sub("\n", source), is_nested=False)
+        self._hidden.close()
         return (
             self._title or "",
             self._lang or "",
@@ -80,6 +91,7 @@ class _Scanner:
             self._nofollow,
             "".join(self._pieces).encode(),
             self._words,
+            self._hidden.parts,
         )
 
     def _read(self, source: str, *, is_nested: bool) -> None:
@@ -113,6 +125,8 @@ class _Scanner:
                 self._add_anchor(attributes.get("href", attributes.get("xlink:href")), attributes.get("rel", ""))
             return False
         if not self._open.templates:
+            if not self._in_noscript:
+                self._hidden.start(tag, attributes)
             self._collect(tag, token)
         if tag in _BLOCKS or tag in ("xmp", "plaintext"):
             self._gap = _NEW_LINE
@@ -131,6 +145,8 @@ class _Scanner:
             if raw == "xmp":
                 self._gap = _NEW_LINE
         elif self._open.end(tag):
+            if not self._open.templates and not self._in_noscript:
+                self._hidden.end(tag)
             if tag in _BLOCKS:
                 self._gap = _NEW_LINE
             elif tag in _CELLS:
@@ -144,7 +160,9 @@ class _Scanner:
             if not is_nested:
                 wants_text, self._wants_text = self._wants_text, False
                 outer, self._open = self._open, self._open.inside_noscript()
+                self._in_noscript = True
                 self._read(text, is_nested=True)
+                self._in_noscript = False
                 self._wants_text, self._open = wants_text, outer
         elif raw in ("", "textarea", "xmp", "plaintext") and self._wants_text and not self._open.is_hidden:
             self._add_text(text if raw else text.replace("\0", ""))  # in raw text it has been replaced already

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from gossamer.records import ContentRecord, Exchange, Order, Result
+from gossamer.exchanges import Exchange
+from gossamer.records import ContentRecord, Order, Result
 
 
 class FetchedPage(Struct):

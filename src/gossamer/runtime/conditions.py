@@ -123,7 +123,7 @@ class Conditions:
     def _judge_frontier(self, figures: Figures) -> None:
         is_hungry = figures.urls_queued < self._connections and figures.in_flight < self._connections / 10
         is_near_goal = figures.max_pages is not None and figures.totals.pages >= 0.9 * figures.max_pages
-        if not is_hungry or is_near_goal or figures.state is not RunState.RUNNING:
+        if not is_hungry or is_near_goal or figures.revisits is not None or figures.state is not RunState.RUNNING:
             self._fed_at_s = figures.run_seconds
         queued = f"{agreeing(figures.urls_queued, 'URL')} queued for {plural(self._connections, 'connection')}"
         is_so = figures.run_seconds - self._fed_at_s >= STARVING_S

@@ -17,6 +17,8 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gossamer.state import DomainRank
+
 
 class Stop(Struct, frozen=True, tag=True):
     """End the crawl cleanly. The first reason counts; a paused crawl stops too."""
@@ -69,5 +71,12 @@ class SetMemoryWindow(Struct, frozen=True, tag=True):
     connections: int
 
 
-Command: TypeAlias = Stop | Pause | Resume | SetOptOuts | CommitSoon | Wake | ChangeLimits | SetMemoryWindow
+class SetRanks(Struct, frozen=True, tag=True):
+    """Give domains the ranks that were computed, a batch at a time; the last batch says when."""
+
+    ranks: tuple[DomainRank, ...]
+    computed_at: str = ""
+
+
+Command: TypeAlias = Stop | Pause | Resume | SetOptOuts | CommitSoon | Wake | ChangeLimits | SetMemoryWindow | SetRanks
 Submit: TypeAlias = Callable[[Command], None]

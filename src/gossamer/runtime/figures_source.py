@@ -108,8 +108,9 @@ class FiguresSource:
         sources, frontier = self._measures.sources, self._crawl.frontier
         hub, counts, limits = sources.hub, frontier.counts, frontier.limits
         pages_left = None if limits.max_pages is None else limits.max_pages - counts.pages - counts.pages_in_flight
-        now = self._now()
+        now, due_at = self._now(), self._crawl.revisits.next_turn_at
         return Load(
+            next_due_in_s=None if due_at is None else max(0.0, due_at - now),
             at_s=now - self._measures.started_at,
             state=hub.state,
             paused_by=hub.pauses.by,
@@ -218,8 +219,10 @@ class FiguresSource:
             clock_jumps=gauges.clock_jumps,
             core_share=gauges.core_share,
             bound_by=gauges.bound_by,
-            forecast=None if pauses else gauges.forecast,
+            forecast=None if pauses or self._crawl.revisits.is_on else gauges.forecast,
             warnings=sources.warnings.active(),
+            revisits=self._crawl.revisits.figures(now),
+            domain_budgets=frontier.limits.budget_range(),
         )
 
 

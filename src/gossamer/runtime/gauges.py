@@ -46,7 +46,7 @@ class Moment(Struct, frozen=True):
         if seconds <= 0:
             return Rate()
         differences = (getattr(self, name) - getattr(earlier, name) for name in ("pages", "fetches", "errors", "bytes"))
-        return Rate(*(difference / seconds for difference in differences))
+        return Rate(*(max(0, difference) / seconds for difference in differences))  # pages can become fewer
 
     def core_share_since(self, earlier: Moment) -> dict[str, float]:
         """Return the share of a core that the hub and the busiest worker used since an earlier moment."""

@@ -78,9 +78,8 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_pump_planned = False
-        self._is_closing = False
-        self._stop_reason = ""
+        self._is_pump_planned = self._is_closing = False
+        self._stop_reason = self._end_reason = ""
         self._failure: GossamerError | None = None
         self._started_at = 0.0
         self._pages_at_commit = 0
@@ -88,7 +87,6 @@ class Hub:
         self._wants_commit = asyncio.Event()
         self._drained = asyncio.Event()  # no order is outstanding, and none will be
         self._ended = asyncio.Event()
-        self._end_reason = ""
         self.stats = HubStats()
         self._count_times = self.stats.times.count
         self._deadly = DeadlyPages()
@@ -208,6 +206,8 @@ class Hub:
                 pass  # the turn that applies it makes orders
             case control.ChangeLimits():
                 self._change_limits(command, now)
+            case control.SetRanks(ranks, computed_at):
+                self._crawl.learn_ranks(ranks, now, computed_at)
             case control.SetMemoryWindow(connections):
                 self._memory_window = connections
                 self._limit_connections(now)

@@ -54,6 +54,7 @@ RETRY_S = 0.3
 JUST_AFTER_S = 0.02
 WARN_EVERY_S = 30.0
 TELL_WAITING_EVERY_S = 300.0
+COUNT_PAGES_EVERY_S = 5.0  # of all nodes
 
 
 class WholeCrawl(Struct, frozen=True):
@@ -94,6 +95,8 @@ class NodeAgent:
         self._share_record: Callable[[CrawlRecord], CrawlRecord] | None = None
         self._pages_at_claim = 0
         self._claims_at = 0.0
+        self._all_pages: int | None = None
+        self._counted_at = 0.0
         self._machine = socket.gethostname()
 
     @property
@@ -304,6 +307,16 @@ class NodeAgent:
         node.receive(deliveries, self.now())
         self._wake()
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
+
+    async def count_pages(self) -> int | None:
+        """Return the pages of all nodes, counted now and then; None if another node is to act on them."""
+        if not self.node.owns_first:
+            self._all_pages = None
+        elif self._all_pages is None or self.now() >= self._counted_at + COUNT_PAGES_EVERY_S:
+            self._counted_at = self.now()
+            views = await asyncio.to_thread(self._seat.shared.nodes)
+            self._all_pages = sum(view.totals.pages for view in views.values())
+        return self._all_pages
 
     def archive_ends(self) -> dict[str, int]:
         """Return the committed lengths of the archive files in this node's folder."""

@@ -21,6 +21,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
+from gossamer.engine.due_urls import is_due_again
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
@@ -216,7 +217,8 @@ class QueuedPages(_StoredPages):
         if row is None:
             is_robots = url in self._robots_targets or masked(url) in self._robots_targets
             return Found.SETTLED if is_robots else Found.UNKNOWN
-        return Found.QUEUED if row.state is UrlState.QUEUED else Found.SETTLED
+        is_expected = row.state is UrlState.QUEUED or is_due_again(row, self._now)
+        return Found.QUEUED if is_expected else Found.SETTLED
 
     def claim(self, url: str) -> Order | None:
         """Return an order for a URL that is queued."""

@@ -19,6 +19,7 @@ from gossamer.runtime.heartbeat import Heartbeat, OnBeat
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.publishing import Publishing
+from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.upload_watch import UploadWatch
@@ -73,6 +74,7 @@ class RunServices(Struct, frozen=True):
     heartbeat: Heartbeat
     opt_outs: OptOutWatch
     rereader: Rereader
+    ranks: RankWatch
     watch: RunWatch
     uploads: UploadWatch | None
     warnings: WarningLog

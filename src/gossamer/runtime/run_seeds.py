@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import UrlId
@@ -11,6 +12,8 @@ from gossamer.runtime.warning_log import WarningLog
 from gossamer.settings.seeds import Seed, identified, opened_addresses, seeds_in
 from gossamer.state import SeedRecord
 from gossamer.telemetry.text import plural
+
+NOTICES_AT_ONCE = 200
 
 
 class RunSeeds:
@@ -43,10 +46,15 @@ class RunSeeds:
             self._policy.open_address(address)
 
     def queue(self) -> int:
-        """Queue the seeds that the run begins with, and those that were added while none ran; return how many."""
+        """Queue the seeds that the run begins with, and what was added or reported while none ran; return how many."""
         state = self._crawl.state
         added, state.added_seeds = state.added_seeds, []
-        return self._queue(self._seeds) + (self.add(added) if added else 0)
+        queued = self._queue(self._seeds) + (self.add(added) if added else 0)
+        reported, state.reported_urls = state.reported_urls, []
+        for first in range(0, len(reported), NOTICES_AT_ONCE):
+            urls = reported[first : first + NOTICES_AT_ONCE]
+            queued += self._crawl.regard_notice([link_to(url) for url in urls], self._now()).new
+        return queued
 
     def add(self, lines: Sequence[str]) -> int:
         """Queue seeds that are added later; return how many were new."""

@@ -125,9 +125,9 @@ class Session:
             self._crawl.totals.runs += 1
             file, end = storage.log.mark()
             self._crawl.state.event_ends[file] = end
-            self._crawl.save_state(0.0, 0.0, now)
             storage.log.flush()  # recovery's events are written before the ledger forgets the crash
-            commit_at_once(storage.ledger, self._services.publishers)
+            self._commit_at_once()
+            self._services.ranks.stored.adopt(self._commit_at_once)
             self._begin_uploads()
         except BaseException:
             storage.folder.release()
@@ -149,6 +149,11 @@ class Session:
         self._crawl.totals.runs += 1
         storage.log.flush()
         self._begin_uploads()
+
+    def _commit_at_once(self) -> None:
+        """Commit before the crawl runs."""
+        self._crawl.save_state(0.0, 0.0, self._now())
+        commit_at_once(self._storage.ledger, self._services.publishers)
 
     def _begin_uploads(self) -> None:
         if self._services.uploads is not None:
@@ -347,6 +352,7 @@ class Session:
                 group.create_task(services.opt_outs.run())
                 group.create_task(services.watch.run())
                 group.create_task(services.rereader.run())
+                group.create_task(services.ranks.run())
                 if services.uploads is not None:
                     group.create_task(services.uploads.run())
                 if self._agent is not None:

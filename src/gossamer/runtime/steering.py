@@ -20,16 +20,18 @@ from gossamer.commands import OperatorCommand, SettingCommand
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.politeness import PaceRule
 from gossamer.core.tables import QUARANTINES
+from gossamer.core.url import canonical, link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import chosen_quarantines
+from gossamer.engine.notices import NoticeCounts
 from gossamer.engine.revival import NO_LETTERS, is_requested, queued_again
 from gossamer.errors import UsageError
 from gossamer.events import EventName, Promises
 from gossamer.figures import RunState
 from gossamer.inspect.host_states import left_alone
 from gossamer.ports import Ledger
-from gossamer.records import Outcome
+from gossamer.records import Link, Outcome
 from gossamer.runtime import control
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch, name_in
@@ -41,6 +43,7 @@ from gossamer.state import ALL_PATTERNS, CrawlRecord, OperatorRequest
 from gossamer.telemetry.text import plural, released
 
 POLL_S = 0.05
+NOTICES_AT_ONCE = 200
 MAX_DRAIN_S = 10.0  # for requests at hosts whose dead letters are queued again
 _HUB_LIMITS = {
     "max_pages": "max_pages",
@@ -108,12 +111,27 @@ class Steering:
                 new = steered.add_seeds(seeds)
                 await self._durable()
                 return f"{new} of {plural(len(seeds), 'seed')} {'is' if 1 in (new, len(seeds)) else 'are'} new"
+            case commands.ReportChanges(urls):
+                return await self._report_changes(urls)
             case commands.RetryLetters(outcomes, hosts):
                 return await self._retry(outcomes, hosts)
             case commands.ReleasePattern(pattern):
                 return await self._release(pattern)
             case _:
                 return await self._set(command)
+
+    async def _report_changes(self, urls: Sequence[str]) -> str:
+        """Regard a notice in slices, so that the crawl goes on meanwhile."""
+        crawl, counts = self._steered.crawl, NoticeCounts()
+        links, bad = noticed_links(urls)
+        if bad:
+            counts.refused["not_a_url"] = bad
+        for first in range(0, len(links), NOTICES_AT_ONCE):
+            counts.add(crawl.regard_notice(links[first : first + NOTICES_AT_ONCE], self._steered.now()))
+            await asyncio.sleep(0)
+        self._steered.hub.submit(control.Wake())
+        await self._durable()
+        return reported(len(urls), counts, fetches_again=crawl.revisits.is_on)
 
     # -- settings ---------------------------------------------------------------------------------
 
@@ -245,6 +263,26 @@ class Steering:
             crawl.take(shard, now(), [request])
         self._steered.hub.submit(control.Wake())
         await self._durable()
+
+
+def noticed_links(urls: Sequence[str]) -> tuple[list[Link], int]:
+    """Return the links of URLs that were reported, each once, and how many are no URLs."""
+    found = [canonical(url) for url in urls]
+    return [link_to(url) for url in dict.fromkeys(filter(None, found))], found.count(None)
+
+
+def reported(number: int, counts: NoticeCounts, *, fetches_again: bool) -> str:
+    """Return what became of URLs that were reported as changed, in one line."""
+    parts = [
+        f"{counts.due} due" if counts.due else "",
+        f"{counts.new} new" if counts.new else "",
+        f"{counts.known} known and not due sooner" if counts.known else "",
+        f"{counts.refused.total()} refused ({', '.join(f'{rule} {n}' for rule, n in sorted(counts.refused.items()))})"
+        if counts.refused
+        else "",
+    ]
+    hint = "; known pages are fetched again only with --revisit" if counts.known and not fetches_again else ""
+    return f"{plural(number, 'URL')} reported as changed: {', '.join(filter(None, parts)) or 'nothing to do'}{hint}"
 
 
 def _paused(in_flight: int) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.reader import exchange_of
 from gossamer.errors import StoreUnavailableError
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
-from gossamer.records import ContentRecord, Exchange
+from gossamer.records import ContentRecord
 
 
 class StoredCopies:

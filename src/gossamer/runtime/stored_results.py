@@ -32,9 +32,10 @@ from gossamer.archive.recovery import RecoveredTail
 from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.core.robots_state import ROBOTS_TTL_S
 from gossamer.core.url import origin_of
+from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.records import ArchiveSpan, Exchange, Order, Outcome, Result, RobotsRecord
+from gossamer.records import ArchiveSpan, Order, Outcome, Result, RobotsRecord
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.stored_copy import decoded_exchange
 from gossamer.runtime.worker import WorkerRules, add_stored_links, crashed_result, read_answer

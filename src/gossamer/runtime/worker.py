@@ -26,21 +26,18 @@ from gossamer.core.pdf_type import PDF
 from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.core.url import redirect_target
 from gossamer.errors import GossamerError, as_our_error
+from gossamer.exchanges import Exchange
+from gossamer.fetch.freshness import fresh_s
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.fetch.transfer import OnSent
 from gossamer.parse.directives import ROBOTS_TOKEN
 from gossamer.parse.dispatch import may_be_pdf
+from gossamer.parse.feeds import feed_type
+from gossamer.parse.sniff import XML
 from gossamer.ports import FetchedPage, PageSink
 from gossamer.ports.page_sink import Volume
-from gossamer.records import (
-    ContentRecord,
-    Exchange,
-    Order,
-    OrderKind,
-    Outcome,
-    Result,
-)
+from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.crash import Crash, crash_of, describe
@@ -50,13 +47,22 @@ from gossamer.runtime.worker_page import read_page, read_sitemap, read_validator
 BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy charset, takes 0.1 s
 BIG_LEGACY_BYTES = 40_000  # of a page in another charset than UTF-8, whose tables may have to be made first
 BIG_XML_BYTES = 50_000
+BIG_FEED_BYTES = 4_000  # the slowest feed of that size, whose URLs are relative to a long base, takes 20 ms
 TRIM_BYTES = 2_000_000
 SLICE_S = 0.004
 # A coding that does not compress adds a little: with that much more, whatever was cut off has the full length decoded.
 FETCHED_ROBOTS_BYTES = MAX_ROBOTS_BYTES + 4096
 MAX_SITEMAP_BYTES = 50_000_000
 KEPT_TYPES = frozenset(
-    {"text/", "application/xhtml+xml", "application/xml", "application/rss+xml", "application/atom+xml"}
+    {
+        "text/",
+        "application/xhtml+xml",
+        "application/xml",
+        "application/rss+xml",
+        "application/x-rss+xml",
+        "application/rdf+xml",
+        "application/atom+xml",
+    }
 )
 _OPAQUE = (b"\x1f\x8b", b"%PDF-")
 _NOT_WHOLE = frozenset(
@@ -103,6 +109,8 @@ class WorkerRules(Struct, frozen=True):
     previews: bool = False  # first words of each page, for the debug mode
     near_dup: NearDup = NearDup.MINHASH
     max_hrefs: int = MEMO_HREFS  # in the cache of links
+    sketches: bool = False  # what is needed to fetch pages again: sketches of their texts, how long they stay fresh
+    judges_spam: bool = True
 
 
 class Worker:
@@ -232,16 +240,17 @@ class Worker:
             self._marks[0] = 0
 
     def _is_slow(self, exchange: Exchange) -> bool:
-        """Return whether an answer may take longer to read than the event loop can wait. 0.2 µs for a page."""
+        """Return whether an answer may take longer to read than the event loop can wait. 1 µs for a page."""
         content = exchange.content
         if len(content) > BIG_BYTES:
             return True
         content_type = exchange.named.get("content-type", "")
         if "html" in content_type and not content.startswith(_OPAQUE):
-            return len(content) > BIG_LEGACY_BYTES and not _is_utf8(content, content_type)
+            return (len(content) > BIG_LEGACY_BYTES and not _is_utf8(content, content_type)) or _is_big_feed(content)
         # XML takes ten times as long as HTML; a PDF, or XML in gzip, contains a hundred times as much as it seems to.
         is_opaque = content.startswith(_OPAQUE) or (self._rules.parses_pdf and may_be_pdf(exchange))
-        return is_opaque or len(content) > BIG_XML_BYTES
+        is_big = len(content) > (BIG_FEED_BYTES if "rss" in content_type or "atom" in content_type else BIG_XML_BYTES)
+        return is_opaque or is_big or _is_big_feed(content)
 
     async def _finish_big(self, order: Order, exchange: Exchange) -> None:
         page = FetchedPage(order, exchange)
@@ -313,6 +322,11 @@ def _is_stored(exchange: Exchange, result: Result) -> bool:
     return result.outcome is not Outcome.LINKS_ONLY
 
 
+def _is_big_feed(content: bytes) -> bool:
+    """Return whether an answer will be parsed as a feed, whatever its type, and takes long."""
+    return len(content) > BIG_FEED_BYTES and bool(feed_type(XML, content))
+
+
 def _is_utf8(content: bytes, content_type: str) -> bool:
     """Return whether a page is, or claims to be, in UTF-8: up to 0.1 ms if it does not say so at its beginning."""
     if "utf-8" in content_type.lower() or b"utf-8" in content[:1024].lower() or content.isascii():
@@ -354,6 +368,8 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
         tls_s=exchange.tls_s,
         retry_after_s=retry_after_s(named["retry-after"], exchange.finished_at) if "retry-after" in named else -1.0,
     )
+    if rules.sketches and exchange.outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
+        result.fresh_s = fresh_s(named, exchange.finished_at)
     if exchange.outcome is Outcome.REDIRECT:
         _read_redirect(exchange, result)
     elif exchange.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
@@ -363,7 +379,7 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             result.robots = exchange.content[:MAX_ROBOTS_BYTES]
             read_validators(named, result)
         elif order.kind is OrderKind.SITEMAP:
-            read_sitemap(order, exchange, result)
+            read_sitemap(order, exchange, result, rules)
         else:
             read_page(order, exchange, result, rules, memo)
             if exchange.outcome is Outcome.OTHER_SUCCESS:

@@ -7,7 +7,7 @@ examined (`parse.hrefs.max_examined`); the result's `error` says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,17 @@ from gossamer.archive.digests import sha1
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import HrefMemo
 from gossamer.core.pdf_type import PDF
+from gossamer.core.revisit.text_change import sketch_of, sketch_of_entries
+from gossamer.core.spam.page import judge_page, verdict_of
 from gossamer.core.url import canonical, links_from
-from gossamer.parse.dispatch import parse_exchange
+from gossamer.exchanges import Document, Exchange
+from gossamer.parse.dispatch import declared_type, parse_exchange
+from gossamer.parse.feeds import FEED_TYPES, feed_type, parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.hrefs import ALWAYS_EXAMINED, max_examined
-from gossamer.parse.sitemap import MAX_ENTRIES, parse_sitemap
-from gossamer.records import SITEMAP_INDEX, Document, Exchange, Order, Outcome, Result
+from gossamer.parse.sitemap import MAX_ENTRIES, SitemapUrl, parse_sitemap
+from gossamer.parse.sniff import sniff_type
+from gossamer.records import SITEMAP_INDEX, Order, Outcome, Result, UrlId
 
 if TYPE_CHECKING:
     from gossamer.runtime.worker import WorkerRules
@@ -32,26 +37,50 @@ MAX_ETAG_CHARS = 1024
 MAX_USAGE_CHARS = 1000
 # Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
 USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
+_JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
 
 
-def read_sitemap(order: Order, exchange: Exchange, result: Result) -> None:
-    """Read the entries of a sitemap."""
-    found = parse_sitemap(exchange.content)
-    result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
-    result.error = found.error
-    # The newest first, as far as they are dated: among equals, what arrives first is fetched first.
-    entries = sorted(found.sitemaps or found.urls, key=attrgetter("lastmod"), reverse=True)
+def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    """Read the entries of a sitemap, or of a feed that serves as one."""
+    entries = _feed_entries(exchange, result, rules)
+    if entries is None:
+        entries = _sitemap_entries(exchange, result)
     result.links_found = len(entries)
+    if rules.sketches:
+        result.sketch = sketch_of_entries(f"{entry.loc} {entry.lastmod}" for entry in entries)
     entries = entries[: max_examined(order.url, MAX_ENTRIES)]
     if len(entries) < result.links_found:
         result.error = result.error or _only(len(entries), result.links_found, "entries")
     result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
     if result.links:
-        dated = (
-            (link, entry.lastmod) for entry in entries if entry.lastmod for link in links_from(order.url, [entry.loc])
-        )
-        result.lastmods = {link.id: lastmod for link, lastmod in dated}
+        result.lastmods = _lastmods(order.url, ((entry.loc, entry.lastmod) for entry in entries if entry.lastmod))
+
+
+def _sitemap_entries(exchange: Exchange, result: Result) -> list[SitemapUrl]:
+    found = parse_sitemap(exchange.content)
+    result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
+    result.error = found.error
+    # The newest first, as far as they are dated: among equals, what arrives first is fetched first.
+    return sorted(found.sitemaps or found.urls, key=attrgetter("lastmod"), reverse=True)
+
+
+def _feed_entries(exchange: Exchange, result: Result, rules: WorkerRules) -> list[SitemapUrl] | None:
+    """Read the entries of a feed; None if it is something else."""
+    declared = declared_type(exchange)
+    if not feed_type(sniff_type(declared.essence, exchange.content), exchange.content):
+        return None
+    feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, declared.charset)
+    if not feed.kind:
+        return None
+    result.content_type, result.error = feed.content_type, feed.error
+    if rules.sketches and feed.interval_s:
+        result.fresh_s = feed.interval_s
+    return [SitemapUrl(entry.url, entry.lastmod) for entry in feed.newest_first()]
+
+
+def _lastmods(base: str, dated: Iterable[tuple[str, str]]) -> dict[UrlId, str]:
+    return {link.id: lastmod for href, lastmod in dated for link in links_from(base, [href])}
 
 
 def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
@@ -87,8 +116,31 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     if rules.near_dup is not NearDup.MINHASH and document.visible:
         result.exact_text = xxh3_64_digest(document.visible)
     result.words = document.words
+    if document.dates:
+        result.lastmods = _lastmods(order.url, document.dates.items())
+    if rules.sketches:
+        _read_sketch(document, result)
+    if rules.judges_spam and document.visible and document.content_type in _JUDGED_TYPES:
+        _read_spam(document, order.url, result)
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _read_sketch(document: Document, result: Result) -> None:
+    if document.content_type in FEED_TYPES:
+        result.sketch = sketch_of_entries(f"{url} {document.dates.get(url, '')}" for url in document.hrefs)
+        result.fresh_s = document.interval_s or result.fresh_s
+    else:
+        result.sketch = sketch_of(document.visible, document.title)
+
+
+def _read_spam(document: Document, url: str, result: Result) -> None:
+    """Record what speaks for spam in a page."""
+    found = judge_page(document, url)
+    result.template = found.template
+    if found.signals:
+        result.spam = verdict_of(found.signals)
+        result.spam_reason = "; ".join(signal.reason for signal in found.signals)
 
 
 def _read_links(order: Order, document: Document, result: Result, memo: HrefMemo | None) -> None:

@@ -23,7 +23,15 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
-from gossamer.settings.stores import PASSWORD_VARIABLES, check_catalogs, check_feeds, check_stores, masked_store
+from gossamer.settings.revisit import check_revisit
+from gossamer.settings.stores import (
+    PASSWORD_VARIABLES,
+    check_catalogs,
+    check_feeds,
+    check_stores,
+    has_archive,
+    masked_store,
+)
 
 MAX_SECONDS = 1e9  # 30 years; a timer of the kernel cannot be set to any number
 DEFAULT_MAX_PAGES = 10_000
@@ -228,11 +236,21 @@ def _check(settings: Settings) -> None:
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
+    _check_ranking(settings)
     _check_times(settings)
     _check_robots_token(settings)
+    check_revisit(settings)
     check_regions(settings.region, is_strict=settings.strict_regions)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
+
+
+def _check_ranking(settings: Settings) -> None:
+    if settings.domain_budget_by_rank and settings.max_pages_per_domain is None:
+        raise UsageError("domain-budget-by-rank: there is no budget; expected --max-pages-per-domain N as well")
+    if settings.rank_every and not has_archive(settings.store):
+        what = "links are read from the archive; expected --store warc too, or 0"
+        raise UsageError(f"rank-every = {settings.rank_every}: {what}")
 
 
 def _check_times(settings: Settings) -> None:

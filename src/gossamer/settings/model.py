@@ -17,7 +17,9 @@ from msgspec import Meta, Struct
 
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.priority import QueueOrder
+from gossamer.core.revisit.schedule import RevisitRule
 from gossamer.core.scope import Reach
+from gossamer.core.spam.hosts import SpamUse
 
 
 class SitemapUse(StrEnum):
@@ -64,6 +66,7 @@ class Group(StrEnum):
     PACE = "pace and politeness"
     FETCHING = "fetching"
     STORING = "storing"
+    REVISIT = "fetching again"
     CLUSTER = "many machines"
     OUTPUT = "output"
 
@@ -110,6 +113,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_pages_per_domain: Annotated[_Count | None, _field(Group.LIMITS, "at most N pages of a registrable domain")] = (
         None
     )
+    domain_budget_by_rank: Annotated[
+        bool, _field(Group.LIMITS, "a quarter to four times --max-pages-per-domain, by the rank of the domain")
+    ] = False
     max_hosts_per_domain: Annotated[
         _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain, against wildcard DNS")
     ] = 1000
@@ -125,6 +131,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = AfterTarget.STOP
     scope: Annotated[Reach | None, _field(Group.WHAT, "how far from the seeds (domain)", is_fixed=True)] = None
     order: Annotated[QueueOrder, _field(Group.WHAT, "frontier order", is_fixed=True)] = QueueOrder.BREADTH
+    rank_every: Annotated[
+        _Natural | None, _field(Group.WHAT, "rank domains by links every N pages, 0 = never (0; for tiers 100000)")
+    ] = None
     random_seed: Annotated[_Natural, _field(Group.WHAT, "seed of --order random", is_fixed=True)] = 0
     include_pattern: Annotated[
         tuple[str, ...], _field(Group.WHAT, "include URLs that match, even if excluded", is_fixed=True, metavar="RE")
@@ -204,6 +213,30 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cooldown_sec: Annotated[
         _Natural, _field(Group.WHAT, "a URL found again after N seconds is fetched again; 0 = never")
     ] = 0
+    revisit: Annotated[
+        bool, _field(Group.REVISIT, "go on after everything was fetched: fetch pages again when they are due")
+    ] = False
+    revisit_min: Annotated[
+        Annotated[float, Meta(gt=0)], _field(Group.REVISIT, "shortest interval between two visits", metavar="S")
+    ] = 3600.0
+    revisit_max: Annotated[
+        Annotated[float, Meta(gt=0)], _field(Group.REVISIT, "longest interval between two visits", metavar="S")
+    ] = 2_592_000.0
+    revisit_rule: Annotated[
+        RevisitRule,
+        _field(Group.REVISIT, "by an estimate of the rate; or steps: 5 changes halve it, 3 visits without double it"),
+    ] = RevisitRule.ADAPTIVE
+    revisit_per_day: Annotated[
+        _Natural, _field(Group.REVISIT, "fetches of known pages per day, 0 = a quarter of their number")
+    ] = 0
+    revisit_share: Annotated[
+        Annotated[float, Meta(ge=0, le=1)],
+        _field(Group.REVISIT, "share of the fetches for known pages while there are new ones", metavar="SHARE"),
+    ] = 0.5
+    revisit_class: Annotated[
+        tuple[str, ...],
+        _field(Group.REVISIT, "class of URLs that match: news, popular, static or rare", metavar="CLASS=RE"),
+    ] = ()
     store: Annotated[
         tuple[str, ...],
         _field(
@@ -251,6 +284,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     crawl_log: Annotated[
         bool, _field(Group.STORING, "write crawl.log too, one line per fetch in the format of Heritrix")
     ] = False
+    spam: Annotated[
+        SpamUse,
+        _field(Group.WHAT, "demote hosts most of whose pages are spam, hold links to them back too, or neither"),
+    ] = SpamUse.DEMOTE
     traps: Annotated[bool, _field(Group.WHAT, "quarantine URL patterns without new content, probe for soft 404")] = True
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")

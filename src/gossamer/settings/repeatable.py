@@ -25,12 +25,15 @@ class Repeatability(Struct, frozen=True):
     is_promised: bool = False
     ceiling: str = ""  # if the order depends on it
     max_hosts: int = 0
+    ranks_domains: bool = False  # beside the crawl
 
     @classmethod
     def of(cls, settings: Settings, budget: Budget) -> Repeatability:
         """Return what follows from settings."""
         has_all = budget.hosts >= MAX_HOSTS and budget.patterns >= MAX_PATTERNS
-        return cls(is_repeatable(settings), "" if has_all else shown(budget.whole), budget.hosts)
+        return cls(
+            is_repeatable(settings), "" if has_all else shown(budget.whole), budget.hosts, bool(settings.rank_every)
+        )
 
     def caveat(self, *, is_rereading: bool) -> str:
         """Return why the order may differ between runs, in one line; empty if it does not, or is not promised."""
@@ -41,6 +44,8 @@ class Repeatability(Struct, frozen=True):
                 "the order of requests may differ between runs: links of stored pages are read again while others "
                 "are fetched"
             )
+        if self.ranks_domains:
+            return "the order of requests may differ between runs: domains are ranked beside the crawl (--rank-every)"
         if self.ceiling:
             return (
                 f"the order of requests may differ from runs with another ceiling: {self.ceiling} of memory has room "

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.priority import QueueOrder
 from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
 from gossamer.settings.model import Settings
+from gossamer.settings.repeatable import is_repeatable
+from gossamer.settings.stores import has_archive
+
+RANK_EVERY = 100_000  # pages
 
 
 def accepted_types(settings: Settings) -> tuple[str, ...]:
@@ -21,6 +26,15 @@ def scope_of(settings: Settings) -> Scope:
         blocked_hosts=settings.block_host,
         skipped_extensions=SKIPPED_EXTENSIONS - extensions_of(accepted_types(settings)),
     )
+
+
+def rank_every_of(settings: Settings) -> int:
+    """Return after how many pages domains are ranked again; 0: never."""
+    if settings.rank_every is not None:
+        return settings.rank_every
+    # When ranks arrive depends on time: a crawl whose requests are the same in every run does without.
+    uses_ranks = settings.order is QueueOrder.TIERS and not is_repeatable(settings)
+    return RANK_EVERY if uses_ranks and has_archive(settings.store) else 0
 
 
 def pace_of(settings: Settings) -> Pace:

@@ -30,11 +30,11 @@ _CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
 
 
 class Seed(Struct, frozen=True):
-    """One seed. The rank is from 0 to 1."""
+    """One seed."""
 
     link: Link
     is_guess: bool = False  # whether https is only a guess
-    rank: float = 0.5
+    rank: float | None = None  # from 0 to 1, if a list gives one
     had_credentials: bool = False  # whether it had a user name or password
     rules: SeedRecord | None = None  # rules and metadata of its own
 

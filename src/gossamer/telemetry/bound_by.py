@@ -37,6 +37,7 @@ class Load(Struct, frozen=True, kw_only=True):
     hosts: dict[str, int] = {}  # by state, see `core.workbench`: the mean of some seconds, as they change it often
     next_parked: ParkedHost | None = None  # the parked host that may be contacted first
     next_parked_in_s: float = 0.0
+    next_due_in_s: float | None = None  # until known pages are due again; None: they are not fetched again
     core_share: dict[str, float] = {}
     commit_s: float = 0.0  # of all commits so far; like the next
     flush_s: float = 0.0  # of those, until the archives and stores had their part
@@ -73,11 +74,14 @@ def _paused(now: Load) -> BoundBy | None:
 
 
 def _nothing_left(now: Load) -> BoundBy | None:
-    if now.pages_left is not None and now.pages_left <= 0:
+    if now.pages_left is not None and now.pages_left <= 0 and now.next_due_in_s is None:
         text = f"--max-pages is reached with {plural(now.in_flight, 'request')} in flight"
         return BoundBy(Resource.NOTHING_LEFT, text)
     if now.queued > now.in_flight:
         return None
+    if now.next_due_in_s is not None:
+        when = f"in {duration(now.next_due_in_s)}" if now.next_due_in_s > 0 else "now"
+        return BoundBy(Resource.NOTHING_LEFT, f"everything new was fetched; the next host is due {when}")
     text = f"no URL is queued besides {count(now.in_flight)} in flight" if now.in_flight else "no URL is queued"
     return BoundBy(Resource.NOTHING_LEFT, text)
 

@@ -73,6 +73,7 @@ COUNTERS: tuple[tuple[str, str, Value], ...] = (
     ("crawl_seconds", "Time of all runs.", lambda f: f.totals.seconds),
     ("cpu_seconds", "CPU time of all processes.", lambda f: f.cpu_seconds),
     ("runs", "Runs of the crawl.", lambda f: f.totals.runs),
+    ("spam_pages", "Pages that are spam.", lambda f: f.totals.spam_pages),
     ("worker_deaths", "Workers that died in this run.", lambda f: f.worker_deaths),
     ("failed_writes", "Writes to a store that failed, and were repeated.", lambda f: f.failed_writes),
     ("clock_jumps", "Jumps of the machine's clock by more than 5 s.", lambda f: f.clock_jumps),
@@ -81,11 +82,26 @@ LABELLED_COUNTERS: tuple[tuple[str, str, str, Values], ...] = (
     ("fetches", "outcome", "Orders that ended, and failed name look-ups.", lambda f: f.totals.outcomes),
     ("answers", "class", "HTTP answers by class of status.", lambda f: _classes(f.totals.statuses)),
     (
+        *("visits", "found", "Visits of known URLs that were fetched again."),
+        lambda f: {
+            "changed": f.totals.visits_changed,
+            "same": f.totals.visits_same,
+            "gone": f.totals.visits_gone,
+            "failed": f.totals.visits_failed,
+        },
+    ),
+    (
         *("duplicates", "kind", "Pages with the content of an earlier one, or nearly so."),
         lambda f: {"exact": f.totals.duplicates, "near": f.totals.near_duplicates},
     ),
 )
 GAUGES: tuple[tuple[str, str, Value], ...] = (
+    ("due_urls", "URLs that are due again and wait for their host.", lambda f: f.revisits.waiting if f.revisits else 0),
+    (
+        "freshness_ratio",
+        "Share of copies that are fresh.",
+        lambda f: f.revisits.freshness if f.revisits else 0,
+    ),
     ("process_start_time_seconds", "When this run began, since 1970; 0: not known.", lambda f: f.started_at),
     ("in_flight_requests", "Requests that are on their way.", lambda f: f.in_flight),
     ("workers", "Processes that fetch.", lambda f: f.workers),

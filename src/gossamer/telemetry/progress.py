@@ -84,6 +84,7 @@ def progress_line(figures: Figures) -> str:
         f"{count(totals.pages)}{goal} page{'' if (figures.max_pages or totals.pages) == 1 else 's'}",
         f"{rate.pages if rate is not None else figures.run_pages_per_second:.0f}/s",
         f"{count(figures.urls_queued)} queued",
+        *([plural(totals.visits, "visit")] if figures.revisits is not None else []),
         f"{figures.in_flight} in flight",
         plural(totals.unique_domains, "domain"),
         plural(totals.errors, "error"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gossamer.figures import Figures
+from gossamer.figures import Figures, VisitCounts, visit_counts
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people
@@ -49,10 +49,15 @@ class Summary(Struct, kw_only=True):
     memory_ceiling_bytes: int = 0  # 0: not known
     held: dict[str, int] = {}  # URLs that are held back, by rule
     held_dropped: int = 0  # links beyond what a host may have held back
+    spam_pages: int = 0
+    spam_hosts: int = 0  # that were demoted, or whose links are held back
     evicted: int = 0  # URLs that left the queue because of --max-queued
     crowded_hosts: int = 0  # hosts that had to wait because of --max-hosts-per-address
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
+    visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
+    freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
+    domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
 
     def render(self) -> str:
         """Return the summary for people."""
@@ -79,6 +84,10 @@ class Summary(Struct, kw_only=True):
             ("ended", self.ended_because),
         ]
         held = held_text(self.held, self.held_dropped)
+        if self.visits is not None:
+            rows.insert(2, ("again", visits_text(self.visits, self.freshness)))
+        if self.spam_pages:
+            rows.insert(6, ("spam", self._spam()))
         if held:
             rows.insert(5, ("held back", held))
         if self.evicted:
@@ -93,9 +102,14 @@ class Summary(Struct, kw_only=True):
         return [
             *([f"held back: {held}"] if held else []),
             *([f"evicted: {self._evicted()}"] if self.evicted else []),
+            *([f"spam: {self._spam()}"] if self.spam_hosts else []),
             *([f"hosts:{self._crowded().removeprefix(';')}"] if self.crowded_hosts else []),
             *([f"robots.txt:{self._robots_cut().removeprefix(';')}"] if self.robots_cut else []),
         ]
+
+    def _spam(self) -> str:
+        hosts = f"; {agreeing(self.spam_hosts, 'host', 'was', 'were')} demoted ('gossamer traps' shows them)"
+        return plural(self.spam_pages, "page") + (hosts if self.spam_hosts else "")
 
     def _evicted(self) -> str:
         what = "it" if self.evicted == 1 else "them"
@@ -115,10 +129,24 @@ class Summary(Struct, kw_only=True):
         if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
             return "nothing is queued any more, but URLs were left out"
         reasons = REASONS if self.node_pages is None else SHARED_REASONS
-        return reasons.get(self.finished, self.finished)
+        reason = reasons.get(self.finished, self.finished)
+        if self.finished == "budgets" and self.domain_budgets is not None:
+            least, most = map(count, self.domain_budgets)
+            return f"{reason}: {least} to {most} pages per domain, by rank (--domain-budget-by-rank)"
+        return reason
 
     def _ceiling(self) -> str:
         return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
+
+
+def visits_text(visits: VisitCounts, freshness: float | None) -> str:
+    """Return for people what visits of known URLs found, and how fresh the copies are."""
+    found = (
+        f"{count(visits.changed)} changed, {count(visits.same)} the same ({count(visits.not_modified)} by 304), "
+        f"{count(visits.gone)} gone, {count(visits.failed)} without an answer"
+    )
+    fresh = "" if freshness is None else f"; about {percent(freshness)} of the copies are fresh"
+    return f"{plural(visits.all, 'visit')} of known URLs: {found}{fresh}"
 
 
 def summary_of(figures: Figures) -> Summary:
@@ -158,11 +186,16 @@ def summary_of(figures: Figures) -> Summary:
         worker_deaths=figures.worker_deaths,
         memory_ceiling_bytes=figures.memory_ceiling_bytes,
         held=dict(totals.held),
+        spam_pages=totals.spam_pages,
+        spam_hosts=totals.spam_hosts,
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
         crowded_hosts=totals.crowded_hosts,
         robots_cut=totals.robots_cut,
+        visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
+        freshness=figures.revisits.freshness if figures.revisits is not None else None,
         node_pages=figures.node_pages,
+        domain_budgets=figures.domain_budgets,
     )
 
 
@@ -180,6 +213,7 @@ HELD_BY = {
     "link_backlog": "length of their page or sitemap (resume queues them)",
     "max_hosts_per_address": "number of new hosts that pages at one address may lead to (--max-hosts-per-address)",
     "quarantine": "quarantine of traps ('gossamer traps' shows them)",
+    "spam": "quarantine of hosts with spam ('gossamer traps' shows them)",
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.figures import HIGH_ERROR_RATE, Figures, RunState
+from gossamer.figures import HIGH_ERROR_RATE, Figures, RevisitFigures, RunState
 from gossamer.telemetry.screen import ViewLine
 from gossamer.telemetry.text import count, duration, percent, plural, printable, roughly, size
 
@@ -25,6 +25,8 @@ def view_of(figures: Figures, width: int, *, has_colors: bool) -> list[ViewLine]
         (_fit(_speed(figures), room), _RED if is_failing(figures) else ""),
         (_fit(_queue(figures, room), room), ""),
     ]
+    if figures.revisits is not None:
+        lines.append((_fit(_visits(figures, figures.revisits), room), ""))
     if figures.bound_by is not None:
         bound = f"bound by {figures.bound_by.resource}: {printable(figures.bound_by.evidence, 500)}"
         lines.append((_cut(bound, room), _YELLOW if figures.state is RunState.PAUSED else _DIM))
@@ -93,6 +95,18 @@ def _speed(figures: Figures) -> list[str]:
         duration(figures.run_seconds),
         *([f"{size(rate.bytes)}/s"] if rate is not None and figures.state is not RunState.PAUSED else []),
         f"{size(totals.bytes)} received",
+    ]
+
+
+def _visits(figures: Figures, revisits: RevisitFigures) -> list[str]:
+    totals = figures.totals
+    return [
+        f"again: {plural(totals.visits, 'visit')}",
+        f"{count(totals.visits_changed)} changed",
+        f"{count(revisits.waiting)} due",
+        f"{percent(revisits.freshness)} fresh",
+        f"{count(totals.visits_gone)} gone",
+        f"{count(revisits.per_day)} per day allowed",
     ]
 
 

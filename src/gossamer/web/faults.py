@@ -7,8 +7,8 @@ import sys
 from gossamer.telemetry.text import printable
 
 
-def fault(where: str, error: Exception) -> str:
+def fault(where: str, error: Exception, verb: str = "ui") -> str:
     """Print an error of our own in one line; return it for whoever waits for the answer."""
     text = f"{type(error).__name__}: {printable(str(error))}"
-    print(f"gossamer ui: {printable(where)}: {text}", file=sys.stderr, flush=True)
-    return f"an error of the page's own: {text}"
+    print(f"gossamer {verb}: {printable(where)}: {text}", file=sys.stderr, flush=True)
+    return f"an error of the {'page' if verb == 'ui' else 'server'}'s own: {text}"

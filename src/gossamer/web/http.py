@@ -1,8 +1,9 @@
 """A small HTTP/1.1 server for one page and its API: requests in, answers out, everything bounded.
 
 `h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
-`MAX_BODY_BYTES`; once it has begun, it has to be complete within `READ_WITHIN_S`, and `_BUFFER_BYTES` of what is sent
-have to be accepted within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow reader occupies anything for long.
+`MAX_BODY_BYTES` unless the server says otherwise; once it has begun, it has to be complete within `READ_WITHIN_S`, and
+`_BUFFER_BYTES` of what is sent have to be accepted within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow
+reader occupies anything for long.
 There are at most `MAX_CONNECTIONS`. One that asks nothing is closed after `FIRST_WITHIN_S` if it never asked anything,
 else after `IDLE_S`, and at once if another client comes and there is no room: the one that is idle for longest.
 Why not a framework: docs/decisions/029.
@@ -109,7 +110,9 @@ async def listening(address: Address, option: str) -> AsyncIterator[socket.socke
 
 
 @asynccontextmanager
-async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]:
+async def served(
+    listener: socket.socket, answer: Answer, *, max_body_bytes: int = MAX_BODY_BYTES
+) -> AsyncIterator[None]:
     """Answer requests while the context lasts."""
     open_connections: dict[asyncio.Task[None], _Connection] = {}
 
@@ -118,7 +121,7 @@ async def served(listener: socket.socket, answer: Answer) -> AsyncIterator[None]
         assert task is not None
         try:
             if len(open_connections) < MAX_CONNECTIONS or _close_idlest(open_connections):
-                connection = open_connections[task] = _Connection(reader, writer, answer)
+                connection = open_connections[task] = _Connection(reader, writer, answer, max_body_bytes)
                 with suppress(OSError, TimeoutError, h11.ProtocolError):
                     await connection.serve()
                     writer.close()  # once what is left was sent
@@ -151,10 +154,13 @@ def _close_idlest(connections: dict[asyncio.Task[None], _Connection]) -> bool:
 class _Connection:
     """One connection: requests one after the other."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer, max_body_bytes: int
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._answer = answer
+        self._max_body_bytes = max_body_bytes
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._has_asked = False
         self.idle_since: float | None = asyncio.get_running_loop().time()  # None: it asks, or is answered
@@ -197,8 +203,8 @@ class _Connection:
                 if not isinstance(event, h11.Data):
                     return None
                 body += event.data
-                if len(body) > MAX_BODY_BYTES:
-                    raise BadRequestError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
+                if len(body) > self._max_body_bytes:
+                    raise BadRequestError(413, f"the body has more than {self._max_body_bytes} bytes")
         return _request(head, bytes(body))
 
     async def _next(self) -> h11.Event | object:

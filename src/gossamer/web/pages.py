@@ -153,6 +153,8 @@ class Trap(Struct, frozen=True):
     held: int
     samples: list[str]
     is_released: bool
+    reason: str = ""  # if it is not that pages had nothing new
+    demotes_only: bool = False  # a host with spam that is demoted, and none of whose links are held
 
 
 class TrapsAnswer(Struct, frozen=True):
@@ -322,6 +324,8 @@ def _trap(each: Quarantine) -> Trap:
         each.held,
         each.samples,
         each.is_released,
+        each.reason,
+        each.demotes_only,
     )
 
 

@@ -45,7 +45,7 @@ def test_plain_rule_stays_within_an_hour_and_30_days() -> None:
 
 def test_without_a_price_the_plain_rule_counts() -> None:
     assert Schedule().interval(replace(STATE, streak=5), None) == 5.0
-    assert Schedule(rule=RevisitRule.PLAIN).interval(replace(STATE, streak=5), 0.3) == 5.0
+    assert Schedule(rule=RevisitRule.STEPS).interval(replace(STATE, streak=5), 0.3) == 5.0
     assert Schedule().interval(STATE, 0.3) == RULES[PageClass.STATIC].interval(STATE.rate, 0.3)
 
 
@@ -83,17 +83,24 @@ def test_chances_are_even_and_repeatable() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9, 1.0])
 def test_fetches_are_divided_by_the_share(share: float) -> None:
     shares = FetchShares(share)
-    known = sum(shares.next_is_known(has_new=True, has_known=True) is True for _ in range(1000))
+    known = 0
+    for _ in range(1000):
+        is_known = shares.is_known_turn
+        shares.count(is_known=is_known)
+        known += is_known
     assert known == pytest.approx(1000 * share, abs=1)
 
 
 def test_a_share_that_is_not_needed_goes_to_the_other_and_is_not_saved_up() -> None:
     shares = FetchShares(0.5)
-    assert all(shares.next_is_known(has_new=True, has_known=False) is False for _ in range(10_000))
-    first = [shares.next_is_known(has_new=True, has_known=True) for _ in range(400)]
-    assert first.count(True) <= 200 + MAX_CREDIT
-    assert shares.next_is_known(has_new=False, has_known=True) is True
-    assert shares.next_is_known(has_new=False, has_known=False) is None
+    for _ in range(10_000):
+        shares.count(is_known=False)  # there is nothing else
+    known = 0
+    for _ in range(400):
+        is_known = shares.is_known_turn
+        shares.count(is_known=is_known)
+        known += is_known
+    assert 200 < known <= 200 + MAX_CREDIT
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])

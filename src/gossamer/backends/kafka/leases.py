@@ -232,7 +232,7 @@ class Leases:
         return self._database.change(
             "UPDATE leases SET commit_number = ?, pages = ?, domains = ?, totals = ?, answer = ?, journal = ? "
             f"{_WHERE} IF is_over = false AND commit_number = ? AND lease_until > ?",
-            *(number, totals.pages, totals.unique_domains, _to_json(totals).decode(), answer, chunks),
+            *(number, totals.new_pages, totals.unique_domains, _to_json(totals).decode(), answer, chunks),
             *(self._name, node.name, node.incarnation, number - 1, self.about_now()),
         )
 

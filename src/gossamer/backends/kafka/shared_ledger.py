@@ -273,10 +273,10 @@ class KafkaSharedLedger:
         where = f"ledger {self._name}: node {node.name}"
         if commit.number != lease.commit + 1:
             raise LeaseLostError(f"{where}: the engine has lost its commit {commit.number - 1}")
-        if commit.totals.pages > lease.claimed:
+        if commit.totals.new_pages > lease.claimed:
             record = self.record()
             if record is not None and "pages" in record.budgets:
-                raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.pages} pages")
+                raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.new_pages} pages")
         needed = {*commit.rows, *commit.read}
         owned = (
             self._owners.shards_of(node) if needed else {}

@@ -223,8 +223,8 @@ class MemorySharedLedger:
         """Raise if a commit is based on what is no longer there."""
         if commit.number != known.commit + 1:
             raise LeaseLostError(f"node {node.name}: the engine has lost its commit {commit.number - 1}")
-        if self._has_budget() and commit.totals.pages > known.claims.get("pages", 0):
-            raise LeaseLostError(f"node {node.name}: the engine has lost its claim to {commit.totals.pages} pages")
+        if self._has_budget() and commit.totals.new_pages > known.claims.get("pages", 0):
+            raise LeaseLostError(f"node {node.name}: the engine has lost its claim to {commit.totals.new_pages} pages")
         for shard in {*commit.rows, *commit.read}:
             if self._state.owners.get(shard) != (node, commit.epochs[shard]):
                 raise LeaseLostError(f"node {node.name}: shard {shard} is not its own any more")
@@ -296,7 +296,7 @@ class MemorySharedLedger:
         domains = sum(known.totals.unique_domains for known in state.nodes.values())
         if state.inboxes or owned < SHARD_COUNT or not all(_is_idle(known, record.version, domains) for known in live):
             return ""
-        pages = sum(known.totals.pages for known in state.nodes.values())
+        pages = sum(known.totals.new_pages for known in state.nodes.values())
         why = why_over({known.status.idle for known in live}, pages, record.budgets.get("pages"))
         if not why:
             return ""
@@ -357,7 +357,7 @@ class MemorySharedLedger:
 
 
 def _used(known: _Node, budget: str) -> int:
-    return known.totals.pages if budget == "pages" else known.totals.unique_domains
+    return known.totals.new_pages if budget == "pages" else known.totals.unique_domains
 
 
 def _is_idle(known: _Node, version: int, domains: int) -> bool:

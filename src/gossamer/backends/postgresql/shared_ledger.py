@@ -66,7 +66,7 @@ class PostgresSharedLedger(Leases):
             connection.execute(
                 "UPDATE nodes SET commit = %s, totals = %s, pages = %s, domains = %s, answer = %s "
                 "WHERE name = %s AND incarnation = %s",
-                [commit.number, _to_json(commit.totals).decode(), commit.totals.pages, commit.totals.unique_domains,
+                [commit.number, _to_json(commit.totals).decode(), commit.totals.new_pages, commit.totals.unique_domains,
                  _encode(answer), node.name, node.incarnation],
             )  # fmt: skip
             return answer
@@ -77,8 +77,8 @@ class PostgresSharedLedger(Leases):
         if commit.number != known.commit + 1:
             raise LeaseLostError(f"{where}: the engine has lost its commit {commit.number - 1}")
         (budget,) = self._one(connection, "SELECT pages FROM crawl")
-        if budget is not None and commit.totals.pages > known.claims.get("pages", 0):
-            raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.pages} pages")
+        if budget is not None and commit.totals.new_pages > known.claims.get("pages", 0):
+            raise LeaseLostError(f"{where}: the engine has lost its claim to {commit.totals.new_pages} pages")
         needed = {*commit.rows, *commit.read}
         if not needed:
             return

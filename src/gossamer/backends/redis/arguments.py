@@ -86,7 +86,7 @@ def append(args: list[Argument], entries: Sequence[Sequence[Any]]) -> None:
 def begin_commit(commit: Commit, record: CrawlRecord | None) -> list[Argument]:
     """Return the first arguments of a commit: totals, and what it is based on. `record`: if it changes that."""
     totals = commit.totals
-    args: list[Argument] = [commit.number, to_json(totals), totals.pages, totals.unique_domains]
+    args: list[Argument] = [commit.number, to_json(totals), totals.new_pages, totals.unique_domains]
     append(args, [] if record is None else [(record.version, encode(extended(record, commit.added)))])
     append(args, list(commit.epochs.items()))
     append(args, [(shard, len(ids), ids[-1]) for shard, ids in commit.read.items() if ids])

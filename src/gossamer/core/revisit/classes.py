@@ -19,6 +19,7 @@ from enum import IntEnum
 from math import sqrt
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.core.patterns import first_match
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS, delay_interval, freshness_interval
@@ -68,6 +69,23 @@ RULES: Mapping[PageClass, ClassRule] = {
 
 # A feed is a source of URLs: it is judged by delay like news, but may be fetched every few minutes.
 FEED_RULE = ClassRule(weight=40.0, by_delay=True, shortest_days=5 / 1440, longest_days=1.0, plain_days=MIN_DAYS)
+
+
+def rules_within(shortest_days: float, longest_days: float) -> dict[PageClass, ClassRule]:
+    """Return the rules with bounds that the operator has set; news keep their own, if these are within them."""
+    return {each: _within(rule, shortest_days, longest_days) for each, rule in RULES.items()}
+
+
+def feed_rule_within(shortest_days: float, longest_days: float) -> ClassRule:
+    """Return the rule for feeds; they may be fetched more often than pages."""
+    return _within(FEED_RULE, min(FEED_RULE.shortest_days, shortest_days), longest_days)
+
+
+def _within(rule: ClassRule, shortest_days: float, longest_days: float) -> ClassRule:
+    longest = min(rule.longest_days, longest_days) if rule.longest_days < MAX_DAYS else longest_days
+    longest = max(longest, shortest_days)
+    plain = min(max(rule.plain_days, shortest_days), longest)
+    return replace(rule, shortest_days=shortest_days, longest_days=longest, plain_days=plain)
 
 
 def class_of(current: PageClass, rate: Rate, streak: int, links: int, host_rank: float) -> PageClass:

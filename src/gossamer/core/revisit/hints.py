@@ -89,13 +89,21 @@ def chance_of_change(rate: Rate, elapsed_days: float, record: HintRecord, claims
     return min(odds / (1 + odds), 1 - _SURE)
 
 
-def hinted_wait(rate: Rate, interval_days: float, elapsed_days: float, chance: float) -> float:
+def hinted_wait(
+    rate: Rate,
+    interval_days: float,
+    elapsed_days: float,
+    chance: float,
+    *,
+    shortest_days: float = MIN_DAYS,
+    longest_days: float = MAX_DAYS,
+) -> float:
     """Return the days from now until the next visit of a page that has changed with that chance.
 
     `interval_days` is what the page would wait from its last visit, `elapsed_days` how long ago that was. The
     shortest interval holds.
     """
     as_if_elapsed = rate.days * expm1(-log(1 - chance) / rate.shape) if chance < 1 - _SURE else interval_days
-    shortest = max(MIN_DAYS - elapsed_days, 0.0)
-    longest = max(MAX_DAYS - elapsed_days, shortest)
+    shortest = max(shortest_days - elapsed_days, 0.0)
+    longest = max(longest_days - elapsed_days, shortest)
     return min(max(interval_days - as_if_elapsed, shortest), longest)

@@ -1,6 +1,6 @@
 """The plain rule: changed five times in a row, sooner; unchanged three times, later.
 
-It needs no estimate, no budget and no price, and adapts slowly: the choice `plain` of
+It needs no estimate, no budget and no price, and adapts slowly: the choice `steps` of
 `RevisitRule`, and the fallback for a page
 of which nothing is known but its interval.
 """

@@ -71,6 +71,13 @@ class Census:
         for cell, count in other.cells():
             self.add(cell, count)
 
+    def by_class(self) -> dict[PageClass, int]:
+        """Return how many pages there are of each class."""
+        pages: dict[PageClass, int] = {}
+        for cell, count in self._counts.items():
+            pages[cell[0]] = pages.get(cell[0], 0) + count
+        return pages
+
     def cells(self) -> list[tuple[Cell, int]]:
         """Return all cells with their pages, to be stored."""
         return list(self._counts.items())

@@ -55,6 +55,10 @@ class Pool(Struct, array_like=True, gc=False):
         self.log_sum += other.log_sum
         self.square_sum += other.square_sum
 
+    def negative(self) -> Pool:
+        """Return what takes this pool out of another one by `merge`."""
+        return Pool(-self.visits, -self.weight, -self.log_sum, -self.square_sum)
+
     def prior(self, parent: Rate = DEFAULT) -> Rate:
         """Return what to expect of a page of the group, the more like the parent the less is known."""
         if self.weight <= 0:

@@ -19,11 +19,11 @@ class FetchShares:
         self._known_share = known_share
         self._credit = 0.0  # of the known pages; the new ones' is its opposite
 
-    def next_is_known(self, *, has_new: bool, has_known: bool) -> bool | None:
-        """Return whether the next fetch is for a known page; None if there is neither. The fetch counts as made."""
-        if not has_new and not has_known:
-            return None
-        is_known = has_known and (not has_new or self._credit + self._known_share >= 0.5)
-        self._credit += self._known_share - is_known
-        self._credit = min(max(self._credit, -MAX_CREDIT), MAX_CREDIT)
-        return is_known
+    @property
+    def is_known_turn(self) -> bool:
+        """Whether the next fetch is for a known page, if there is one."""
+        return self._known_share > 0 and self._credit + self._known_share >= 0.5
+
+    def count(self, *, is_known: bool) -> None:
+        """Count a fetch, whosever turn it was."""
+        self._credit = min(max(self._credit + self._known_share - is_known, -MAX_CREDIT), MAX_CREDIT)

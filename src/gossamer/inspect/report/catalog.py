@@ -113,6 +113,8 @@ class CatalogFigures:
             words_per_page=round(totals.words / self.pages, 1) if self.pages else 0.0,
             duplicates=self.duplicates,
             near_duplicates=totals.near_duplicates,
+            spam_pages=totals.spam_pages,
+            spam_hosts=totals.spam_hosts,
             truncated=self.truncated.top(),
             sources=[NamedCount(source.name.lower(), self._sources[source]) for source in Source],
             domains=domains.top(),

@@ -52,7 +52,8 @@ def _copies(report: Report) -> str:
     cut = ", ".join(f"{count(entry.count)} by {safe(entry.name)}" for entry in corpus.truncated) or "none"
     return (
         f'<p class="after">{agreeing(corpus.duplicates, "page", "has", "have")} the content of another, '
-        f"{count(corpus.near_duplicates)} nearly so. Truncated: {cut}.</p>"
+        f"{count(corpus.near_duplicates)} nearly so. Truncated: {cut}. Spam: {plural(corpus.spam_pages, 'page')}, "
+        f"{agreeing(corpus.spam_hosts, 'host', 'was', 'were')} demoted.</p>"
     )
 
 

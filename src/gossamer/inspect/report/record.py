@@ -63,6 +63,8 @@ class CorpusFigures(Struct, kw_only=True):
     words_per_page: float
     duplicates: int
     near_duplicates: int
+    spam_pages: int
+    spam_hosts: int
     truncated: list[NamedCount]
     sources: list[NamedCount]
     domains: list[NamedCount]

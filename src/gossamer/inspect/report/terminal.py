@@ -155,6 +155,7 @@ def _corpus(report: Report) -> str:
         f"  {'sizes':<13} median {size(p.p50)}, p90 {size(p.p90)}, largest {size(p.most)}",
         f"  {'words':<13} {count(corpus.words)}, {corpus.words_per_page:,.0f} per page",
         f"  {'duplicates':<13} {count(corpus.duplicates)}; near duplicates {count(corpus.near_duplicates)}",
+        f"  {'spam':<13} {plural(corpus.spam_pages, 'page')}; {plural(corpus.spam_hosts, 'host')} demoted",
         _counts("truncated", corpus.truncated),
         _counts("domains", corpus.domains),
     ]

@@ -58,7 +58,7 @@ export function traps(main, app) {
         trap.is_released ? el("span", { class: "tag good" }, "released")
           : app.status?.can_control ? el("button", { type: "button", class: "release", onclick: () => release(trap) }, "Release")
             : el("span", { class: "tag warn" }, "in quarantine")),
-      el("p", {}, `${plural(trap.held, "URL")} held; ${count(trap.new)} of ${plural(trap.fetched, "page")} had new content. Since ${moment(trap.since)}.`),
+      el("p", {}, `${trap.demotes_only ? "Demoted" : `${plural(trap.held, "URL")} held`}; ${trap.reason || `${count(trap.new)} of ${plural(trap.fetched, "page")} had new content`}. Since ${moment(trap.since)}.`),
       el("ul", { class: "plain small" }, trap.samples.map((url) => el("li", { class: "break" }, whyLink(url)))))));
   }
 

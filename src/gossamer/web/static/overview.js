@@ -124,11 +124,17 @@ function drawTiles(into, status) {
     tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${plural(status.fetches, "fetch", "fetches")}`),
     tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked`),
     tile("Hosts", count(status.hosts_known), `${count(status.unique_hosts)} with pages, of ${plural(status.unique_domains, "domain")}`),
+    ...(status.visits ? [tile("Fetched again", count(status.visits.all), again(status))] : []),
     tile("Received", size(status.bytes), `${plural(status.duplicates + status.near_duplicates, "copy", "copies")} among the pages`),
     status.is_running
       ? tile("In flight", count(figures.in_flight), plural(status.dead, "dead letter"))
       : tile("Dead letters", count(status.dead), "failed for good"),
   ]);
+}
+
+function again(status) {
+  const fresh = status.freshness === null ? "" : `, about ${percent(status.freshness)} of the copies fresh`;
+  return `${count(status.visits.changed)} changed${fresh}`;
 }
 
 function drawBound(into, status) {
@@ -145,7 +151,8 @@ function drawForecast(into, status) {
   const isPaused = status.state === "paused";
   if (!forecast?.text || isPaused) {
     const left = status.urls_queued ? `${plural(status.urls_queued, "URL")} queued` : "Nothing is queued";
-    into.append(el("p", { class: "soft" }, isPaused ? `${left}. The crawl is paused.` : `${left}.`));
+    const due = status.figures.revisits && status.is_running ? " Known pages are fetched again when they are due." : "";
+    into.append(el("p", { class: "soft" }, isPaused ? `${left}. The crawl is paused.` : `${left}.${due}`));
   } else into.append(el("p", { class: "break" }, forecast.text));
   if (status.left_out.length) into.append(el("ul", { class: "plain small", id: "left-out" }, status.left_out.map((text) => el("li", { class: "break" }, text))));
   if (forecast?.slow_hosts.length && !isPaused) {

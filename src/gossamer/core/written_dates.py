@@ -1,4 +1,4 @@
-"""When was that? Dates as feeds have them: RFC 822 and ISO 8601, and what their authors think these are.
+"""When was that? Dates of feeds, sitemaps and servers: RFC 822, ISO 8601, and what their authors think these are.
 
 Seen in the wild and understood: years of two digits, seconds or the whole time missing, weekdays that are wrong or in
 other languages, full and foreign names of months, `24:00`, leap seconds, am and pm, zones by name, with and without a
@@ -54,7 +54,7 @@ _ZONE_NAME = re.compile(r"[A-Za-z]{1,5}(?![A-Za-z])")
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
 
 
-def feed_time(text: str, now: float) -> float:
+def written_time(text: str, now: float) -> float:
     """Return the seconds of the epoch that a date denotes; 0 if it is none, or absurd."""
     text = " ".join(text[: 4 * MAX_CHARS].split())[:MAX_CHARS]
     if _EPOCH.fullmatch(text):

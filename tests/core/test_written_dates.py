@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gossamer.parse.feed_dates import feed_time
+from gossamer.core.written_dates import written_time
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 NOON = "2024-02-05T12:30:15"
 
 
 def iso(text: str) -> str:
-    found = feed_time(text, NOW)
+    found = written_time(text, NOW)
     return datetime.fromtimestamp(found, UTC).strftime("%Y-%m-%dT%H:%M:%S") if found else ""
 
 
@@ -117,9 +117,9 @@ def test_no_date_is_better_than_a_wrong_one(text: str) -> None:
 def test_a_date_slightly_ahead_is_one_of_another_zone_and_later_ones_are_not() -> None:
     assert iso("2024-06-02") == "2024-06-02T00:00:00"
     assert iso("2024-06-09") == ""
-    assert feed_time("2024-06-09", 0.0) > NOW  # the present is not known
+    assert written_time("2024-06-09", 0.0) > NOW  # the present is not known
 
 
 def test_a_long_text_is_no_date_and_takes_no_time() -> None:
-    assert feed_time("1" * 1_000_000, NOW) == 0
-    assert feed_time("Mon, " * 200_000 + "05 Feb 2024", NOW) == 0
+    assert written_time("1" * 1_000_000, NOW) == 0
+    assert written_time("Mon, " * 200_000 + "05 Feb 2024", NOW) == 0

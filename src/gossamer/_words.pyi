@@ -1,0 +1,3 @@
+def repetition(
+    text: bytes, title: bytes, url: bytes, /
+) -> tuple[int, int, int, int, bytes, int, int, int, int, int, int, int]: ...

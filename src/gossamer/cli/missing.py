@@ -1,0 +1,124 @@
+"""`gossamer missing DIR`: what is not in a crawl, and why?"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from msgspec import Struct
+
+from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
+from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
+from gossamer.cli.pipes import quiet_pipe
+from gossamer.errors import UsageError
+from gossamer.handover.listing import Spool
+from gossamer.handover.missing import OUTCOMES, Missing, MissingKind, MissingUrls
+from gossamer.handover.where import ascii_host
+from gossamer.inspect.report.terminal import table
+from gossamer.telemetry.text import count, plural, printable
+
+_URL_CHARS = 400
+_NOTES = """The table begins with counts by outcome; held and excluded ones name the rule. Dead letters have that of
+their last attempt. Links that a rule refused come from the events, each URL once; 'gossamer links DIR --to URL' says
+who links to one. Links beyond --max-links-per-page are known by their number and their page only; links of pages at
+the depth limit are not known at all. What is queued is counted, not listed. The crawl may be running.
+
+examples:
+  gossamer missing crawls/example
+  gossamer missing crawls/example --outcome robots_denied --host example.org
+  gossamer missing crawls/example -o missing.csv
+"""
+
+
+class MissingCount(Struct, frozen=True):
+    """How many URLs are missing for one reason."""
+
+    outcome: str
+    status: int
+    rule: str
+    urls: int
+
+
+class MissingHead(Struct, frozen=True):
+    """The first line of the output as JSON."""
+
+    crawl: str
+    urls: int
+    counts: list[MissingCount]
+    refused_links: int  # by rules, with repetitions and whatever became of their URLs
+    queued: int
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _NOTES
+    add_crawl(parser)
+    parser.add_argument(
+        "--outcome",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="only this outcome (repeatable): robots_denied, …",
+    )
+    parser.add_argument(
+        "--host", action="append", default=[], metavar="HOST", help="only URLs of this host (repeatable)"
+    )
+    add_listing(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb."""
+    listing = listing_of(arguments)
+    for word in arguments.outcome:
+        if word not in OUTCOMES:
+            raise UsageError(f"--outcome {printable(word)}: no such outcome; expected one of {', '.join(OUTCOMES)}")
+    hosts = [ascii_host(host.lower()) for host in arguments.host]
+    with quiet_pipe(), open_view(arguments) as crawl, Spool(Missing) as waiting:
+        missing = MissingUrls(crawl, arguments.outcome, hosts)
+        counts: Counter[MissingKind] = Counter()
+        for found in missing.read():
+            waiting.add(found)
+            counts[MissingKind(found.outcome, found.status, found.rule)] += found.count
+        head = MissingHead(
+            crawl.name,
+            counts.total(),
+            [MissingCount(*kind, urls) for kind, urls in sorted(counts.items(), key=lambda item: (-item[1], item[0]))],
+            missing.refused_links,
+            crawl.figures().urls_queued,
+        )
+        if listing.form == "table":
+            _print_table(head, waiting, listing)
+        else:
+            write_listing(listing, head, Missing, waiting.rows())
+        if missing.reads_events:
+            warn_of_elsewhere(crawl, "refused links and those beyond the limit per page")
+    return 0
+
+
+def _print_table(head: MissingHead, waiting: Spool[Missing], listing: Listing) -> None:
+    queued = f"; {count(head.queued)} more queued" if head.queued else ""
+    print(f"{printable(head.crawl, _URL_CHARS)}: {plural(head.urls, 'URL')} missing{queued}")
+    if not head.counts:
+        return
+    rows = [(_label(each.outcome, each.status, each.rule), count(each.urls)) for each in head.counts]
+    print("\n" + table(["outcome", "URLs"], rows) + "\n")
+    known = 0
+    for found in waiting.rows():
+        known += 1
+        if not listing.limit or known <= listing.limit:
+            print(_line(found))
+    if more := listing.rest(known, "--limit 0 shows all"):
+        print(f"  {more}")
+
+
+def _label(outcome: str, status: int, rule: str) -> str:
+    return f"{outcome} {status or rule}".rstrip()
+
+
+def _line(found: Missing) -> str:
+    what = printable(found.url, _URL_CHARS) or plural(found.count, "URL")
+    reason = f": {printable(found.reason)}" if found.reason else ""
+    host = f" of {printable(found.host)}" if not found.url and not found.referrer else ""
+    on = f"  (on {printable(found.referrer, _URL_CHARS)})" if found.referrer else ""
+    return f"  {what}{host}  {_label(found.outcome, found.status, printable(found.rule))}{reason}{on}"

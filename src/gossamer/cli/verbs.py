@@ -1,0 +1,111 @@
+"""The verbs, and the parsers of their command lines."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from gossamer.telemetry.text import safe
+
+# verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
+VERBS = {
+    "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
+    "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
+    "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),
+    "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
+    "init-cluster": ("gossamer.cli.init_cluster", "create what a ledger, catalog or feed needs on its servers"),
+    "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
+    "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),
+    "stop": ("gossamer.cli.stop", "end a crawl that runs cleanly, on all its nodes"),
+    "block": ("gossamer.cli.block", "make no more requests to a host or domain"),
+    "unblock": ("gossamer.cli.unblock", "end a block, and continue there"),
+    "pace": ("gossamer.cli.pace", "set the time between requests to hosts"),
+    "set": ("gossamer.cli.set_limit", "change a limit of a crawl"),
+    "add": ("gossamer.cli.add", "queue more seeds, or report pages that have changed"),
+    "notices": ("gossamer.cli.notices", "accept notices of pages that have changed (IndexNow)"),
+    "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
+    "status": ("gossamer.cli.status", "the progress of a crawl"),
+    "ui": ("gossamer.cli.ui", "the page of a crawl that runs or has ended, in a browser"),
+    "report": ("gossamer.cli.report", "the results of a crawl"),
+    "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
+    "why": ("gossamer.cli.why", "the whole history of a URL"),
+    "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
+    "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
+    "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
+    "links": ("gossamer.cli.links", "broken links, redirects, links out of the scope, and pages without links"),
+    "missing": ("gossamer.cli.missing", "what is not there and why: forbidden, failed, refused, held back, cut off"),
+    "pages": ("gossamer.cli.pages", "pages that are slow, large, thin, deep, or lack a title of their own"),
+    "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
+    "search": ("gossamer.cli.search", "search the pages of a crawl"),
+    "diff": ("gossamer.cli.diff", "what is new, changed, gone or moved between two crawls, or since a time"),
+    "rank": ("gossamer.cli.rank", "which domains are important, by the links of the crawl's own pages"),
+    "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
+    "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one or all"),
+    "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
+    "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt decides"),
+    "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
+    "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
+    "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
+    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web, check that nothing is lost"),
+    "bench": ("gossamer.cli.bench", "measure what a page costs here: CPU, memory, stalls"),
+    "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
+    "help": ("gossamer.cli.help", "what a verb does and takes; --man: the manual page"),
+    "completion": ("gossamer.cli.completion", "completion of verbs and options, for bash, zsh or fish"),
+    "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
+}
+
+
+# A URL with user and password. They may contain any character: what ends them is the last @.
+_CREDENTIALS = re.compile(r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(.+@)", re.DOTALL)
+
+
+def printed(message: str, words: Sequence[str]) -> str:
+    """Return a message that is safe on a terminal, and has no user or password of a URL on the command line."""
+    for found in filter(None, map(_CREDENTIALS.search, words)):
+        message = message.replace(found.group(1), "")
+    return safe(message)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser with errors in one line."""
+
+    words: Sequence[str] = ()  # that it parses
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Print what is wrong and where to find help; exit 2."""
+        hint = f"see '{self.prog} --help'"
+        if message.startswith("unrecognized arguments: "):
+            close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else hint
+        self.exit(2, printed(f"{self.prog}: {message}; {hint}\n", self.words))
+
+
+def top_parser() -> argparse.ArgumentParser:
+    """Return the parser of the program without a verb."""
+    verbs = "\n".join(f"  {verb:<10} {what}" for verb, (_, what) in VERBS.items())
+    return Parser(
+        prog="gossamer",
+        usage="gossamer VERB …",
+        description="A polite, crash-proof web crawler.",
+        epilog=f"verbs:\n{verbs}\n\n'gossamer VERB --help' shows its options.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=True,
+    )
+
+
+def parser_of(verb: str) -> argparse.ArgumentParser:
+    """Return the parser of a verb."""
+    module, purpose = VERBS[verb]
+    parser = Parser(prog=f"gossamer {verb}", description=purpose, allow_abbrev=False)
+    importlib.import_module(module).configure(parser)
+    return parser
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Return the options of a parser that are shown, in the order of its help."""
+    for action in parser._actions:
+        if action.option_strings and action.help != argparse.SUPPRESS:
+            yield action

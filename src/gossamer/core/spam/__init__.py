@@ -1,0 +1,1 @@
+"""What speaks for spam in a page, and in a host. Pure."""

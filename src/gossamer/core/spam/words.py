@@ -1,0 +1,180 @@
+"""How often does a page repeat its words, those of its title, and those of its address?
+
+A *word* is what stands between blanks, `,;!?|"` and the punctuation of Unicode, without ASCII punctuation at its ends
+and with ASCII letters in lower case. Of ideographs every two neighbours are a word, hiragana stands between words (it
+is mostly grammar), and other scripts without blanks (Thai, Khmer) are read clause by clause: less is found in them,
+and nothing wrongly. A *code* (with digits, inner punctuation, or capitals after small letters, as in `os.path`,
+`12.50`, `QWidget`) counts as a word that occurs nowhere else: tables of numbers and indexes of names repeat nothing.
+
+*Keywords* are the words of the title and of the address with `MIN_KEY_BYTES` and more; in these, `-_/.+&=:~` stand
+between words, too. Only a sample of a text is read: its first `HEAD_WORDS` words, and the last `TAIL_BYTES`. `_words.c`
+does the same in 9 µs, instead of 1,000 here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from gossamer.kernel import words_kernel
+
+HEAD_BYTES = 3_072
+HEAD_WORDS = 160
+TAIL_BYTES = 640
+TAIL_WORDS = 90
+KEY_BYTES = 1_024  # of the title, and of the address
+MAX_KEYS = 24  # words of the title, and as many of the address
+MIN_KEY_BYTES = 4
+_SEPARATOR = (
+    rb"[\x00-\x20\x7f,;!?|\"]|\xc2[\x00-\xff]|\xe2\x80[\x00-\xff]|\xe3[\x80\x81][\x00-\xff]|\xe3\x82[\x80-\x9f]"
+    rb"|\xef\xbc[\x00-\xff]"
+)
+_IDEOGRAPH = rb"[\xe4-\xe9][\x80-\xff]{2}|\xe3[\x90-\xbf][\x80-\xff]"
+_RUN = re.compile(
+    rb"(?:%b)+|(?P<ideographs>(?:%b)+)|(?P<word>(?:(?!%b|%b)[\x00-\xff])+)"
+    % (_SEPARATOR, _IDEOGRAPH, _SEPARATOR, _IDEOGRAPH)
+)
+_ENDS = bytes(byte for byte in range(0x21, 0x80) if not chr(byte).isalnum())
+_KEY_BLANKS = bytes.maketrans(b"-_/.+&=:~", b"         ")
+_CODE = re.compile(rb"[^a-zA-Z\x80-\xff'-]")
+_INNER_CAPITAL = re.compile(rb"(?s).+[A-Z]")
+_SMALL = re.compile(rb"[a-z]")
+_FOLD, _MIX, _MASK = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, (1 << 64) - 1
+
+
+class Repetition(Struct, frozen=True, gc=False):
+    """The words of a page, counted."""
+
+    words: int  # in the sample, with codes
+    codes: int
+    distinct: int  # words, with each code
+    hits: int  # words that are keywords
+    top: bytes  # the most frequent keyword
+    top_hits: int
+    echoes: int  # of the most frequent word of the address, in the first part
+    rest: int  # hash of the first part without keywords and codes
+    rest_words: int  # in that
+    tail_words: int  # in the last part, like the next
+    tail_distinct: int
+    tail_hits: int
+
+    @property
+    def vocabulary(self) -> float:
+        """The share of the words that are new where they stand."""
+        return self.distinct / self.words
+
+    @property
+    def keyword_share(self) -> float:
+        """The share of the words that are keywords."""
+        return self.hits / self.words
+
+
+def repetition_of(text: bytes, title: bytes, url: bytes) -> Repetition:
+    """Return the counts of a text in UTF-8, given its title and its address (without the domain), in UTF-8 too."""
+    return Repetition(*_count(text, title, url))
+
+
+def plain_repetition(
+    text: bytes, title: bytes, url: bytes, /
+) -> tuple[int, int, int, int, bytes, int, int, int, int, int, int, int]:
+    """Return the fields of `Repetition`; in pure Python."""
+    of_title, of_url = _keys(title), _keys(url)
+    keys = dict.fromkeys([*of_title, *of_url])
+    counted = _Counts(keys)
+    end = 0
+    for token, stop in _words(text[:HEAD_BYTES], HEAD_WORDS):
+        counted.add(token, in_head=True)
+        end = stop
+    if counted.words < HEAD_WORDS:
+        end = min(len(text), HEAD_BYTES)
+    rest = text[max(end, len(text) - TAIL_BYTES) :]
+    blank = re.search(rb"[\x00-\x20]", rest)
+    for token, _ in _words(rest[blank.start() :] if blank else b"", TAIL_WORDS):
+        counted.add(token, in_head=False)
+    top = max(keys, key=lambda each: counted.count.get(each, 0), default=b"")
+    top_hits = counted.count.get(top, 0)
+    return (
+        counted.words,
+        counted.codes,
+        counted.codes + len(counted.count),
+        sum(counted.count.get(each, 0) for each in keys),
+        top if top_hits else b"",
+        top_hits,
+        max((counted.head.get(each, 0) for each in of_url), default=0),
+        counted.rest,
+        counted.rest_words,
+        counted.tail_words,
+        counted.tail_codes + len(counted.tail),
+        sum(counted.tail.get(each, 0) for each in keys),
+    )
+
+
+class _Counts:
+    """The words so far."""
+
+    def __init__(self, keys: dict[bytes, None]) -> None:
+        self._keys = keys
+        self.words = self.codes = self.tail_words = self.tail_codes = self.rest = self.rest_words = 0
+        self.count: dict[bytes, int] = {}
+        self.head: dict[bytes, int] = {}
+        self.tail: dict[bytes, int] = {}
+
+    def add(self, word: bytes, *, in_head: bool) -> None:
+        self.words += 1
+        self.tail_words += not in_head
+        if not word:
+            self.codes += 1
+            self.tail_codes += not in_head
+            return
+        self.count[word] = self.count.get(word, 0) + 1
+        if in_head:
+            self.head[word] = self.head.get(word, 0) + 1
+            if word not in self._keys:
+                self.rest = (self.rest * _FOLD + _hash(word)) & _MASK
+                self.rest_words += 1
+        else:
+            self.tail[word] = self.tail.get(word, 0) + 1
+
+
+def _keys(text: bytes) -> list[bytes]:
+    cut = text[:KEY_BYTES].translate(_KEY_BLANKS)
+    return [word for word, _ in _words(cut, MAX_KEYS) if len(word) >= MIN_KEY_BYTES]
+
+
+def _words(text: bytes, limit: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the words of a text, and where the run that each belongs to ends; a code is an empty word."""
+    seen = 0
+    for match in _RUN.finditer(text):
+        for word in _of_run(match):
+            yield word, match.end()
+            seen += 1
+            if seen >= limit:
+                return
+
+
+def _of_run(match: re.Match[bytes]) -> Iterator[bytes]:
+    run = match["ideographs"]
+    if run is not None:
+        if len(run) == 3:
+            yield run
+        for at in range(0, len(run) - 3, 3):
+            yield run[at : at + 6]
+        return
+    word = (match["word"] or b"").strip(_ENDS)
+    if word:
+        is_code = _CODE.search(word) or (_SMALL.search(word) and _INNER_CAPITAL.match(word))
+        yield b"" if is_code else word.lower()
+
+
+def _hash(word: bytes) -> int:
+    value = len(word) * _FOLD & _MASK
+    chunks = max(2, -(-len(word) // 8))
+    for at in range(0, 8 * chunks, 8):
+        value = (value ^ int.from_bytes(word[at : at + 8], "little")) * _MIX & _MASK
+        value ^= value >> 29
+    return value or 1
+
+
+_count = words_kernel.repetition if words_kernel is not None else plain_repetition

@@ -1,0 +1,86 @@
+"""Does what the frontier asks for: reads and look-ups, and the record of what it found without a request."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gossamer.core import frontier_io
+from gossamer.core.frontier import Frontier
+from gossamer.core.identity import host_id
+from gossamer.engine.evidence import Evidence
+from gossamer.engine.first_pass import FirstPassProgress
+from gossamer.engine.host_directory import HostDirectory
+from gossamer.engine.removal import Removal
+from gossamer.engine.revisiting import Revisits
+from gossamer.engine.visit_results import VisitResults
+from gossamer.ports import Ledger
+
+DENIED_WORK = 4_000
+
+
+class CommandParts(Struct, frozen=True, kw_only=True):
+    """What the commands of the frontier concern."""
+
+    hosts: HostDirectory
+    removal: Removal
+    evidence: Evidence
+    first_pass: FirstPassProgress
+    revisits: Revisits
+    visits: VisitResults
+
+
+class FrontierCommands:
+    """Runs the frontier's commands."""
+
+    def __init__(self, frontier: Frontier, ledger: Ledger, parts: CommandParts) -> None:
+        self._frontier = frontier
+        self._ledger = ledger
+        self._parts = parts
+        self.resolves: list[str] = []
+        self.work = 0  # of this turn: what it did besides orders
+
+    def run(self, now: float) -> bool:
+        """Run what the frontier asks for; return whether there was anything."""
+        has_run = False
+        while asked := self._frontier.take_commands(now):
+            has_run = True
+            for command in asked:
+                self._run_one(command, now)
+        return has_run
+
+    def _run_one(self, command: frontier_io.Command, now: float) -> None:
+        hosts = self._parts.hosts
+        match command:
+            case frontier_io.Resolve(host):
+                self.resolves.append(host)
+            case frontier_io.ReadQueue(host, after, count):
+                self._frontier.read_queue(host, self._ledger.read_queue(host_id(host), after, count), count, now)
+            case frontier_io.ReadRules(host, origin):
+                self.work += hosts.restore_rules(host, origin, now)
+            case frontier_io.LoadHost(host):
+                hosts.load(hosts.record(host, now), now)
+            case frontier_io.SwapIn(count):
+                hosts.swap_in(count, now)
+            case frontier_io.SwapOut(record, until):
+                hosts.swap_out(record, until)
+            case frontier_io.KillQueue(record):
+                seeds = self._parts.revisits.queued_seeds(record.name)
+                for _ in range(self._parts.removal.kill_queue(command, now)):
+                    self._parts.first_pass.fail(record.name, now)
+                self._parts.revisits.host_failed(record, seeds, now)
+
+    def record_denied(self, now: float) -> None:
+        """Record URLs that robots.txt forbids."""
+        for denied in self._frontier.take_denied():
+            self.work += DENIED_WORK
+            if denied.url.known:
+                self._parts.visits.record_denied(denied, now)
+                continue
+            self._parts.removal.record_denied(denied, now)
+            self._parts.evidence.record_unfetched(denied.url)
+            self._parts.first_pass.fail(denied.url.host, now)
+
+    def record_postponed(self, now: float) -> None:
+        """Record known URLs whose robots.txt cannot be reached."""
+        for postponed in self._frontier.visits.take_postponed():
+            self._parts.visits.postpone(postponed.url, now)

@@ -1,0 +1,74 @@
+"""An answer as lines for other programs: JSON lines that begin with the counts, or CSV.
+
+In CSV, names of fields are the header; lists are joined by spaces, and cells that a spreadsheet would treat as formulas
+are prefixed with `'`. Rows whose counts are known only at the end wait in a temporary file (`Spool`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from gossamer.handover.links import csv_line, safe_cells
+from gossamer.handover.output import disk_full_at
+
+Row = TypeVar("Row", bound=Struct)
+_encode = msgspec.json.Encoder().encode
+_TEMPORARY = "the folder for temporary files"
+
+
+class Spool(Generic[Row]):
+    """Rows that wait on disk until all of them are counted. Use with `with`."""
+
+    def __init__(self, kind: type[Row]) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def __enter__(self) -> Spool[Row]:
+        self._file = TemporaryFile()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        with disk_full_at(_TEMPORARY):
+            self._file.write(_encode(row) + b"\n")
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows in the order in which they were added."""
+        with disk_full_at(_TEMPORARY):
+            self._file.seek(0)
+        for line in self._file:
+            yield self._decode(line)
+
+
+def json_lines(head: Struct, rows: Iterable[Struct]) -> Iterator[bytes]:
+    """Yield the counts, then a line per row."""
+    yield _encode(head) + b"\n"
+    for row in rows:
+        yield _encode(row) + b"\n"
+
+
+def csv_lines(kind: type[Struct], rows: Iterable[Struct]) -> Iterator[bytes]:
+    """Yield a header and a line per row."""
+    yield csv_line(list(kind.__struct_encode_fields__))
+    for row in rows:
+        yield csv_line(safe_cells(_cell(getattr(row, name)) for name in kind.__struct_fields__))
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - any field
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return str(value)

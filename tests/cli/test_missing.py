@@ -1,0 +1,135 @@
+"""`gossamer missing` as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.crawled import Crawled
+from tests.e2e.program import run
+from tests.inspect.folders import is_one_line, owned, said
+from tests.servers.plain_site import Answer, plain_site
+from tests.servers.redis import redis_program, running
+
+Output = pytest.CaptureFixture[str]
+OTHER = "http://other.example/\u202epage"
+
+
+def page(*links: str) -> Answer:
+    anchors = " ".join(f'<a href="{to}">a link</a>' for to in links)
+    return Answer(f"<html><head><title>A page</title></head><body><p>Some words. {anchors}</p></body></html>")
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    with plain_site() as site:
+        local = f"http://localhost:{site.server.server_port}/local"
+        site.answers = {
+            "/robots.txt": Answer("User-agent: *\nDisallow: /private\n", content_type="text/plain"),
+            "/": page("/a", "/missing", "/private/x", "/no/1", "/feed", OTHER, "http://other.example/2", local),
+            "/local": page(),
+            "/deep": page(),
+            "/a": page(*[f"/many/{number}" for number in range(20)], OTHER, "/"),
+            "/feed": Answer("x", content_type="video/mp4"),
+            **{f"/many/{number}": page("/deep", OTHER) for number in range(20)},
+        }
+        out = tmp_path_factory.mktemp("missing") / "crawl"
+        options = [
+            "--politeness-ms",
+            "0",
+            "--near-dup",
+            "off",
+            "--max-links-per-page",
+            "10",
+            "--exclude-pattern",
+            "/no/",
+        ]
+        done = run("crawl", site.url, "--out", str(out), *options, "--max-depth", "2")
+        assert done.returncode == 0, done.stderr
+        # Links are read again, and refused again; what was out of the scope is a seed now.
+        done = run("crawl", site.url, local, "--out", str(out), "--politeness-ms", "0", "--max-depth", "3")
+        assert done.returncode == 0, done.stderr
+        yield Crawled(site.url, out)
+
+
+def found(capsys: Output, crawled: Crawled, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    return crawled.answer(capsys, "missing", *words)
+
+
+def test_everything_that_is_missing_has_a_reason(crawled: Crawled, capsys: Output) -> None:
+    head, lines = found(capsys, crawled)
+    listed = {(line["url"], line["outcome"], line["status"], line["rule"], line["referrer"]) for line in lines}
+    assert listed == {
+        ("/private/x", "robots_denied", 0, "", "/"),
+        ("/missing", "client_error", 404, "", "/"),
+        ("/feed", "type_refused", 200, "", "/"),
+        ("/no/1", "excluded", 0, "exclude_pattern", ""),
+        ("http://other.example/%E2%80%AEpage", "excluded", 0, "out_of_scope", ""),
+        ("http://other.example/2", "excluded", 0, "out_of_scope", ""),
+        ("", "links_cut", 0, "max_links_per_page", "/a"),
+    }
+    reasons = {line["url"]: line["reason"] for line in lines}
+    assert reasons["/private/x"] == "line 2: Disallow: /private"
+    assert (reasons["/feed"], reasons["/no/1"]) == ("a type that is not stored", "/no/")
+    assert [line["count"] for line in lines if line["outcome"] == "links_cut"] == [10]
+    assert head["urls"] == 6 + 10
+    assert head["refused_links"] > 4  # some are refused in both runs, and one was queued by the second
+
+
+def test_outcomes_and_hosts_can_be_chosen(crawled: Crawled, capsys: Output) -> None:
+    head, lines = found(capsys, crawled, "--outcome", "client_error", "--outcome", "robots_denied")
+    assert {line["url"] for line in lines} == {"/missing", "/private/x"}
+    assert head["urls"] == 2
+    _, lines = found(capsys, crawled, "--host", "other.example")
+    assert {line["host"] for line in lines} == {"other.example"}
+    assert len(lines) == 2
+
+
+def test_a_table_begins_with_counts_and_is_limited(crawled: Crawled, capsys: Output) -> None:
+    status, out, err = said(capsys, "missing", crawled.path, "--limit", "1")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].endswith(": 16 URLs missing")
+    assert any(line.split() == ["links_cut", "max_links_per_page", "10"] for line in lines)
+    assert lines[-1] == "  and 6 more; --limit 0 shows all"
+    _, out, _ = said(capsys, "missing", crawled.path, "--limit", "0")
+    assert f"  10 URLs  links_cut max_links_per_page  (on {crawled.site}a)\n" in out
+    assert f"{crawled.site}private/x  robots_denied: line 2: Disallow: /private  (on {crawled.site})\n" in out
+
+
+def test_csv_has_a_line_per_row(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    target = tmp_path / "missing.csv"
+    assert said(capsys, "missing", crawled.path, "-o", target)[0] == 0
+    rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
+    assert len(rows) == 7
+    assert list(rows[0]) == ["url", "outcome", "status", "rule", "reason", "referrer", "host", "count"]
+
+
+def test_wrong_options_and_folders_are_one_line(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    for words in ((crawled.path, "--outcome", "lost"), (tmp_path,), (crawled.path, "-o", tmp_path)):
+        status, out, err = said(capsys, "missing", *words)
+        assert (status, out, is_one_line(err)) == (2, "", True)
+
+
+def test_a_crawl_that_runs_and_a_ledger_have_the_same_answer(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    _, lines = found(capsys, crawled)
+    with owned(crawled.path):
+        assert found(capsys, crawled)[1] == lines
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    copy = tmp_path / "copy"
+    shutil.copytree(crawled.path, copy)
+    with running(program, tmp_path) as server:
+        assert said(capsys, "migrate", copy, f"{server.url}/later")[0] == 0
+        status, out, _ = said(capsys, "missing", f"{server.url}/later", "--json")
+    assert status == 0
+    shared = [json.loads(line.replace(crawled.site, "/")) for line in out.splitlines()[1:]]
+    assert sorted(shared, key=str) == sorted(lines, key=str)

@@ -1,0 +1,148 @@
+"""`gossamer pages` as a user runs it: on a site with pages of each kind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gossamer.events import Event
+from tests.cli.crawled import Crawled
+from tests.e2e.program import run
+from tests.inspect.folders import is_one_line, owned, said
+from tests.servers.plain_site import Answer, plain_site
+from tests.servers.redis import redis_program, running
+
+Output = pytest.CaptureFixture[str]
+SLOW_MS = {"slow": 2500, "slower": 9000}
+
+
+def page(name: str, *links: str, title: str | None = None, words: int = 60, head: str = "") -> Answer:
+    anchors = " ".join(f'<a href="/{to}">{to}</a>' for to in links)
+    text = " ".join(f"{name}{number}" for number in range(words))
+    title = f"<title>{name if title is None else title}</title>"
+    return Answer(f"<html><head>{title}{head}</head><body><p>{text} {anchors}</p></body></html>")
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    with plain_site() as site:
+        paths = ["slow", "slower", "large", "thin", "untitled", "twin1", "twin2", "hidden", "text.txt"]
+        site.answers = {
+            "/": page("home", *paths, "missing"),
+            **{f"/{path}": page(path) for path in paths},
+            "/large": page("large", words=20_000),
+            "/thin": page("thin", "deep", words=3),
+            "/deep": page("deep", "deeper", title="red\u202eetalp"),
+            "/deeper": page("deeper"),
+            "/untitled": page("untitled", title=" "),
+            "/twin1": page("twin1", title="The  same"),
+            "/twin2": page("twin2", title="the same"),
+            "/hidden": page("hidden", head='<meta name="robots" content="noindex">'),
+            "/text.txt": Answer("few words", content_type="text/plain"),
+        }
+        out = tmp_path_factory.mktemp("pages") / "crawl"
+        done = run("crawl", site.url, "--out", str(out), "--politeness-ms", "0", "--near-dup", "off")
+        assert done.returncode == 0, done.stderr
+        made_slow(out)
+        yield Crawled(site.url, out)
+
+
+def made_slow(out: Path) -> None:
+    """Change what the events say about the time of some requests: no test waits for them."""
+    for path in (out / "events").glob("*.jsonl"):
+        events = [msgspec.json.decode(line, type=Event) for line in path.read_bytes().splitlines()]
+        slow = [
+            msgspec.structs.replace(event, total_ms=SLOW_MS.get(event.url.rpartition("/")[2], event.total_ms))
+            for event in events
+        ]
+        path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in slow))
+
+
+def found(capsys: Output, crawled: Crawled, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    head, lines = crawled.answer(capsys, "pages", *words)
+    assert head["found"] == len(lines)
+    return head, lines
+
+
+@pytest.mark.parametrize(
+    ("words", "paths"),
+    [
+        (["--slow", "2"], ["/slower", "/slow"]),
+        (["--slow", "2.6"], ["/slower"]),
+        (["--large", "100K"], ["/large"]),
+        (["--thin", "30"], ["/thin"]),
+        (["--deep", "2"], ["/deeper", "/deep"]),
+        (["--deep", "2", "--thin", "30"], []),
+        (["--missing-title"], ["/untitled"]),
+        (["--duplicate-title"], ["/twin1", "/twin2"]),
+        (["--noindex"], ["/hidden"]),
+        (["--noindex", "--host", "other.example"], []),
+    ],
+)
+def test_pages_of_each_kind_are_found(crawled: Crawled, capsys: Output, words: list[str], paths: list[str]) -> None:
+    _, lines = found(capsys, crawled, *words)
+    listed = [line["url"] for line in lines]
+    assert (sorted(listed) if "--duplicate-title" in words else listed) == paths
+
+
+def test_without_a_filter_all_pages_are_listed(crawled: Crawled, capsys: Output) -> None:
+    head, lines = found(capsys, crawled)
+    assert head["pages"] == len(lines) == 12
+    (thin,) = [line for line in lines if line["url"] == "/thin"]
+    assert (thin["title"], thin["status"], thin["depth"], thin["noindex"]) == ("thin", 200, 1, False)
+    assert thin["response_ms"] is None
+    assert thin["words"] == 4
+
+
+def test_a_table_begins_with_a_count_and_is_safe(crawled: Crawled, capsys: Output) -> None:
+    status, out, err = said(capsys, "pages", crawled.path, "--deep", "2", "--limit", "1")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].endswith(": 2 of 12 pages")
+    assert lines[-1] == "  and 1 more; --limit 0 shows all"
+    _, out, _ = said(capsys, "pages", crawled.path, "--deep", "2")
+    assert "red\\u202eetalp" in out
+    _, out, _ = said(capsys, "pages", crawled.path, "--slow", "2")
+    assert [line.split()[-2] for line in out.splitlines()[3:]] == ["9.00", "2.50"]
+
+
+def test_csv_has_a_line_per_page(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    target = tmp_path / "pages.csv"
+    assert said(capsys, "pages", crawled.path, "-o", target)[0] == 0
+    rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
+    assert len(rows) == 12
+    assert {row["noindex"] for row in rows} == {"yes", "no"}
+    assert {row["response_ms"] for row in rows} == {""}
+
+
+def test_wrong_options_and_folders_are_one_line(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    wrong = (["--large", "big"], ["--thin", "-1"], ["--slow", "nan"], ["--deep", "x"])
+    for words in ((tmp_path,), *((crawled.path, *each) for each in wrong)):
+        status, out, err = said(capsys, "pages", *words)
+        assert (status, out, is_one_line(err)) == (2, "", True), words
+
+
+def test_a_crawl_that_runs_and_a_ledger_have_the_same_answer(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    _, lines = found(capsys, crawled, "--slow", "0.000")
+    assert len(lines) == 12
+    with owned(crawled.path):
+        assert found(capsys, crawled, "--slow", "0")[1] == lines
+    program = redis_program()
+    if program is None:
+        pytest.skip("no redis-server: make engines")
+    copy = tmp_path / "copy"
+    shutil.copytree(crawled.path, copy)
+    with running(program, tmp_path) as server:
+        assert said(capsys, "migrate", copy, f"{server.url}/later")[0] == 0
+        status, out, _ = said(capsys, "pages", f"{server.url}/later", "--slow", "0", "--json")
+    assert status == 0
+    shared = [json.loads(line.replace(crawled.site, "/")) for line in out.splitlines()[1:]]
+    assert sorted(shared, key=str) == sorted(lines, key=str)

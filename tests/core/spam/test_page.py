@@ -1,0 +1,206 @@
+"""The signals of a page, each with the honest pages that look like it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from gossamer.core.spam.page import MIN_HIDDEN_DOMAINS, Signal, doorway, judge_page, verdict_of
+from gossamer.parse.html import parse_html
+from gossamer.records import SpamVerdict
+from gossamer.sim.spam_words import ENGLISH, lexicon
+from gossamer.sim.spam_words import prose as honest_prose
+
+WORDS = (
+    "river harbour window letter garden music stone winter travel paper engine bridge summer kitchen forest history "
+    "market doctor island castle village teacher morning evening picture station library mountain science teacher "
+    "language weather machine question answer culture country society company process service student program system"
+).split()
+URL = "https://www.shop.example/cheap-hotel-berlin.html"
+
+
+def prose(words: int, seed: int = 1) -> str:
+    """Return text with as many different words as honest prose has."""
+    return honest_prose(lexicon(ENGLISH, seed), words, Random(seed))
+
+
+def page(body: str, title: str = "Cheap hotel Berlin") -> bytes:
+    return f"<html><head><title>{title}</title></head><body>{body}</body></html>".encode()
+
+
+def signals_of(body: str, title: str = "Cheap hotel Berlin", url: str = URL) -> list[str]:
+    return [signal.name for signal in judge_page(parse_html(page(body, title)), url).signals]
+
+
+# -- keyword stuffing -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Cheap hotel Berlin", "cheap hotel berlin booking discount rooms tonight"),
+        ("Günstiges Hotel München", "günstiges hotel münchen zimmer buchen übernachtung preiswert"),
+        ("Дешёвые отели Москвы", "дешёвые отели москвы бронирование скидки номера цены"),
+    ],
+)
+def test_a_page_of_its_own_keywords_is_stuffed(title: str, words: str) -> None:
+    draw = Random(2)
+    of_keywords = [*title.lower().split(), *words.split()]
+    body = " ".join(draw.choice(of_keywords) for _ in range(300))
+    found = judge_page(parse_html(page(body, title)), "https://x.example/").signals
+    assert [signal.name for signal in found] == ["keyword_stuffing"]
+    assert " words are those of title and address (most often '" in found[0].reason
+
+
+def test_stuffing_without_blanks_between_words_is_found() -> None:
+    body = "、".join(["北京酒店预订", "北京便宜酒店", "北京酒店"] * 40)
+    assert signals_of(body, "北京酒店预订 便宜", "https://x.example/") == ["keyword_stuffing"]
+
+
+def test_a_phrase_that_is_repeated_all_over_is_stuffing() -> None:
+    body = "<p>Book your hotel room in Berlin today at our best price.</p>" * 30
+    assert signals_of(body) == ["keyword_stuffing"]
+
+
+def test_stuffing_below_an_honest_text_is_found_at_the_end_unless_it_is_short() -> None:
+    assert signals_of(prose(600) + " cheap hotel berlin" * 10) == []
+    (signal,) = judge_page(parse_html(page(prose(600) + " cheap hotel berlin" * 60)), URL).signals
+    assert signal.reason == (
+        "keyword_stuffing: 100% of the last 90 words are those of title and address (most often 'cheap'), "
+        "3 are different"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        prose(600),
+        prose(200) + " Berlin" * 8,
+        # A table of yes and no: hardly any words, but not those of its title.
+        "<table>" + "<tr><td>yes<td>no<td>partly<td>yes</tr>" * 100 + "</table>",
+        "<table>" + "".join(f"<tr><td>Berlin<td>{n * 17 % 97}.{n % 10}<td>{n}</tr>" for n in range(200)) + "</table>",
+        # A list in which every entry says something new.
+        "".join(f"<li>Hotel {one}{other} Berlin" for one in WORDS[:12] for other in WORDS[:10]),
+        # An index of an API.
+        "".join(f"<li>hotel.berlin.{one}() in class Berlin{one.title()}" for one in WORDS * 3),
+        "".join(f"<li><a href=/{one}{other}>{one}{other}</a>" for one in WORDS for other in WORDS[:8]),
+    ],
+)
+def test_honest_repetition_is_no_stuffing(body: str) -> None:
+    assert signals_of(body) == []
+
+
+# -- hidden text ----------------------------------------------------------------------------------
+
+STUFFED = "cheap hotel berlin booking " * 20
+FARM = "".join(f"<a href=https://site{n}.example/>x{n}</a> " for n in range(MIN_HIDDEN_DOMAINS))
+
+
+@pytest.mark.parametrize(
+    ("style", "hidden"),
+    [
+        ("position:absolute; left:-9999px", prose(80)),
+        ("TEXT-INDENT: -5000px", prose(80)),
+        ("font-size:0", prose(80)),
+        ("font-size: 1px", prose(80)),
+        ("display:none", STUFFED),
+        ("visibility: hidden", STUFFED),
+        ("display:none", FARM),
+    ],
+)
+def test_hidden_text_is_found(style: str, hidden: str) -> None:
+    assert signals_of(f'<div style="{style}">{hidden}</div> {prose(300)}') == ["hidden_text"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'<div style="display:none">{prose(400)}</div>',  # an accordion, or a page that a script shows
+        f"<section hidden>{prose(400)}</section>",
+        f'<ul style="font-size:0"><li style="font-size:16px">{prose(200)}</ul>',  # no gaps between the columns
+        f'<a style="position:absolute;left:-9999px" href="#main">Skip to the main content</a>{prose(200)}',
+        f'<div style="left:50%;margin-left:-480px">{prose(200)}</div>',  # a column in the middle
+        f'<div style="font-size:0.9em">{prose(200)}</div>',
+        f"<noscript>{FARM}{STUFFED}</noscript>{prose(200)}",
+        '<div style="display:none">'
+        + "".join(f"<a href=https://s{n}.example/share>s</a>" for n in range(12))
+        + "</div>",
+        '<div style="display:none">' + "".join(f'<a href="/{word}">{word}</a>' for word in WORDS) + "</div>",  # a menu
+        '<div style="display:none">' + "Close Add to cart Quantity " * 40 + f"</div>{prose(200)}",
+    ],
+)
+def test_what_honest_pages_hide_is_no_spam(body: str) -> None:
+    assert signals_of(body) == []
+
+
+def test_a_huge_hidden_text_is_not_read_to_the_end() -> None:
+    found = judge_page(parse_html(page('<div style="font-size:0">' + "word " * 1_000_000 + "</div>")), URL).signals
+    assert [signal.reason for signal in found] == [
+        "hidden_text: 4000 words and more are moved out of the page or too small to be read"
+    ]
+
+
+# -- link farms -----------------------------------------------------------------------------------
+
+
+def test_a_farm_of_links_with_repeated_texts_is_found() -> None:
+    body = "".join(f'<a href="https://site{n}.example/">best casino bonus</a> ' for n in range(60))
+    assert signals_of(body, "Links", "https://x.example/") == ["link_farm"]
+
+
+def test_a_farm_of_links_to_machine_made_domains_is_found() -> None:
+    names = [f"{one}-{other}-online" for one in WORDS[:8] for other in WORDS[8:14]]
+    body = "".join(f'<a href="//{name}.example/">{name}</a> ' for name in names)
+    assert signals_of(body, "Links", "https://x.example/") == ["link_farm"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "".join(f"<li><a href=https://{word}.example/>{word.title()}</a>" for word in WORDS),  # names only
+        "".join(f"<li><a href=https://{word}.example/>{word}</a>: {prose(12, n)}" for n, word in enumerate(WORDS)),
+        prose(500) + "".join(f"<a href=https://{word}.example/>blog</a> " for word in WORDS),  # a blogroll
+        "".join(f"<a href=/{n}>page</a> " for n in range(200)),  # its own pages
+        "".join(f"<a href=https://h{n}.shop.example/>page</a> " for n in range(200)),
+    ],
+)
+def test_honest_lists_of_links_are_no_farms(body: str) -> None:
+    assert signals_of(body, "Links") == []
+
+
+# -- doorways -------------------------------------------------------------------------------------
+
+
+def template_of(body: str, title: str, url: str) -> bytes:
+    return judge_page(parse_html(page(body, title)), url).template
+
+
+def test_pages_that_differ_only_in_the_place_have_one_template() -> None:
+    def of(place: str, text: str) -> bytes:
+        body = f"{place}: " + "".join(f"<p>{text[at : at + 100]} {place}, 5 stars</p>" for at in range(0, 900, 100))
+        return template_of(body, f"Plumber in {place}", f"https://x.example/plumber-{place.lower()}")
+
+    text = prose(150)
+    assert of("Hamburg", text) == of("Leipzig", text) != b""
+    assert of("Hamburg", prose(150, seed=3)) != of("Hamburg", text)
+
+
+def test_a_thin_page_that_names_its_subject_a_few_times_has_none() -> None:
+    body = f"Widget {prose(150)} Widget Widget"
+    assert template_of(body, "Widget", "https://x.example/widget") == b""
+
+
+def test_a_page_of_an_api_has_none() -> None:
+    body = prose(150) + "".join(f" Widget Widget.set_{word}()" for word in WORDS)
+    assert template_of(body, "Widget", "https://x.example/widget") == b""
+
+
+# -- together -------------------------------------------------------------------------------------
+
+
+def test_signals_together_are_stronger_than_each_and_the_strongest_is_first() -> None:
+    weak, strong = Signal("weak", 0.5, ""), Signal("strong", 0.8, "")
+    assert verdict_of([weak, strong]) == SpamVerdict(0.9, ("strong", "weak"))
+    assert verdict_of([]) is None
+    assert "17 other pages" in doorway(17).reason

@@ -1,0 +1,89 @@
+"""Notices that pages have changed: what becomes due, what is new, what is refused, and never too early."""
+
+from __future__ import annotations
+
+from gossamer.core.revisit.schedule import RevisitRules
+from gossamer.core.url import link_to
+from gossamer.engine.link_messages import Letter, message_of
+from gossamer.engine.notices import NOTICED, NoticeCounts
+from gossamer.engine.rules import CrawlRules
+from gossamer.events import EventName
+from gossamer.records import Source
+from tests.engine.test_crawl import Bench
+
+PAGE, OTHER = "http://a.test/", "http://a.test/other"
+HOUR_S = 3600.0
+RULES = CrawlRules(revisits=RevisitRules())
+
+
+def fetched(rules: CrawlRules) -> Bench:
+    """Return a crawl that has fetched one page."""
+    bench = Bench(PAGE, rules=rules)
+    (order,) = bench.past_robots()
+    bench.end(order, content_hash=b"1" * 16)
+    assert bench.orders(after_s=1.0) == []
+    return bench
+
+
+def report(bench: Bench, *urls: str) -> NoticeCounts:
+    return bench.crawl.regard_notice([link_to(url) for url in urls], bench.now)
+
+
+def test_a_known_page_is_due_again_but_not_before_its_shortest_interval() -> None:
+    bench = fetched(RULES)
+    assert report(bench, PAGE) == NoticeCounts(due=1)
+    assert bench.orders(after_s=HOUR_S / 2) == []
+    orders = bench.orders(after_s=HOUR_S)
+    while not [order for order in orders if order.url == PAGE] and orders:  # robots.txt may have to be asked again
+        for order in orders:
+            bench.end(order, robots=b"")
+        orders = bench.orders(after_s=2.0)
+    assert [order.url for order in orders] == [PAGE]
+
+
+def test_without_revisits_a_known_page_is_not_fetched_again() -> None:
+    bench = fetched(CrawlRules())
+    assert report(bench, PAGE) == NoticeCounts(known=1)
+    assert bench.orders(after_s=40 * 24 * HOUR_S) == []
+
+
+def test_an_unknown_page_is_a_link_with_its_source() -> None:
+    bench = fetched(RULES)
+    assert report(bench, OTHER) == NoticeCounts(new=1)
+    row = bench.ledger.look_up(link_to(OTHER).id)
+    assert row is not None
+    assert (row.source, row.depth) == (Source.NOTICE, 1)
+    assert [order.url for order in bench.orders(after_s=1.0)] == [OTHER]
+    assert report(bench, OTHER) == NoticeCounts(known=1), "it is queued already"
+
+
+def test_what_the_rules_refuse_is_counted_and_an_event() -> None:
+    bench = fetched(RULES)
+    trap = "http://a.test/" + "a/b/" * 20
+    counts = report(bench, trap, OTHER)
+    assert counts.new == 1
+    (event,) = bench.told(EventName.EXCLUDED_BY_RULE)
+    assert counts.refused == {"path_too_deep": 1}
+    assert "path_too_deep" in (event.rule, event.reason)
+    assert report(bench, trap).refused == counts.refused, "also if it was refused just before"
+
+
+def test_a_notice_in_a_letter_has_the_same_effect() -> None:
+    bench, expected = fetched(RULES), fetched(RULES)
+    report(expected, PAGE, OTHER)
+    bench.crawl.receive(Letter(links=[message_of(link_to(url), NOTICED) for url in (PAGE, OTHER)]), bench.now)
+    for url in (PAGE, OTHER):
+        row, other = (each.ledger.look_up(link_to(url).id) for each in (bench, expected))
+        assert row is not None
+        assert other is not None
+        assert (row.source, row.revisit and row.revisit.due_at) == (
+            other.source,
+            other.revisit and other.revisit.due_at,
+        )
+    page = bench.ledger.look_up(link_to(PAGE).id)
+    before = fetched(RULES).ledger.look_up(link_to(PAGE).id)
+    assert page is not None
+    assert page.revisit is not None
+    assert before is not None
+    assert before.revisit is not None
+    assert page.revisit.due_at < before.revisit.due_at
