@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -148,17 +149,25 @@ def _run_until_death(command: list[str], death: Death | None) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if death and death.cuts_power:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its workers: nothing survives a power cut
     return process.returncode
 
 
 def _cut_power(out: Path, rng: random.Random) -> None:
-    """Truncate each archive file somewhere between what is committed and its end, as a power cut may."""
+    """Truncate each archive file somewhere between what is committed and its end, as a power cut may.
+
+    The ledger is opened as its owner does. A process that is killed while LMDB syncs its commit leaves the number of
+    the commit before in the lock file, and readers believe that number as long as another reader (a worker) has
+    the file open: they would see lengths that are shorter than those that were committed. A writer corrects it.
+    """
     if not (out / "state" / "data.mdb").exists():
         return
-    ledger = LocalLedger(out / "state", is_readonly=True)
+    ledger = LocalLedger(out / "state")
     ledger.open()
     committed = ledger.archive_ends()
-    ledger.close()
+    ledger.abandon()
     for path in (out / "archive").glob("*.warc.gz*"):
         least, size = committed.get(path.name.removesuffix(".open"), 0), path.stat().st_size
         if size > least:
