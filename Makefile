@@ -7,7 +7,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners lock clean
+.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners wheels lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -37,8 +37,8 @@ test: .venv/dev  ## run all tests
 	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 lint: .venv/dev  ## check style and formatting
-	@$(BIN)/ruff check src tests benchmarks
-	@$(BIN)/ruff format --check src tests benchmarks
+	@$(BIN)/ruff check src tests benchmarks packaging
+	@$(BIN)/ruff format --check src tests benchmarks packaging
 
 types: .venv/dev  ## check types
 	@$(BIN)/mypy
@@ -109,11 +109,18 @@ engines: .engines/ferretdb .engines/kafka .engines/cassandra  ## install the ser
 	  echo "Bringing $* ..." && rm -rf $@ && mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$@" && touch $@; \
 	else echo "Maven is not installed: the tests with $* are skipped"; fi
 
+.venv-wheels: requirements/wheels.txt
+	@$(PYTHON) -m venv .venv-wheels && .venv-wheels/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/wheels.txt
+
+wheels: .venv-wheels  ## build wheels for Linux on x86_64 and aarch64, and one without compiled parts, in dist/; check them
+	@.venv-wheels/bin/python packaging/wheels.py
+
 lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/runtime.txt pyproject.toml requirements/build.in
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -c requirements/runtime.txt --group dev -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/peers.txt requirements/peers.in
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 -o requirements/wheels.txt requirements/wheels.in
 
 clean:  ## remove everything that the above created
-	@rm -rf .venv .venv-peers benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-peers .venv-wheels dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,6 +1,14 @@
-"""The compiled part of the package. It is optional: where it cannot be built, Python does its work."""
+"""The compiled part of the package. It is optional: where it cannot be built, Python does its work.
+
+`packaging/wheels.py` builds wheels with it for several platforms: it sets GOSSAMER_PLATFORM to the tag of one, or to `any`
+for the wheel without compiled parts.
+"""
+
+import os
 
 from setuptools import Extension, setup
+
+PLATFORM = os.environ.get("GOSSAMER_PLATFORM", "")
 
 
 def compiled(name: str) -> Extension:
@@ -11,19 +19,22 @@ def compiled(name: str) -> Extension:
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         extra_compile_args=["-O3", "-std=c11"],
         py_limited_api=True,
-        optional=True,
+        optional=not PLATFORM,  # a wheel for a platform has all of it, or is not built
     )
 
 
-setup(
-    ext_modules=[
-        compiled("gossamer._kernel"),
-        compiled("gossamer._rank"),
-        compiled("gossamer._words"),
-        compiled("gossamer.parse._scan"),
-        compiled("gossamer.archive._sha1"),
-        compiled("gossamer.backends.local._bloom"),
-        compiled("gossamer.runtime._forced_exit"),
-    ],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
-)
+COMPILED = [
+    compiled("gossamer._kernel"),
+    compiled("gossamer._rank"),
+    compiled("gossamer._words"),
+    compiled("gossamer.parse._scan"),
+    compiled("gossamer.archive._sha1"),
+    compiled("gossamer.backends.local._bloom"),
+    compiled("gossamer.runtime._forced_exit"),
+]
+TAGS = {"py_limited_api": "cp311", **({"plat_name": PLATFORM} if PLATFORM else {})}
+
+if PLATFORM == "any":
+    setup()
+else:
+    setup(ext_modules=COMPILED, options={"bdist_wheel": TAGS})

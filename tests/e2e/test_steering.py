@@ -230,7 +230,7 @@ def refused(web: RunningWeb) -> list[LoggedRequest]:
 
 
 def test_dead_letters_are_retried_while_a_crawl_runs(web: RunningWeb, tmp_path: Path) -> None:
-    crawl = Running(web, tmp_path / "out", "--retry-wait", "0.01")
+    crawl = Running(web, tmp_path / "out", "--retry-wait", "0.01", pace_ms=250)
     wait_for(lambda: refused(web))
     dead = refused(web)[0]
     wait_for(lambda: dead.target in crawl.tell("retry", "--list"))
@@ -259,7 +259,7 @@ def test_a_pattern_is_released_while_a_crawl_runs(tmp_path: Path, chosen: str) -
 
 
 def test_what_cannot_be_obeyed_is_one_line(web: RunningWeb, tmp_path: Path) -> None:
-    crawl = Running(web, tmp_path / "out")
+    crawl = Running(web, tmp_path / "out", pace_ms=500)  # it must still run at the end
     for words, part in (
         (("set", "scope", "any"), "scope cannot be changed while a crawl runs; these can: max-pages"),
         (("set", "max-pgaes", "5"), "max-pgaes: no such setting; did you mean max-pages?"),

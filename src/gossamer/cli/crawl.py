@@ -17,7 +17,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.node import add_node_options
-from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
 from gossamer.cli.page_process import Served, page_served
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
@@ -27,7 +27,7 @@ from gossamer.records import Order, OrderKind, Result, UrlRecord
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
-from gossamer.settings.seeds import Seed, default_folder, seeds_from, seeds_from_csv
+from gossamer.settings.seeds import Seed, default_folder
 from gossamer.telemetry.summary import SUMMARY_INDENT, Summary
 from gossamer.telemetry.text import printable, wrapped
 
@@ -86,9 +86,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    seeds = seeds_from([*arguments.seed, *arguments.seeds])
-    if arguments.domain_seeds_csv:
-        seeds += seeds_from_csv(arguments.domain_seeds_csv)
+    seeds = given_seeds(arguments)
     _report_credentials(seeds)
     if arguments.ledger:
         return _run_node(seeds, arguments)

@@ -18,10 +18,12 @@ from typing import Any
 from gossamer import __version__
 from gossamer.errors import UsageError
 from gossamer.interpreter import OLDEST, is_optimised
+from gossamer.runtime.compiled import COST_OF_MISSING, compiled_parts
 from gossamer.telemetry.text import count, size
 
 WANTED_FILES = 4096
 WANTED_DISK_BYTES = 1_000_000_000
+_VERDICTS = {True: "ok  ", None: "WARN", False: "BAD "}  # None: it works, but not as it should
 PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspec", "pycares", "uvloop")
 
 
@@ -33,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1 if something is wrong."""
-    checks: list[tuple[str, Callable[[], tuple[bool, str]]]] = [
+    checks: list[tuple[str, Callable[[], tuple[bool | None, str]]]] = [
         ("gossamer", lambda: (True, f"{__version__} on Python {platform.python_version()}")),
         ("python", _check_python),
         ("packages", _check_packages),
@@ -48,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     is_fine = True
     for name, check in checks:
         good, text = check()
-        is_fine &= good
-        print(f"{'ok  ' if good else 'BAD '} {name:<11} {text}")
+        is_fine &= good is not False
+        print(f"{_VERDICTS[good]} {name:<11} {text}")
     return 0 if is_fine else 1
 
 
@@ -80,23 +82,12 @@ def _check_packages() -> tuple[bool, str]:
     return not missing, f"missing: {', '.join(missing)}; reinstall gossamer" if missing else ", ".join(found)
 
 
-def _check_compiled() -> tuple[bool, str]:
+def _check_compiled() -> tuple[bool | None, str]:
     """Return which compiled parts are built. Everything works without them, but slower, so this is not a failure."""
-    from gossamer.archive import digests
-    from gossamer.backends.local import partitions
-    from gossamer.kernel import kernel
-    from gossamer.parse import scan
-    from gossamer.runtime import signals
-
-    parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
-    parts["forced exit"] = signals.IS_COMPILED
-    parts["seen URLs"] = partitions.IS_COMPILED
-    parts["digests"] = digests.sha1_base32 is not digests.plain_sha1_base32
-    there = [name for name, is_there in parts.items() if is_there]
-    missing = [name for name, is_there in parts.items() if not is_there]
+    there, missing = compiled_parts()
     if not missing:
         return True, ", ".join(there)
-    return True, f"not built: {', '.join(missing)}; a page costs up to 14 times as much (--near-dup off: 6)"
+    return None, f"not built: {', '.join(missing)}; {COST_OF_MISSING}"
 
 
 def _check_libcurl() -> tuple[bool, str]:

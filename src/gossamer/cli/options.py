@@ -11,6 +11,7 @@ from typing import Any
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
 from gossamer.settings.model import Group, Option, options
+from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv, seeds_in_config
 
 _CONFIG_HELP = "settings from a file; each option below is a key in it, and GOSSAMER_… in the environment"
 
@@ -92,9 +93,26 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a default of any kind
     return str(value).removesuffix(".0")
 
 
+def config_file(arguments: argparse.Namespace) -> Path | None:
+    """Return the configuration file, from the command line or the environment."""
+    named = os.environ.get("GOSSAMER_CONFIG")
+    chosen: Path | None = arguments.config or (Path(named) if named else None)
+    return chosen
+
+
+def given_seeds(arguments: argparse.Namespace) -> list[Seed]:
+    """Return the seeds of the command line, of its list of domains, and of the configuration file."""
+    seeds = seeds_from([*arguments.seed, *arguments.seeds])
+    if arguments.domain_seeds_csv:
+        seeds += seeds_from_csv(arguments.domain_seeds_csv)
+    config = config_file(arguments)
+    known = {seed.link.id for seed in seeds}
+    return seeds + [seed for seed in (seeds_in_config(config) if config else []) if seed.link.id not in known]
+
+
 def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the values from file, environment and flags, in increasing precedence."""
-    config = arguments.config or (Path(os.environ["GOSSAMER_CONFIG"]) if os.environ.get("GOSSAMER_CONFIG") else None)
+    config = config_file(arguments)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     if config is not None:
         sources.append((str(config), from_file(config)))

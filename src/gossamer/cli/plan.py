@@ -11,7 +11,7 @@ import msgspec
 from gossamer.cli import crawl
 from gossamer.cli.contact import with_contact
 from gossamer.cli.one import OneFetch
-from gossamer.cli.options import describe, given, group_of
+from gossamer.cli.options import describe, given, given_seeds, group_of
 from gossamer.cli.robots import MAX_HOPS, robots_result
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.robots import RobotsRules, parse_robots
@@ -27,7 +27,7 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import settings_for_new
 from gossamer.settings.model import Group, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.rules import pace_of
-from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv
+from gossamer.settings.seeds import Seed
 from gossamer.telemetry.planning import CrawlPlan, HostPlan, PlanLimits, plan_of
 
 MAX_ASKED = 100  # hosts
@@ -51,9 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: no seed host can be crawled."""
-    seeds = seeds_from([*arguments.seed, *arguments.seeds])
-    if arguments.domain_seeds_csv:
-        seeds += seeds_from_csv(arguments.domain_seeds_csv)
+    seeds = given_seeds(arguments)
     if not seeds:
         raise UsageError("no seeds; expected: gossamer plan https://example.org/")
     settings = settings_for_new(given(arguments), has_domain_list=arguments.domain_seeds_csv is not None)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.commands import (
     AddSeeds,
@@ -112,7 +112,7 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
         assert not isinstance(command, PauseCrawl | ResumeCrawl | StopCrawl | ReleasePattern | RetryLetters)
         settings = settings_for_known(folder.settings_path, [])
         changed = with_command(settings, command)
-        folder.write(SETTINGS_FILE, to_toml(changed).encode())
+        folder.write_settings(to_toml(changed))
         done = described(changed, command)
         if isinstance(command, BlockNames):
             with closing(open_ledger(folder, is_readonly=True)) as ledger:

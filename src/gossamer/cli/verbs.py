@@ -12,6 +12,7 @@ from gossamer.telemetry.text import safe
 
 # verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
 VERBS = {
+    "init": ("gossamer.cli.init", "write a commented configuration file with seeds and options"),
     "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
     "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
     "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),

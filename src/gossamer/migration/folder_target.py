@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from gossamer import failpoints
 from gossamer.archive.writer import sync_folder
-from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.near_dup import META_KEY, edition_row
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.backends.local.store import DATA_FILE
@@ -242,7 +242,7 @@ class FolderTarget:
         self._ledger.__exit__()
         record = self._source.stored
         settings = replace(self._settings, max_pages=record.budgets.get("pages"))
-        self._folder.write(SETTINGS_FILE, to_toml(settings).encode())
+        self._folder.write_settings(to_toml(settings))
         write_opt_outs(self._folder, sorted({name for names in record.blocked.values() for name in names}))
         letters = self._source.shared.letters(range(SHARD_COUNT))
         self._plan.settle(settings, self._folder, letters, record)

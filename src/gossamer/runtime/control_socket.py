@@ -124,10 +124,16 @@ def _exchange(state: Path, message: dict[str, Any], within_s: float = ANSWER_WIT
             client.connect(short)
             client.sendall(_encode(message) + b"\n")
             with client.makefile("rb") as answers:
-                reply = _decode_reply(answers.readline() or b"{}")
+                reply = _reply_in(answers.readline())
     except (OSError, msgspec.MsgspecError) as error:
         raise _silent(state, error) from error
     return _checked(reply)
+
+
+def _reply_in(line: bytes) -> Reply:
+    if not line:
+        raise ConnectionResetError  # the crawl ended before it answered
+    return _decode_reply(line)
 
 
 class NotListeningError(GossamerError):
@@ -135,7 +141,7 @@ class NotListeningError(GossamerError):
 
 
 def _silent(state: Path, error: Exception) -> GossamerError:
-    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+    if isinstance(error, FileNotFoundError | ConnectionError):
         return NotListeningError(f"{state.parent}: the crawl begins or ends, and takes no commands now; try again")
     return GossamerError(f"{state.parent}: the crawl that runs there does not answer: {error}")
 
@@ -171,7 +177,7 @@ class QueryClient:
         try:
             async with asyncio.timeout(within_s), self._turn:
                 self._writer.write(_encode({"query": name, **fields}) + b"\n")
-                reply = _decode_reply(await self._reader.readline() or b"{}")
+                reply = _reply_in(await self._reader.readline())
         except (OSError, ValueError, TimeoutError) as error:  # of msgspec, or of a line that is too long
             raise _silent(self._state, error) from error
         return _value(_checked(reply))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.records import UrlId
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.settings.seeds import Seed, identified, opened_addresses, seeds_in
+from gossamer.settings.seeds import Seed, identified, line_of, opened_addresses, seeds_in
 from gossamer.state import SeedRecord
 from gossamer.telemetry.text import plural
 
@@ -23,12 +24,15 @@ class RunSeeds:
         self,
         seeds: Sequence[Seed],
         crawl: Crawl,
+        folder: CrawlFolder,
         policy: AddressPolicy,
+        *,
         warnings: WarningLog,
         now: Callable[[], float],
     ) -> None:
         self._seeds = seeds
         self._crawl = crawl
+        self._folder = folder
         self._policy = policy
         self._warnings = warnings
         self._now = now
@@ -36,6 +40,10 @@ class RunSeeds:
     def check(self) -> None:
         """Raise if a seed has rules that cannot be obeyed. Call before anything is changed."""
         self._crawl.seeds.check(_rules_of(self._seeds).values())
+
+    def record(self) -> None:
+        """Add the seeds to the list in the folder, before anything depends on them."""
+        self._folder.record_seeds([line_of(seed) for seed in self._seeds])
 
     def open_addresses(self, others: Sequence[str] = ()) -> None:
         """Allow the addresses that seeds name, including those of earlier runs and of other nodes."""
@@ -60,6 +68,7 @@ class RunSeeds:
         """Queue seeds that are added later; return how many were new."""
         seeds = identified(seeds_in(lines))
         self._crawl.seeds.check(_rules_of(seeds).values())
+        self._folder.record_seeds([line_of(seed) for seed in seeds])
         self.open_addresses([address for seed in seeds for address in opened_addresses(seed)])
         return self._queue(seeds)
 

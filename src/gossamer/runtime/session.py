@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import fold_index
-from gossamer.backends.local.folder import SETTINGS_FILE
 from gossamer.commands import OperatorCommand
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
@@ -30,6 +29,7 @@ from gossamer.events import EventName
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Outcome
+from gossamer.runtime.compiled import warning_of_missing
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashReporter
@@ -81,7 +81,9 @@ class Session:
         self._alarm: TimeAlarm | None = None
         self._progress: Progress | None = None
         parts = (crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter, now)
-        self._seeding = RunSeeds(plan.seeds, crawl, services.policy, services.warnings, now)
+        self._seeding = RunSeeds(
+            plan.seeds, crawl, storage.folder, services.policy, warnings=services.warnings, now=now
+        )
         steered = Steered(*parts, self._seeding.add, services.rereader.run, self._set_alarm)
         self.steering = Steering(plan.settings, steered)
 
@@ -117,7 +119,8 @@ class Session:
             storage.ledger.open()
             self._seeding.check()
             storage.log.open()
-            storage.folder.write(SETTINGS_FILE, to_toml(self._plan.settings).encode())
+            self._seeding.record()
+            storage.folder.write_settings(to_toml(self._plan.settings))
             now = self._now()
             self._restore(now)
             self._seeding.open_addresses()
@@ -139,7 +142,8 @@ class Session:
         drop_copy(storage.folder)
         storage.ledger.open()
         storage.log.open()
-        storage.folder.write(SETTINGS_FILE, to_toml(self._plan.settings).encode())
+        self._seeding.record()
+        storage.folder.write_settings(to_toml(self._plan.settings))
         for done in restore_archive(storage.folder, agent.archive_ends()):
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
@@ -243,6 +247,8 @@ class Session:
             self._crawl.state.is_paused = False
         if self._plan.few_files:
             self._services.warnings.warn("few_files", self._plan.few_files)
+        if missing := warning_of_missing():
+            self._services.warnings.warn("not_compiled", missing)
 
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""

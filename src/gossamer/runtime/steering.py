@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer import commands
-from gossamer.backends.local.folder import SETTINGS_FILE, CrawlFolder
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.commands import OperatorCommand, SettingCommand
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.politeness import PaceRule
@@ -141,7 +141,7 @@ class Steering:
         if isinstance(command, commands.BlockNames):
             names = [name_in(name) for name in command.names]
             done += f"; {left_alone(self._steered.ledger.hosts(), names)}"
-        self._steered.folder.write(SETTINGS_FILE, to_toml(changed).encode())
+        self._steered.folder.write_settings(to_toml(changed))
         self.adopt(changed)
         if isinstance(command, commands.UnblockNames):
             return f"{done}; {await self._retry_unblocked(command.names)}"

@@ -24,6 +24,7 @@ from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
 from gossamer.settings.revisit import check_revisit
+from gossamer.settings.seeds import SEEDS_KEY
 from gossamer.settings.stores import (
     PASSWORD_VARIABLES,
     check_catalogs,
@@ -32,6 +33,7 @@ from gossamer.settings.stores import (
     has_archive,
     masked_store,
 )
+from gossamer.settings.toml import read_toml, toml_value
 
 MAX_SECONDS = 1e9  # 30 years; a timer of the kernel cannot be set to any number
 DEFAULT_MAX_PAGES = 10_000
@@ -77,15 +79,9 @@ def by_key() -> dict[str, Option]:
 
 
 def from_file(path: Path) -> dict[str, Any]:
-    """Return the values of a TOML file, by field name."""
-    import tomllib  # 3 ms: most crawls begin without a file
-
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot read the configuration: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not valid TOML: {error}") from error
+    """Return the settings of a TOML file, by field name."""
+    values = read_toml(path)
+    values.pop(SEEDS_KEY, None)  # see `settings.seeds.seeds_in_config`
     if isinstance(values.get("ui"), dict):
         values |= _ui_keys(values["ui"], path)
     known = by_key()
@@ -385,16 +381,11 @@ def to_toml(settings: Settings) -> str:
         values[name] = [masked_store(url) for url in values[name]]
     pace = values.pop("pace")
     lines = [
-        f"{name.replace('_', '-')} = {_toml_value(value)}"
+        f"{name.replace('_', '-')} = {toml_value(value)}"
         for name, value in values.items()
         if value not in (None, "") and name not in _NOT_STORED
     ]
     for rule in pace:
         lines.append("\n[[pace]]")
-        lines += [f"{key} = {_toml_value(value)}" for key, value in rule.items() if value is not None]
+        lines += [f"{key} = {toml_value(value)}" for key, value in rule.items() if value is not None]
     return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: Any) -> str:  # noqa: ANN401 - the value of any setting
-    # JSON's strings, numbers, booleans and lists are TOML too, except DEL, which JSON does not escape.
-    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

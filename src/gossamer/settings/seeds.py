@@ -21,9 +21,11 @@ from gossamer.core.scope import Reach
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.errors import UsageError
 from gossamer.records import Link, UrlId
+from gossamer.settings.toml import read_toml
 from gossamer.state import SeedRecord
 
 MAX_SEED_DEPTH = 999_999
+SEEDS_KEY = "seeds"  # in a configuration file
 _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
 _KEY = re.compile(r"[A-Za-z0-9._-]+")
 _CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
@@ -95,6 +97,32 @@ def seeds_in(lines: Iterable[str]) -> list[Seed]:
     for line in lines:
         _add_line(line, "seed", seeds)
     return list(seeds.values())
+
+
+def line_of(seed: Seed) -> str:
+    """Return a seed as a line of a file; a rank from a list of domains is not part of it."""
+    text = seed.link.url.removeprefix("https://") if seed.is_guess else seed.link.url
+    rules = seed.rules
+    if rules is None:
+        return text
+    fields = {"scope": rules.scope} if rules.scope else {}
+    fields |= {"depth": str(rules.depth)} if rules.depth >= 0 else {}
+    return "\t".join([text, *(f"{key}={value}" for key, value in {**fields, **rules.metadata}.items())])
+
+
+def seeds_in_config(path: Path) -> list[Seed]:
+    """Return the seeds of a configuration file: as on a command line, files beside it by their names."""
+    named = read_toml(path).get(SEEDS_KEY, [])
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise UsageError(f'{path}: seeds = {named!r}: not a list of texts; expected ["https://example.org/"]')
+    return seeds_from(_beside(path, each) for each in named)
+
+
+def _beside(path: Path, argument: str) -> str:
+    """Return what an argument in a file means: a file beside it, or what it says."""
+    is_url = "://" in argument or "\t" in argument
+    other = path.parent / argument
+    return str(other) if not is_url and (other.is_file() or _names_file(argument)) else argument
 
 
 def _names_file(argument: str) -> bool:

@@ -1,6 +1,6 @@
 """The crawl folder: is it ours, is it free, and where is everything?
 
-    crawl.toml  state/  archive/  index/  events/  report.json  report.html
+    crawl.toml  seeds.txt  state/  archive/  index/  events/  report.json  report.html
 
 One process owns a folder: it holds an flock on `state/owner`, which the kernel releases
 however the process ends. Who asks for the owner holds a shared one for an instant, which does not
@@ -12,16 +12,20 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from gossamer.backends.local.store import DATA_FILE
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
+SEEDS_FILE = "seeds.txt"  # one per line, as `gossamer crawl` takes them
 MIGRATION_FILE = "migration"  # in `state/`: the folder is a copy of another crawl, which is not complete
 _BLOCKED_FILE = "blocked.txt"  # may be there before the crawl begins
 _TRIES = 1000  # one per millisecond
-_OWN_NAMES = frozenset({"state", "archive", "index", "events", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE})
+_OWN_NAMES = frozenset(
+    {"state", "archive", "index", "events", SEEDS_FILE, f".{SEEDS_FILE}.tmp", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE}
+)
 
 
 class CrawlFolder:
@@ -151,6 +155,19 @@ class CrawlFolder:
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+    def write_settings(self, toml: str) -> None:
+        """Write the configuration, with the seeds if they are known: the file can begin the same crawl elsewhere."""
+        seeds = f'seeds = ["{SEEDS_FILE}"]\n' if (self.path / SEEDS_FILE).is_file() else ""
+        self.write(SETTINGS_FILE, (seeds + toml).encode())
+
+    def record_seeds(self, lines: Sequence[str]) -> None:
+        """Add seeds to the list of all that the crawl was given."""
+        path = self.path / SEEDS_FILE
+        known = path.read_text("utf-8").splitlines() if path.is_file() else []
+        both = list(dict.fromkeys([*known, *lines]))
+        if len(both) > len(known):
+            self.write(SEEDS_FILE, "".join(f"{line}\n" for line in both).encode())
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file of the folder atomically."""
