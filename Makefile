@@ -7,7 +7,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners wheels lock clean
+.PHONY: help crawl test lint types layers docs check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners wheels lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,7 +46,10 @@ types: .venv/dev  ## check types
 layers: .venv/dev  ## check imports: nothing upwards, no I/O in core and engine, backends independent
 	@$(BIN)/lint-imports
 
-check: lint types layers test  ## run everything that CI runs
+docs: .venv/dev  ## build the documentation as a site in site/; fails if a link leads nowhere
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: lint types layers docs test  ## run everything that CI runs
 
 bench: peers stages growth  ## measure everything: the next three, a first pass of 10,000 domains, resuming with 1,000,000 URLs
 	@$(BIN)/python benchmarks/first_pass.py
@@ -123,4 +126,4 @@ lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 -o requirements/wheels.txt requirements/wheels.in
 
 clean:  ## remove everything that the above created
-	@rm -rf .venv .venv-peers .venv-wheels dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-peers .venv-wheels dist site benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -23,36 +23,39 @@ LOOKUP = "dns"  # the `kind` of events about name look-ups
 
 
 class EventName(StrEnum):
-    """The kinds of events. The values are written to `events/` and fixed: scripts rely on them."""
+    """The kinds of events. The values are written to `events/` and fixed: scripts rely on them.
 
-    STARTED = "started"
-    FETCH_OK = "fetch_ok"
+    The comments become the reference of events in the documentation.
+    """
+
+    STARTED = "started"  # a run begins: the number of new seeds, and the politeness that it promises
+    FETCH_OK = "fetch_ok"  # a page was fetched with status 200 and stored
     OTHER_SUCCESS = "other_success"  # 2xx, but not 200
-    REDIRECT = "redirect"
-    NOT_MODIFIED = "not_modified"
-    TYPE_REFUSED = "type_refused"
-    ERROR = "error"
-    RETRY = "retry"
-    ROBOTS_FETCHED = "robots_fetched"
-    ROBOTS_UNREACHABLE = "robots_unreachable"
-    ROBOTS_DISALLOW = "robots_disallow"
-    EXCLUDED_BY_RULE = "excluded_by_rule"
-    COOLDOWN_SKIP = "cooldown_skip"
-    LINKS_CAPPED = "links_capped"
+    REDIRECT = "redirect"  # `target` is where it leads; that URL is queued with the rules of its own host
+    NOT_MODIFIED = "not_modified"  # 304: the stored copy is current
+    TYPE_REFUSED = "type_refused"  # the answer was cut off after its header: its content type is not stored
+    ERROR = "error"  # a URL became a dead letter; the reason says what happened
+    RETRY = "retry"  # an attempt failed; the next one comes after `wait_s`
+    ROBOTS_FETCHED = "robots_fetched"  # robots.txt of an origin was read
+    ROBOTS_UNREACHABLE = "robots_unreachable"  # robots.txt cannot be had: nothing of the origin is fetched for now
+    ROBOTS_DISALLOW = "robots_disallow"  # robots.txt forbids a URL: `rule` and `line` say which rule
+    EXCLUDED_BY_RULE = "excluded_by_rule"  # a link was not queued: `rule` says why
+    COOLDOWN_SKIP = "cooldown_skip"  # a link was found again before its time
+    LINKS_CAPPED = "links_capped"  # a page had more new links than may be queued of one page
     EVICTED = "evicted"  # URLs that left the queue because of its maximum length
     LINKS_READ_AGAIN = "links_read_again"  # of stored pages, after a limit was raised
-    PDF_LINKS_EXTRACTED = "pdf_links_extracted"
-    SITEMAP_READ = "sitemap_read"
-    HOST_PARKED = "host_parked"
-    HOST_DEAD = "host_dead"
-    HTTP_FALLBACK = "http_fallback"
-    DUPLICATE = "duplicate"
-    NEAR_DUPLICATE = "near_duplicate"
-    HEARTBEAT = "heartbeat"
-    WARNING = "warning"
-    WORKER_LOST = "worker_lost"
+    PDF_LINKS_EXTRACTED = "pdf_links_extracted"  # links were read from a PDF file, which is not stored
+    SITEMAP_READ = "sitemap_read"  # a sitemap was read
+    HOST_PARKED = "host_parked"  # no request to a host for `wait_s`: it refused, or failed repeatedly
+    HOST_DEAD = "host_dead"  # a host was given up
+    HTTP_FALLBACK = "http_fallback"  # https of a bare domain cannot be reached: http is used
+    DUPLICATE = "duplicate"  # the content is that of `target`
+    NEAR_DUPLICATE = "near_duplicate"  # the text is nearly that of `target`
+    HEARTBEAT = "heartbeat"  # figures of the crawl so far, every 50 pages
+    WARNING = "warning"  # what an operator should know: `rule` names the warning
+    WORKER_LOST = "worker_lost"  # a worker process died; its orders return to the queue
     OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's request
-    OPT_OUT_ENDED = "opt_out_ended"
+    OPT_OUT_ENDED = "opt_out_ended"  # an opt-out was withdrawn
     TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
     SOFT_404 = "soft_404"  # "not found" with status 200
     SPAM_PAGE = "spam_page"  # `rule` has its signals, the reason what decided
@@ -60,8 +63,8 @@ class EventName(StrEnum):
     QUEUED_AGAIN = "queued_again"  # by the nodes of a cluster, at the operator's request
     RANKED = "ranked"  # domains were ranked by links: `unique_domains`, `links`, `fetched` pages, `total_ms` of the job
     OPERATOR = "operator"  # a command was obeyed: `rule` names it, the reason says what was done, and for whom
-    RECOVERED = "recovered"
-    STOPPED = "stopped"
+    RECOVERED = "recovered"  # what a run found after a crash, and finished or cut off
+    STOPPED = "stopped"  # a run ended: the reason, and what is held back
 
 
 # How a fetch ended. All have the id of their order, except a failed name look-up (`LOOKUP`).
@@ -106,50 +109,50 @@ class Promises(Struct, frozen=True, omit_defaults=True):
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     """One event. The fields without a default are in every line; the others only if they differ from the default."""
 
-    ts: float
-    event: EventName
-    url: str
-    host: str
-    depth: int
-    status: int
-    bytes: int
-    content_type: str
-    worker: int
-    t_ms_from_start: int
-    reason: str
-    order: int = 0
+    ts: float  # when, in seconds since 1970
+    event: EventName  # its name
+    url: str  # the URL, as it was requested
+    host: str  # its host name
+    depth: int  # links from a seed
+    status: int  # of HTTP; 0 if there was no answer
+    bytes: int  # of the body, decoded
+    content_type: str  # as sent, without parameters
+    worker: int  # the number of the process
+    t_ms_from_start: int  # milliseconds since the start of the run
+    reason: str  # why, in words
+    order: int = 0  # the id of the order: an order is counted once, however often its event was written
     kind: str = ""  # robots, sitemap, dns (a name look-up); empty for a page
-    sent_at: float = 0.0
-    requests: int = 1
-    ttfb_ms: int = 0
-    total_ms: int = 0
-    address: str = ""
-    attempt: int = 0
-    target: str = ""
-    title: str = ""
-    links: int = 0
+    sent_at: float = 0.0  # when the request was written
+    requests: int = 1  # how many requests were made
+    ttfb_ms: int = 0  # until the first byte
+    total_ms: int = 0  # until the last byte
+    address: str = ""  # the IP address
+    attempt: int = 0  # 0 for the first
+    target: str = ""  # where it leads, or what it repeats
+    title: str = ""  # of the page
+    links: int = 0  # distinct links in the page
     new_links: int = 0  # of the first 2,000 links: those behind them are queued later (`engine.link_backlog`)
     directives: str = ""  # noindex, nofollow, noarchive, as in the page
     usage: str = ""  # preferences for the use of the content, verbatim
     # The fields above are passed by position for a page: see `engine/event_emitter`.
-    wait_s: float = 0.0
-    parent: str = ""
-    rule: str = ""
-    line: int = 0
+    wait_s: float = 0.0  # until the next attempt
+    parent: str = ""  # the page on which it was found
+    rule: str = ""  # the rule that decided
+    line: int = 0  # of robots.txt
     origin: str = ""  # whose robots.txt this is, if a redirect led to another host
     retry_after_s: float = 0.0  # of the answer's Retry-After header
     promises: Promises | None = None  # of the run that starts
     similarity: float = 0.0  # of a near duplicate to the page it duplicates
     # heartbeat
-    fetched: int = 0
-    enqueued: int = 0
-    errors: int = 0
-    unique_domains: int = 0
-    frontier_size: int = 0
+    fetched: int = 0  # pages so far
+    enqueued: int = 0  # URLs ever queued
+    errors: int = 0  # failed fetches
+    unique_domains: int = 0  # registrable domains with a page
+    frontier_size: int = 0  # URLs queued now
     pages_per_second: float = 0.0  # on average, in this run
     # a stored record that recovery could not place
-    file: str = ""
-    offset: int = 0
+    file: str = ""  # of the archive
+    offset: int = 0  # in that file
     held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
     evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
     url_id: str = ""  # of a link that was not queued, if its URL is cut
