@@ -70,7 +70,7 @@ def settings() -> Iterator[str]:
     """Yield the page with every setting, by heading."""
     yield "# Settings\n"
     yield "Each is an option of `gossamer crawl`, a key of a TOML file and a variable of the environment:"
-    yield "`--max-pages 5`, `max-pages = 5`, `GOSSAMER_MAX_PAGES=5`. *Fixed* ones stay as they are when a crawl continues."
+    yield "`--max-pages 5`, `max-pages = 5`, `GOSSAMER_MAX_PAGES=5`. *Fixed* ones stay as they are in a crawl."
     yield "`gossamer init` writes a file with all of them."
     for group in Group:
         of_group = [option for option in options() if option.group is group]
