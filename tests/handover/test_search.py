@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from gossamer.errors import UsageError
 from gossamer.handover.documents import PageDocument, PageFacts, Storage, documents
 from gossamer.handover.feed import Feed, FeedEntry
 from gossamer.handover.search import FILE_NAME, Hit, SearchIndex, fts_query
+from gossamer.handover.search_entries import ChangeFeed, ManyProcesses
 from gossamer.inspect.reader import CrawlReader
 from gossamer.parse.article import Article
 from gossamer.records import ChangeKind
@@ -34,7 +37,7 @@ def a_document(crawled: Crawled) -> PageDocument:
         return next(document for document in documents(crawl) if not document.facts.duplicate_of)
 
 
-class FakeFeed(Feed):
+class FakeFeed:
     """Pages of our own."""
 
     def __init__(self, *pages: tuple[str, str, str], op: str = "upsert", noindex: bool = False) -> None:
@@ -76,7 +79,7 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
     return FeedEntry(cursor=number, op=op, url=url, at="", document=document)
 
 
-def searched(tmp_path: Path, feed: Feed, words: str) -> list[Hit]:
+def searched(tmp_path: Path, feed: ChangeFeed, words: str) -> list[Hit]:
     with SearchIndex(tmp_path) as index:
         index.update(feed)
         return index.search(words)
@@ -100,6 +103,27 @@ def test_duplicates_are_left_out(finished: Crawled) -> None:
         urls = [hit.url for hit in found(finished.path, words, 200)]
         assert url not in urls
         assert document.facts.duplicate_of in urls
+
+
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        facts = db.execute(
+            "SELECT url, facts.title, date, language, pages.title, body FROM facts JOIN pages ON facts.id = pages.rowid"
+        )
+        return [*sorted(facts.fetchall()), *db.execute("SELECT cursor FROM state")]
+
+
+def test_many_processes_make_the_same_index_as_one(finished: Crawled, tmp_path: Path) -> None:
+    one, many = finished.copied(tmp_path / "one"), finished.copied(tmp_path / "many")
+    for folder in (one, many):
+        (folder / FILE_NAME).unlink(missing_ok=True)
+        with CrawlReader(folder) as crawl, SearchIndex(folder) as index:
+            feed, seen = Feed(crawl), list[int]()
+            source = ManyProcesses(folder, feed.last(), 2) if folder is many else None
+            assert index.update(feed, source, seen.append) == feed.last() == seen[-1]
+            assert index.update(feed, ManyProcesses(folder, feed.last(), 2)) == 0
+    assert rows_of(many) == rows_of(one)
+    assert len(rows_of(one)) > 20
 
 
 def test_a_second_search_reads_only_what_is_new(finished: Crawled, tmp_path: Path) -> None:

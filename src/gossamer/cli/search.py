@@ -17,7 +17,9 @@ from gossamer.errors import UsageError
 from gossamer.handover.feed import Feed
 from gossamer.handover.node_feed import NodeFeed
 from gossamer.handover.search import MARK, Hit, SearchIndex
+from gossamer.handover.search_entries import MIN_FOR_PROCESSES, ManyProcesses
 from gossamer.inspect.shared_reader import SharedReader
+from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import plural, printable, raw_stream
 
 _EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.index is not None:
         raise UsageError("--index is for a ledger URL; the index of a crawl in a folder is in that folder")
     with quiet_pipe(), open_folder(arguments) as crawl, SearchIndex(crawl.folder.path) as index:
-        _update(index, Feed(crawl))
+        _update(index, Feed(crawl, has_links=False), crawl.folder.path)
         _print(index, words, arguments)
     return 0
 
@@ -91,13 +93,15 @@ def _print(index: SearchIndex, words: str, arguments: argparse.Namespace) -> Non
     sys.stdout.flush()
 
 
-def _update(index: SearchIndex, feed: Feed) -> None:
+def _update(index: SearchIndex, feed: Feed, folder: Path) -> None:
     missing = feed.last() - index.cursor()
     if missing <= 0:
         return
     what = "building the search index" if not index.cursor() else "updating the search index"
     print(f"{what}: {plural(missing, 'change')}", file=sys.stderr)
-    index.update(feed)
+    source = ManyProcesses(folder, feed.last()) if missing >= MIN_FOR_PROCESSES else None
+    with ProgressLine("search", missing, "changes") as progress:
+        index.update(feed, source, progress.show)
 
 
 def _rendered(number: int, hit: Hit) -> str:

@@ -96,9 +96,10 @@ class PageDocument(Struct):
 class DocumentMaker:
     """Makes documents of stored pages. URLs of parents are looked up once for many children."""
 
-    def __init__(self, crawl: OpenCrawl, pages: StoredPages) -> None:
+    def __init__(self, crawl: OpenCrawl, pages: StoredPages, *, has_links: bool = True) -> None:
         self._crawl = crawl
         self._pages = pages
+        self._has_links = has_links
         self._robots_token = robots_token_of(crawl.settings)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
         self._seeds: dict[int, SeedRecord] = {0: SeedRecord("")}
@@ -115,6 +116,7 @@ class DocumentMaker:
             header_charset=declared.charset,
             fetched_at=page.row.fetched_at,
             robots_token=self._robots_token,
+            has_links=self._has_links,
         )
         return PageDocument(self._facts(page, declared.essence), read_article(source))
 

@@ -70,11 +70,11 @@ class _Line(Struct, kw_only=True):
 class EntryMaker:
     """Makes entries of changes."""
 
-    def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False) -> None:
+    def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False, has_links: bool = True) -> None:
         self._crawl = crawl
         self._has_copies = has_copies  # whether duplicates have documents, too
         self._pages = StoredPages(crawl)
-        self._maker = DocumentMaker(crawl, self._pages)
+        self._maker = DocumentMaker(crawl, self._pages, has_links=has_links)
 
     def is_elsewhere(self, change: Change) -> bool:
         """Return whether the document of a change would need bytes that cannot be read here."""
@@ -108,9 +108,9 @@ class EntryMaker:
 class Feed:
     """The changes of a crawl in a folder that is open for reading."""
 
-    def __init__(self, crawl: CrawlReader, *, has_copies: bool = False) -> None:
+    def __init__(self, crawl: CrawlReader, *, has_copies: bool = False, has_links: bool = True) -> None:
         self._crawl = crawl
-        self._entries = EntryMaker(crawl, has_copies=has_copies)
+        self._entries = EntryMaker(crawl, has_copies=has_copies, has_links=has_links)
         self.position = 0  # how far was read, including the entries that were omitted
         self.cursor_text = ""  # the cursor of the reader, as it is stored; empty: it has got nothing
 
@@ -122,11 +122,13 @@ class Feed:
         """Return the cursor of the newest entry; 0 if there is none."""
         return self._crawl.ledger.last_change()
 
-    def read(self, after: int = 0) -> Iterator[FeedEntry]:
-        """Yield the committed entries after a cursor."""
+    def read(self, after: int = 0, until: int | None = None) -> Iterator[FeedEntry]:
+        """Yield the committed entries after a cursor, up to another one if it is given."""
         self.position = after
         while changes := self._crawl.ledger.changes(self.position, _BATCH):
             for change in changes:
+                if until is not None and change.seq > until:
+                    return
                 entry = self._entries.make(change, change.seq)
                 self.position = change.seq
                 if entry is not None:

@@ -4,7 +4,7 @@ The index is updated before every search, from the cursor that it stores: pages 
 change in one transaction, so the process may be killed at any time. Not indexed are pages
 with noindex, duplicates, and what is gone. The best match comes first (bm25, a word in the
 title counts five times). Scripts that do not separate words by spaces are indexed character
-by character and searched as phrases.
+by character and searched as phrases. What is indexed of a page is in `search_entries`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from types import TracebackType
 from msgspec import Struct
 
 from gossamer.errors import GossamerError, UsageError
-from gossamer.handover.feed import Feed, FeedEntry
 from gossamer.handover.node_feed import NodeFeed
+from gossamer.handover.search_entries import GAP, ChangeFeed, EntrySource, IndexEntry, OneProcess, entry_of, spaced
 
 FILE_NAME = "search.sqlite"
 VERSION = 1  # an index of another version is rebuilt
 TITLE_WEIGHT = 5.0
 SNIPPET_WORDS = 24
 MARK = "**"
-_BATCH = 500
+_BATCH = 500  # of the feed of many machines
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",  # a power cut may cost the last batch, which the cursor in it knows
+    "PRAGMA cache_size = -64000",
+)
 _BUSY_TIMEOUT_S = 30.0
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
-_SIGN = re.compile(f"([{_UNSPACED}])")
-_GAP = "\u200b"  # separates words for SQLite, and is invisible
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
-_MARKS = re.compile(r"^(?:#{1,6}|-) ", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
 _SCHEMA = (
@@ -97,7 +98,8 @@ class SearchIndex:
     def _make_tables(self) -> None:
         """Create the tables, unless they exist; another process may be doing the same."""
         db = self._open
-        db.execute("PRAGMA journal_mode = WAL")
+        for setting in _SETTINGS:
+            db.execute(setting)
         if self._version() == VERSION:
             return
         with self._transaction():
@@ -138,28 +140,31 @@ class SearchIndex:
         feed.start_after(self._stored_cursor(), str(self._path))
         entries = feed.read()
         while batch := list(islice(entries, _BATCH)):
-            self._apply(batch, feed.position_text)
+            self._apply([entry_of(entry) for entry in batch], feed.position_text)
 
-    def update(self, feed: Feed, on_batch: Callable[[int], None] = lambda _: None) -> int:
-        """Read what is new in the feed; return how many changes. `on_batch` is called with the number so far."""
-        after, done = self.cursor(), 0
+    def update(
+        self, feed: ChangeFeed, source: EntrySource | None = None, on_batch: Callable[[int], None] = lambda _: None
+    ) -> int:
+        """Read what is new in the feed, by `source` if one is given; return how many changes.
+
+        `on_batch` is called with the number of changes read so far.
+        """
+        after = self.cursor()
         if after > feed.last():
             raise GossamerError(f"{self._path}: belongs to another crawl; if it is removed, it will be rebuilt")
-        entries = feed.read(after)
-        while True:
-            batch = list(islice(entries, _BATCH))
-            self._apply(batch, feed.position)
-            done += len(batch)
-            on_batch(done)
-            if len(batch) < _BATCH:
-                return done
+        reached = after
+        for until, entries in (source or OneProcess(feed)).batches(after):
+            self._apply(entries, until)
+            reached = until
+            on_batch(reached - after)
+        return reached - after
 
-    def _apply(self, entries: Sequence[FeedEntry], cursor: int | str) -> None:
+    def _apply(self, entries: Sequence[IndexEntry], cursor: int | str) -> None:
         with self._transaction():
             for entry in entries:
                 if entry.op != "unchanged":
                     self._remove(entry.url)
-                if entry.document is not None and not _is_barred(entry):
+                if entry.is_indexed:
                     self._add(entry)
             self._open.execute("UPDATE state SET cursor = ?", (cursor,))
 
@@ -169,19 +174,12 @@ class SearchIndex:
             db.execute("DELETE FROM pages WHERE rowid = ?", (number,))
             db.execute("DELETE FROM facts WHERE id = ?", (number,))
 
-    def _add(self, entry: FeedEntry) -> None:
-        document = entry.document
-        assert document is not None
-        article = document.article
-        date = article.published or article.modified or document.facts.fetched_at
+    def _add(self, entry: IndexEntry) -> None:
         added = self._open.execute(
             "INSERT INTO facts (url, title, date, language) VALUES (?, ?, ?, ?)",
-            (entry.url, article.title, date, document.language),
+            (entry.url, entry.title, entry.date, entry.language),
         )
-        self._open.execute(
-            "INSERT INTO pages (rowid, title, body) VALUES (?, ?, ?)",
-            (added.lastrowid, _spaced(article.title), _spaced(_MARKS.sub("", article.text))),
-        )
+        self._open.execute("INSERT INTO pages (rowid, title, body) VALUES (?, ?, ?)", (added.lastrowid, *entry.words))
 
     def search(self, words: str, limit: int = 10) -> list[Hit]:
         """Return the best matches."""
@@ -193,12 +191,6 @@ class SearchIndex:
             ]
 
 
-def _is_barred(entry: FeedEntry) -> bool:
-    """Return whether a page must not be indexed."""
-    document = entry.document
-    return document is not None and (document.article.noindex or "noindex" in document.facts.directives)
-
-
 def fts_query(words: str) -> str:
     """Return a user's query in FTS5's syntax: words and "phrases", -without, prefix*.
 
@@ -207,7 +199,7 @@ def fts_query(words: str) -> str:
     wanted: list[str] = []
     unwanted: list[str] = []
     for minus, phrase, word in _TERM.findall(unicodedata.normalize("NFC", words.replace("\0", " "))):
-        parts = _WORD.findall(_spaced(phrase or word))
+        parts = _WORD.findall(spaced(phrase or word))
         if parts:
             star = "*" if word.endswith("*") else ""
             (unwanted if minus else wanted).append('"' + " ".join(parts) + '"' + star)
@@ -216,10 +208,5 @@ def fts_query(words: str) -> str:
     return " AND ".join(wanted) if not unwanted else f"({' AND '.join(wanted)}) NOT {' NOT '.join(unwanted)}"
 
 
-def _spaced(text: str) -> str:
-    """Return text with the characters of scripts without spaces as separate words."""
-    return _SIGN.sub(rf"{_GAP}\1{_GAP}", text)
-
-
 def _readable(snippet: str) -> str:
-    return " ".join(snippet.replace(_GAP, "").split())
+    return " ".join(snippet.replace(GAP, "").split())
