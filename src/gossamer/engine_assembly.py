@@ -56,6 +56,7 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         retry_wait_s=settings.retry_wait,
         max_depth=settings.max_depth,
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+        own_hosts=frozenset(settings.own_host),
         max_hosts_in_memory=budget.hosts,
         max_urls_in_memory=budget.urls,
         max_idle_hosts=budget.idle_hosts,

@@ -36,6 +36,7 @@ class EventName(StrEnum):
     ROBOTS_FETCHED = "robots_fetched"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     ROBOTS_DISALLOW = "robots_disallow"
+    ROBOTS_OVERRIDDEN = "robots_overridden"  # forbidden, and fetched all the same: the host is the operator's own
     EXCLUDED_BY_RULE = "excluded_by_rule"
     COOLDOWN_SKIP = "cooldown_skip"
     LINKS_CAPPED = "links_capped"
@@ -101,6 +102,7 @@ class Promises(Struct, frozen=True, omit_defaults=True):
     allows_unreachable_robots: bool = False
     longest_request_s: float = 30.0
     pace: tuple[PacePromise, ...] = ()
+    own_hosts: tuple[str, ...] = ()  # whose robots.txt is not obeyed
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -58,6 +58,7 @@ class RobotsView(Struct, frozen=True, kw_only=True):
     fetched_at: float = 0.0
     expires_at: float = 0.0
     crawl_delay_s: float | None = None
+    is_own: bool = False  # the host is the operator's own: what robots.txt forbids is fetched
 
 
 class Refusal(Struct, frozen=True):
@@ -158,6 +159,7 @@ class LifeSource(Struct, frozen=True):
     is_masked: bool
     is_running: bool
     now: float
+    own_hosts: tuple[str, ...] = ()  # whose robots.txt is not obeyed
 
 
 def life_of(asked: str, url: str, source: LifeSource) -> Life:
@@ -268,14 +270,14 @@ def _ancestors(row: UrlRecord, ledger: Catalog) -> Iterator[Ancestor]:
 
 
 def _robots(url: str, source: LifeSource) -> RobotsView:
-    origin = origin_of(url)
+    origin, is_own = origin_of(url), host_of(url) in source.own_hosts
     record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
     if record is None or is_ban(record):
-        return RobotsView(origin=origin, is_known=False)
-    return _decided(record, url, source.token)
+        return RobotsView(origin=origin, is_known=False, is_own=is_own)
+    return _decided(record, url, source.token, is_own=is_own)
 
 
-def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
+def _decided(record: RobotsRecord, url: str, token: str, *, is_own: bool) -> RobotsView:
     rules = parse_robots(record.body, token)
     decision = rules.decide(path_of(url))
     return RobotsView(
@@ -288,6 +290,7 @@ def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
         fetched_at=record.fetched_at,
         expires_at=record.expires_at,
         crawl_delay_s=rules.crawl_delay_s,
+        is_own=is_own,
     )
 
 
@@ -361,6 +364,8 @@ def _add_event(life: Life, event: Event) -> None:
         life.refusals.append(Refusal(event.reason, event.ts, detail))
     elif event.event is EventName.ROBOTS_DISALLOW:
         life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
+    elif event.event is EventName.ROBOTS_OVERRIDDEN:
+        life.notes.append(f"fetched although robots.txt forbids it (line {event.line}: {event.rule}): --own-host")
     elif event.event is EventName.COOLDOWN_SKIP:
         life.notes.append(f"found again too early; may be fetched again in {event.wait_s:g} s")
     elif event.event is EventName.SPAM_PAGE:
@@ -401,7 +406,7 @@ def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refu
         found.append(Refusal(trap, detail="the shape of a trap"))
     elif is_dated(url):
         found.append(Refusal("calendar", detail="a date: these have a budget at each host, which may be used up"))
-    if robots.is_known and not robots.is_allowed:
+    if robots.is_known and not robots.is_allowed and not robots.is_own:
         found.append(Refusal("robots.txt", detail=f"line {robots.line_number}: {robots.line}"))
     return found
 

@@ -24,6 +24,7 @@ from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.regions import check_regions
 from gossamer.settings.revisit import check_revisit
+from gossamer.settings.rules import check_own_hosts
 from gossamer.settings.stores import (
     PASSWORD_VARIABLES,
     check_catalogs,
@@ -178,9 +179,16 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
-    value = masked_store(repr(values.get(name)))
+    value, choices = masked_store(repr(values.get(name))), by_key()[name].choices
+    if choices:
+        return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: expected {_listed(choices)}"
     hint = "; for no limit leave it out" if name in _LIMITS and "number" in what else ""
     return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}{hint}"
+
+
+def _listed(choices: Sequence[str]) -> str:
+    *first, last = choices
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _stray_pace_key(key: str) -> str:
@@ -236,6 +244,7 @@ def _check(settings: Settings) -> None:
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
+    check_own_hosts(settings.own_host)
     _check_ranking(settings)
     _check_times(settings)
     _check_robots_token(settings)
