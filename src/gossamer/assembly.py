@@ -62,6 +62,7 @@ from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.reviewing import ReviewedWorkers
 from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.run_watch import RunWatch
@@ -167,7 +168,7 @@ def build_session(
     budget, storage = basis.budget, _build_storage(basis)
     ranks = {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
     crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
-    config = _worker_config(basis)
+    config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
     masked = masked_text if settings.mask_queries else str
@@ -187,14 +188,17 @@ def build_session(
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
     commits = stores.commits(storage.ledger if agent is None else agent.commits)
     targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
-    limits, own = _hub_limits(basis, agent), place.workers or local_workers
+    limits, own = _hub_limits(basis, agent), _reviewed(basis.observer, place.workers or local_workers, crawl)
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     sources = RunSources(hub, probe, gauges, warnings, resolver, outage.stats, local_workers)
     figures = FiguresSource(crawl, _measures(basis, sources), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
+    asked = basis.observer.review
+    rereader = Rereader(
+        crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now, review=asked
+    )
     forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
     watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
     ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
@@ -221,7 +225,11 @@ def _build_observer(
 ) -> HubObserver:
     on_result = all_of(basis.observer.on_page, stores.on_result)
     on_request = conditions.check_request if pace_of(basis.settings).has_delay else None
-    return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, on_request)
+    return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, basis.observer.is_needed, on_request)
+
+
+def _reviewed(observer: Observer, workers: WorkerSource, crawl: Crawl) -> WorkerSource:
+    return workers if observer.review is None else ReviewedWorkers(workers, crawl.order, observer.review)
 
 
 def _build_rank_watch(
@@ -315,7 +323,7 @@ def _crawl_log(basis: _Basis, ledger: Ledger) -> CrawlLog | None:
     return CrawlLog(basis.folder.path / crawl_log.FILE_NAME, ledger.look_up, mask)
 
 
-def _worker_config(basis: _Basis) -> WorkerConfig:
+def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
     """Return the configuration of all workers, except their numbers and the addresses that seeds allow."""
     settings, budget = basis.settings, basis.budget
     identity = identity_of(settings)
@@ -330,6 +338,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             max_hrefs=budget.hrefs,
             sketches=settings.revisit,
             judges_spam=settings.spam is not SpamUse.OFF,
+            reads_anchors=reads_anchors,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

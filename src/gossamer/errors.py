@@ -5,6 +5,7 @@
     │   ├── FolderBusyError   another process owns the crawl folder
     │   └── NodeNameTakenError  a live node of the cluster has this name
     ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
+    ├── SeedsFailedError      no seed could be fetched              raised by the Python API only
     ├── CorruptFolderError    the folder cannot be what we wrote    exit 1
     ├── EngineUnavailableError  the shared ledger cannot be reached    exit 2; a node that runs tries again
     ├── StoreUnavailableError  a store of pages cannot be reached     exit 11, can be resumed; a crawl that runs waits
@@ -44,6 +45,10 @@ class DiskFullError(GossamerError):
     """There is no space left for the archive or the ledger."""
 
     exit_status = 3
+
+
+class SeedsFailedError(GossamerError):
+    """No seed could be fetched, so there is nothing to crawl."""
 
 
 class CorruptFolderError(GossamerError):

@@ -148,7 +148,7 @@ def _from_html(page: PageSource) -> Article:
         published=published,
         modified=modified,
         noindex=said.is_noindex,
-        links=_links(tree, base, said),
+        links=outlinks(tree, base, said),
     )
     tree.remove(_UNSEEN)
     article.headings = _headings(tree)
@@ -224,7 +224,7 @@ def _some_text(element: Element) -> str:
 # -- links ----------------------------------------------------------------------------------------
 
 
-def _links(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
+def outlinks(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
     """Return the links of a page in document order, a URL as often as it is linked."""
     found: list[Outlink] = []
     for anchor in islice(tree.select("a[href], area[href]"), MAX_LINKS):

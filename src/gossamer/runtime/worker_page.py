@@ -110,6 +110,10 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         _read_links(order, document, result, memo)
+    if rules.reads_anchors and result.links and document.content_type in _JUDGED_TYPES:
+        from gossamer.parse.anchors import anchors_of  # 50 ms, which crawls without hooks do without
+
+        result.anchors = anchors_of(result.links, exchange.content, declared_type(exchange).charset, order.url)
     result.nofollow_links = document.nofollow_links
     result.text_hash = text_fingerprint(document.visible, order.url)
     result.signature = signature_of(document.visible, rules.near_dup)

@@ -112,14 +112,14 @@ def _suggestion(key: str, known: Mapping[str, Option]) -> str:
     return f"; did you mean '{close[0]}'?" if close else "; 'gossamer crawl --help' lists all options"
 
 
-def check_names(values: Mapping[str, Any]) -> None:
-    """Refuse names that are not settings, in the form that a program uses."""
+def check_names(values: Mapping[str, Any], others: Sequence[str] = ()) -> None:
+    """Refuse names that are not settings, in the form that a program uses; others may be meant, too."""
     from difflib import get_close_matches
 
     known = [option.name for option in options()]
     for name in values:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
+            close = get_close_matches(name, [*known, *others], n=1)
             hint = f"did you mean '{close[0]}'?" if close else "'gossamer crawl --help' lists all"
             raise UsageError(f"no setting '{name}'; {hint}")
 
