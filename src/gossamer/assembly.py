@@ -20,7 +20,7 @@ from gossamer.core.intake import LinkHooks
 from gossamer.core.spam.hosts import SpamUse
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine_assembly import budget_of, build_crawl, identity_of
+from gossamer.engine_assembly import budget_of, build_crawl, identity_of, ordering_of
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.countries import open_countries
@@ -57,6 +57,7 @@ from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
+from gossamer.runtime.plugin_links import with_filters, with_policy
 from gossamer.runtime.publishing import open_publishers
 from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
@@ -81,6 +82,7 @@ from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import Budget
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import PdfUse, Settings
+from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, check_plugins, of_kind, with_versions
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
@@ -163,11 +165,13 @@ def build_session(
 ) -> Session:
     """Return one run of a crawl, ready to be opened."""
     place = place or RunPlace()
+    check_plugins(settings.plugin)
+    settings, plugin_changes = with_versions(settings)
     seeds = identified(seeds) if use_regions(settings) is not None else seeds
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget, storage = basis.budget, _build_storage(basis)
-    ranks = {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
-    crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
+    hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), lambda error: hub.fail_plugin(error))  # noqa: PLW0108
+    crawl = _build_engine(basis, storage, seeds, hooks, lambda error: hub.fail_plugin(error))  # noqa: PLW0108
     config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
@@ -204,8 +208,22 @@ def build_session(
     ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
     watching = (heartbeat, opt_outs, rereader, ranks_watch, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
-    plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), basis.few_files, place.goes_on)
+    order = Repeatability.of(settings, budget)
+    plan = RunPlan(settings, seeds, retries, order, basis.few_files, place.goes_on, plugin_changes)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
+
+
+def _build_engine(
+    basis: _Basis,
+    storage: RunStorage,
+    seeds: Sequence[Seed],
+    hooks: LinkHooks | None,
+    fail: Callable[[GossamerError], None],
+) -> Crawl:
+    settings, ranks = basis.settings, {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
+    how = with_policy(ordering_of(settings), of_kind(settings.plugin, ORDER), fail)
+    parts = (settings, basis.budget, storage.ledger, storage.emitter)
+    return build_crawl(*parts, host_ranks=ranks, hooks=hooks, how=how)
 
 
 def _open_stores(
@@ -338,6 +356,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
             max_hrefs=budget.hrefs,
             sketches=settings.revisit,
             judges_spam=settings.spam is not SpamUse.OFF,
+            parsers=of_kind(settings.plugin, PARSER),
             reads_anchors=reads_anchors,
         ),
         limits=replace(

@@ -11,7 +11,7 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import ordering
+from gossamer.core.priority import Ordering, ordering
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
@@ -64,6 +64,11 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
     )
 
 
+def ordering_of(settings: Settings) -> Ordering:
+    """Return the order of URLs and hosts."""
+    return ordering(settings.order, settings.random_seed)
+
+
 def build_crawl(
     settings: Settings,
     budget: Budget,
@@ -72,9 +77,10 @@ def build_crawl(
     *,
     host_ranks: Mapping[str, float],
     hooks: LinkHooks | None = None,
+    how: Ordering | None = None,
 ) -> Crawl:
     """Return the engine of a crawl; `host_ranks` are those of new hosts, from 0 to 1."""
-    how = ordering(settings.order, settings.random_seed)
+    how = how or ordering_of(settings)
     limits = frontier_limits(settings, budget)
     token = robots_token_of(settings)
     target = settings.target_unique_domains

@@ -84,6 +84,7 @@ class CrawlOptions(TypedDict, total=False):
     region: Sequence[str]
     geoip: str  # countries of addresses, in MaxMind's format, for country: rules; every node
     strict_regions: bool  # domains with a label wait until a node with it is alive
+    plugin: Sequence[str]
     ui: bool  # serve the live page on loopback; its address is printed
     ui_listen: str  # where the live page is served (127.0.0.1:0, any free port)
     metrics_listen: str  # serve /metrics, /healthz and /readyz there, without a token

@@ -208,13 +208,8 @@ class Hub:
                 self._limit_connections(now)
 
     def _change_limits(self, wanted: control.ChangeLimits, now: float) -> None:
-        limits = self.limits
-        self.limits = replace(
-            limits,
-            max_time_s=limits.max_time_s if wanted.max_time_s is UNSET else wanted.max_time_s,
-            max_wait_s=limits.max_wait_s if wanted.max_wait_s is UNSET else wanted.max_wait_s,
-            connections=limits.connections if wanted.connections is UNSET else wanted.connections,
-        )
+        given = {name: getattr(wanted, name) for name in ("max_time_s", "max_wait_s", "connections")}
+        self.limits = replace(self.limits, **{name: each for name, each in given.items() if each is not UNSET})
         if wanted.max_pages is not UNSET:
             self._crawl.frontier.change_limits(now, max_pages=wanted.max_pages)
         self._limit_connections(now)
@@ -350,6 +345,12 @@ class Hub:
         if self._failure is None:
             self._failure = error
         self._stop("failed")
+
+    def fail_plugin(self, error: GossamerError) -> None:
+        """A plugin that decides about links raised. While the crawl is being opened nothing was committed: raise."""
+        if self._loop is None:
+            raise error
+        self.on_failure(error)
 
     def on_crash(self, crash: Crash) -> None:
         """A worker's code raised."""

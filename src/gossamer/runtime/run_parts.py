@@ -53,6 +53,7 @@ class RunPlan(Struct, frozen=True):
     order: Repeatability = Repeatability()
     few_files: str = ""  # a warning, if too few files may be open for all connections
     goes_on: bool = False  # also if the operator has paused the crawl
+    plugin_changes: str = ""  # a warning, if plugins have other versions than in the last run
 
 
 class RunStorage(Struct, frozen=True):

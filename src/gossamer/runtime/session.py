@@ -260,6 +260,8 @@ class Session:
             self._crawl.state.is_paused = False
         if self._plan.few_files:
             self._services.warnings.warn("few_files", self._plan.few_files)
+        if self._plan.plugin_changes:
+            self._services.warnings.warn("plugin_changed", f"plugins have changed: {self._plan.plugin_changes}")
 
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""

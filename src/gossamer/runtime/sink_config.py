@@ -9,6 +9,7 @@ from gossamer import __version__
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.upload_factory import UploadPlan
 from gossamer.settings.model import RobotsUnreachable, Settings
+from gossamer.settings.plugins import SINK, of_kind
 
 
 def sink_config(settings: Settings, folder: Path, plan: UploadPlan, user_agent: str) -> SinkConfig:
@@ -27,6 +28,7 @@ def sink_config(settings: Settings, folder: Path, plan: UploadPlan, user_agent: 
             "isPartOf": folder.name,
         },
         max_file_bytes=plan.max_file_bytes,
+        plugins=of_kind(settings.plugin, SINK),
     )
 
 

@@ -22,6 +22,7 @@ from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
+from gossamer.settings.plugins import bare_name
 from gossamer.settings.regions import check_regions
 from gossamer.settings.revisit import check_revisit
 from gossamer.settings.rules import check_own_hosts
@@ -311,6 +312,8 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
 
 def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the value of any setting
     value = getattr(settings, name)
+    if name == "plugin":
+        return tuple(map(bare_name, value))  # another version is no other plugin
     return tuple(map(masked_store, value)) if name in WITH_PASSWORDS else value  # which are not stored
 
 

@@ -318,6 +318,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     strict_regions: Annotated[
         bool, _field(Group.CLUSTER, "domains with a label wait until a node with it is alive", is_fixed=True)
     ] = False
+    plugin: Annotated[
+        tuple[str, ...],
+        _field(
+            Group.WHAT,
+            "use an installed plugin: parser, sink, order or link filter; 'gossamer doctor' lists them",
+            is_fixed=True,
+            metavar="NAME",
+        ),
+    ] = ()
     ui: Annotated[bool, _field(Group.OUTPUT, "serve the live page on loopback; its address is printed")] = False
     ui_listen: Annotated[
         str, _field(Group.OUTPUT, "where the live page is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")

@@ -10,6 +10,7 @@ from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Sco
 from gossamer.core.url import canonical, host_of
 from gossamer.errors import UsageError
 from gossamer.settings.model import Settings
+from gossamer.settings.plugins import parser_types
 from gossamer.settings.repeatable import is_repeatable
 from gossamer.settings.stores import has_archive
 
@@ -18,7 +19,8 @@ RANK_EVERY = 100_000  # pages
 
 def accepted_types(settings: Settings) -> tuple[str, ...]:
     """Return the types that are stored besides the usual ones; `image/` stands for all images."""
-    return tuple(name.lower().removesuffix("*") for name in settings.accept)
+    types = tuple(name.lower().removesuffix("*") for name in settings.accept)
+    return types + parser_types(settings.plugin) if settings.plugin else types
 
 
 def check_own_hosts(names: Iterable[str]) -> None:
