@@ -65,6 +65,18 @@ def test_what_a_hook_attaches_to_a_link_arrives_with_its_page(
 
 
 @BOTH
+def test_a_link_shows_what_was_attached_to_its_page(site: PlainSite, options: dict[str, Any], form: Any) -> None:
+    site.answers["/target"] = Answer('<p>Here <a href="/below">below</a>')
+    site.answers["/below"] = Answer("<p>below")
+
+    def accept(link: gossamer.FoundLink) -> dict[str, Any]:
+        return {"path": [*link.page_meta.get("path", []), link.text]}
+
+    pages = asyncio.run(_crawled(site, options, accept_link=form(accept)))
+    assert pages["below"].meta == {"path": ["Moved", "", "below"]}  # over a redirect
+
+
+@BOTH
 def test_an_empty_dict_accepts_a_link(site: PlainSite, options: dict[str, Any], form: Any) -> None:
     assert "a" in asyncio.run(_crawled(site, options, accept_link=form(lambda _link: {})))
 

@@ -11,13 +11,18 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from gossamer.api.failed_seeds import failed_seeds
 from gossamer.api.hooks import AwaitedLinkHooks, DirectLinkHooks, Failure, HookCalls, Hooks, Meta, encoded_meta
+from gossamer.api.meta import meta_of
 from gossamer.api.page import Page, PageParts
 from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.intake import FoundLink
+from gossamer.core.url import url_id
 from gossamer.errors import GossamerError, SeedsFailedError, UsageError
 from gossamer.events import Event, EventName
 from gossamer.handover.documents import DocumentMaker
@@ -141,8 +146,9 @@ class Crawling:
         self._hooks = hooks
         self._statuses = statuses
         awaited = hooks.waits_for_links
-        self._awaited = AwaitedLinkHooks(hooks, self._fail) if awaited else None
-        link_hooks = self._awaited or DirectLinkHooks(hooks, self._fail)
+        self._awaited = AwaitedLinkHooks(hooks, self._with_page_meta, self._fail) if awaited else None
+        link_hooks = self._awaited or DirectLinkHooks(hooks, self._with_page_meta, self._fail)
+        self._last_page: tuple[str, dict[str, Any]] = ("", {})  # whose links were shown, and its metadata
         review = None if self._awaited is None else self._awaited.review
         observer = Observer(on_page=self._on_result, review=review, is_needed=self._is_needed)
         self._session = build_session(settings, folder, seeds, hooks=link_hooks.of_engine(), observer=observer)
@@ -310,6 +316,15 @@ class Crawling:
         if self._failure is None:
             self._failure = error
             self._session.submit(Stop("hook_failed"))
+
+    def _with_page_meta(self, link: FoundLink) -> FoundLink:
+        if not link.found_on:
+            return link
+        if link.found_on != self._last_page[0]:
+            key, ledger = url_id(link.found_on), self._session.ledger
+            self._last_page = link.found_on, meta_of(key, ledger.look_up(key), ledger)
+        meta = self._last_page[1]
+        return replace(link, page_meta=dict(meta)) if meta else link
 
     # -- adding -----------------------------------------------------------------------------------
 

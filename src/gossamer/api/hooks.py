@@ -32,6 +32,7 @@ Meta: TypeAlias = Mapping[str, Any]
 Accept: TypeAlias = Callable[[FoundLink], bool | Meta | Awaitable[bool | Meta]]
 Score: TypeAlias = Callable[[FoundLink], float | Awaitable[float]]
 OnFailure: TypeAlias = Callable[[Exception], None]
+Shown: TypeAlias = Callable[[FoundLink], FoundLink]  # a link with the metadata of its page
 _Argument = TypeVar("_Argument")
 _Answer = TypeVar("_Answer")
 
@@ -135,8 +136,9 @@ class HookCalls:
 class DirectLinkHooks:
     """Hooks about links that decide at once."""
 
-    def __init__(self, hooks: Hooks, on_failure: OnFailure) -> None:
+    def __init__(self, hooks: Hooks, shown: Shown, on_failure: OnFailure) -> None:
         self._hooks = hooks
+        self._shown = shown
         self._on_failure = on_failure
         self._has_failed = False
 
@@ -164,7 +166,7 @@ class DirectLinkHooks:
         if self._has_failed:
             return default
         try:
-            return hook(link)
+            return hook(self._shown(link))
         except Exception as error:  # a user's code may raise anything
             self._has_failed = True
             self._on_failure(error)
@@ -195,8 +197,9 @@ def _refuse_awaitable(answer: object, hook: str) -> None:
 class AwaitedLinkHooks:
     """Hooks about links at least one of which is asynchronous: asked before an answer is completed."""
 
-    def __init__(self, hooks: Hooks, on_failure: OnFailure) -> None:
+    def __init__(self, hooks: Hooks, shown: Shown, on_failure: OnFailure) -> None:
         self._hooks = hooks
+        self._shown = shown
         self._on_failure = on_failure
         self._decisions: dict[str, bool | bytes] = {}
         self._scores: dict[str, float] = {}
@@ -235,7 +238,7 @@ class AwaitedLinkHooks:
             task.cancel()
 
     async def _ask(self, link: FoundLink) -> None:
-        accept, score = self._hooks.accept_link, self._hooks.score_link
+        accept, score, link = self._hooks.accept_link, self._hooks.score_link, self._shown(link)
         decision: bool | bytes = True
         if accept is not None:
             answer = accept(link)

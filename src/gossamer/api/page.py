@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import turbohtml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.tables import LINK_META
+from gossamer.api.meta import meta_of
 from gossamer.errors import GossamerError
 from gossamer.exchanges import Exchange
 from gossamer.handover.documents import DocumentMaker, PageDocument
@@ -26,9 +25,8 @@ from gossamer.parse.article import Article, Outlink
 from gossamer.parse.charset import decode_html, decode_text
 from gossamer.parse.dispatch import declared_type
 from gossamer.parse.sniff import HTML, XHTML
-from gossamer.records import Source, UrlId, UrlRecord
+from gossamer.records import UrlId, UrlRecord
 
-MAX_REDIRECTS = 20  # that are followed back to the link with the metadata
 _TEXT_TYPES = ("text/", "application/json", "application/javascript")
 
 
@@ -103,17 +101,7 @@ class Page:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """What was attached to the link that led here, or to the URL when it was added; redirects pass it on."""
-        ledger, key, row = self._parts.crawl.ledger, self._key, self._row
-        for _ in range(MAX_REDIRECTS):
-            found = ledger.record(LINK_META, key)
-            if found is not None:
-                meta: dict[str, Any] = msgspec.json.decode(found.meta)
-                return meta
-            before = ledger.look_up(row.parent) if row.source is Source.REDIRECT and row.parent else None
-            if before is None:
-                break
-            key, row = row.parent, before
-        return {}
+        return meta_of(self._key, self._row, self._parts.crawl.ledger)
 
     # -- content ----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ memo of its own: what it refuses another may accept.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,6 +86,7 @@ class FoundLink(Struct, frozen=True):
     found_on: str  # the URL of the page; empty for seeds
     text: str = ""  # of the anchor; empty if it has none, or was not found in a page
     rel: str = ""  # in lower case
+    page_meta: dict[str, Any] = {}  # metadata of the page, for hooks of a program
 
 
 class LinkHooks(Struct, frozen=True):
