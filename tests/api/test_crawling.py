@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gossamer
+from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
 
 
@@ -115,6 +116,7 @@ asyncio.run(main())
         async with gossamer.crawl([], **options) as crawl:
             return {page.url.removeprefix(site.url): page.meta async for page in crawl}
 
+    assert '{"by":"hand"}, attached to its link' in run("why", str(options["out"]), f"{site.url}extra").stdout
     metas = asyncio.run(asyncio.wait_for(resume(), 60))
     assert metas == {"a": {"from": "Page A"}, "target": {"from": "Moved"}, "extra": {"by": "hand"}}
 

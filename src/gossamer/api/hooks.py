@@ -219,18 +219,24 @@ class AwaitedLinkHooks:
         if task is not None:
             self._reviews.add(task)
             task.add_done_callback(self._reviews.discard)
+        asked = self.asks.asked(order, result)
         try:
-            for link in self.asks.asked(order, result):
+            for link in (*asked.links, *asked.held):
                 if self._has_failed:
                     break
                 await self._ask(link)
         except Exception as error:
             self._has_failed = True
             self._on_failure(error)
-        # Links of a long page are offered later, maybe by the next run: what is refused is not stored with them.
-        rest = [link for link in result.links[FIRST_LINKS:] if self._decisions.get(link.url, True) is not False]
-        result.links = result.links[:FIRST_LINKS] + rest
+        self._drop_refused(result, {link.url for link in asked.held})
         return not self._has_failed
+
+    def _drop_refused(self, result: Result, held: set[str]) -> None:
+        """Drop refused links that would be stored and offered later, maybe by the next run, which cannot ask then."""
+        later = {link.url for link in result.links[FIRST_LINKS:]} | held
+        if later:
+            refused = {url for url in later if self._decisions.get(url) is False}
+            result.links = [link for link in result.links if link.url not in refused]
 
     def cancel(self) -> None:
         """Give up what is not decided: those answers return to the queue."""

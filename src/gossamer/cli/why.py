@@ -56,6 +56,8 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield "host", f"{life.host} (domain {life.domain})"
     yield "state", _state(life)
     yield from _origin(life)
+    if life.meta:
+        yield "metadata", f"{life.meta}, attached to its link by a program"
     yield from _refused(life, crawl)
     yield "robots.txt", _robots(life, crawl.now)
     yield from (("pace", line) for line in (life.pace.lines() if life.pace is not None else ()))

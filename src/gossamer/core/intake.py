@@ -89,6 +89,13 @@ class FoundLink(Struct, frozen=True):
     page_meta: dict[str, Any] = {}  # metadata of the page, for hooks of a program
 
 
+class Asked(Struct):
+    """Links about which hooks are asked: at once, or when a rule holds them back no more."""
+
+    links: list[FoundLink] = []
+    held: list[FoundLink] = []
+
+
 class LinkHooks(Struct, frozen=True):
     """A user's functions that accept and score links."""
 
@@ -252,22 +259,22 @@ class Intake:
             return True
         return decision
 
-    def asked(self, links: Iterable[Link], context: LinkContext) -> list[FoundLink]:
-        """Return the links about which hooks would be asked if these were offered now. Changes nothing."""
+    def asked(self, links: Iterable[Link], context: LinkContext) -> Asked:
+        """Return the links about which hooks would be asked if these were offered, now or later. Changes nothing."""
+        asked = Asked()
         if context.depth > self._limits.seed_depths.get(context.seed, self._limits.max_depth):
-            return []
-        asked: list[FoundLink] = []
+            return asked
 
         def refuse(link: FoundLink) -> bool:
-            asked.append(link)
+            asked.links.append(link)
             return False
 
         memo = self._memo_of(context.seed)
         hooks, self._hooks = self._hooks, LinkHooks(accept=refuse)
         try:
             for link in links:
-                if link.id not in memo:
-                    self._refusal(link, context)
+                if link.id not in memo and self._refusal(link, context) in _HOLD_RULES:
+                    asked.held.append(_as_found(link, context))
         finally:
             self._hooks = hooks
         return asked

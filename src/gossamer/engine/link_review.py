@@ -6,7 +6,7 @@ waits for nothing.
 
 from __future__ import annotations
 
-from gossamer.core.intake import FoundLink, Intake, LinkContext
+from gossamer.core.intake import Asked, Intake, LinkContext
 from gossamer.core.url import link_to
 from gossamer.records import SITEMAP_INDEX, Link, Order, OrderKind, Outcome, Result, Source
 
@@ -17,10 +17,10 @@ class LinkReview:
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    def asked(self, order: Order, result: Result) -> list[FoundLink]:
+    def asked(self, order: Order, result: Result) -> Asked:
         """Return the links that follow from an answer and that no other rule refuses."""
         if order.kind is OrderKind.ROBOTS or result.content_type == SITEMAP_INDEX:
-            return []
+            return Asked()
         is_redirect = result.outcome is Outcome.REDIRECT
         links: list[Link] = [link_to(result.redirect_to)] if is_redirect else result.links
         source = Source.LINK if order.kind is OrderKind.PAGE else Source.SITEMAP

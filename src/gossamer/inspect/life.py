@@ -19,7 +19,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import is_ban
 from gossamer.core.scope import Scope
-from gossamer.core.tables import BACKLOG, HELD, INTRODUCED, SEEDS, held_key
+from gossamer.core.tables import BACKLOG, HELD, INTRODUCED, LINK_META, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.engine.introduced_links import links_of
@@ -141,6 +141,7 @@ class Life(Struct, kw_only=True):
     seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
     place: NodePlace | None = None  # in a cluster
     pace: PaceView | None = None  # of its host
+    meta: str = ""  # that a program attached to its link, as JSON
 
     @property
     def has_trace(self) -> bool:
@@ -191,11 +192,17 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
         held_back=_held_back(identity, row, batch, ledger),
         seed=_seed(identity, row, batch, ledger),
+        meta=_meta(identity, ledger),
     )
     _read_events(life, url, source)
     if row is None and not life.refusals and not life.held_back:
         life.refusals = _refusals_now(url, life.robots, source)
     return life
+
+
+def _meta(identity: UrlId, ledger: Catalog) -> str:
+    found = ledger.record(LINK_META, identity)
+    return found.meta.decode() if found is not None else ""
 
 
 _Batch: TypeAlias = LinkBatch | IntroducedBatch
