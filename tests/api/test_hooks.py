@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.api.hooks import HookCalls
+from gossamer.api.hooks import AwaitedLinkHooks, HookCalls, Hooks
+from gossamer.core.intake import Intake, IntakeRules
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.priority import QueueOrder, ordering
+from gossamer.core.scope import Reach, Scope
+from gossamer.core.url import link_to
+from gossamer.engine.link_backlog import FIRST_LINKS
+from gossamer.engine.link_review import LinkReview
+from gossamer.records import Order, OrderKind, Outcome, Result
 from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
 
@@ -177,6 +185,27 @@ def test_async_link_hooks_need_one_process(tmp_path: Path) -> None:
 
     with pytest.raises(gossamer.UsageError, match="needs workers=1"):
         gossamer.crawl("http://localhost/", out=tmp_path / "c", workers=2, accept_link=accept)
+
+
+def test_refused_links_that_would_be_stored_for_later_are_dropped() -> None:
+    """Of a page with more links than are offered at once, and of links that a rule holds back."""
+    how, limits = ordering(QueueOrder.BREADTH), FrontierLimits()
+    intake = Intake(Scope(Reach.ANY), how, limits, IntakeRules())
+    links = [link_to(f"http://h.test/{number}") for number in range(FIRST_LINKS + 3)]
+    order = Order(1, OrderKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
+    result = Result(1, Outcome.OK, links=list(links))
+
+    async def accept(link: gossamer.FoundLink) -> bool:
+        return link.url.endswith(("0", "1"))
+
+    hooks = AwaitedLinkHooks(Hooks(accept_link=accept), lambda link: link, lambda _: None)
+    hooks.asks = LinkReview(intake)
+    assert asyncio.run(hooks.review(order, result))
+    assert result.links == links[: FIRST_LINKS + 2]  # the last one ends with 2
+    decide = hooks.of_engine().accept
+    assert decide is not None
+    found = [gossamer.FoundLink(link.url, link.host, 1, order.url) for link in links[:3]]
+    assert [decide(link) for link in found] == [True, True, False]
 
 
 def test_calls_that_wait_are_dropped_after_one_has_failed() -> None:

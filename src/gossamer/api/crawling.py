@@ -279,11 +279,14 @@ class Crawling:
     def _on_result(self, order: Order, result: Result) -> None:
         if order.kind is not OrderKind.PAGE or result.outcome is Outcome.WORKER_LOST:
             return
+        is_failure = result.outcome not in ANSWERED and self._hooks.on_error is not None
+        if not is_failure and not self._is_wanted(result):
+            return
         row = self._session.ledger.look_up(order.url_id)
         if row is None or row.source is Source.PROBE:
             return
         is_final = row.state is not UrlState.QUEUED
-        if result.outcome not in ANSWERED and is_final and self._hooks.on_error is not None:
+        if is_failure and is_final and self._hooks.on_error is not None:
             self._calls.call(self._hooks.on_error, _failure_of(order, result))
         if self._is_wanted(result) and (is_final or result.outcome is Outcome.OK):
             self._hand_over(Page(order.url_id, row, self._parts))
