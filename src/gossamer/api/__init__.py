@@ -7,7 +7,7 @@ again after a kill; an indexer that must not miss anything reads the feed with a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -94,8 +94,11 @@ def _settings(folder: CrawlFolder, given: dict[str, Any], own_hosts: Iterable[st
 
 def _check_statuses(statuses: object) -> None:
     """Raise if it is neither a name nor a collection of statuses."""
-    is_known = statuses in ("pages", "all") if isinstance(statuses, str) else isinstance(statuses, Iterable)
-    if not is_known or (not isinstance(statuses, str) and not all(isinstance(each, int) for each in statuses)):  # type: ignore[attr-defined]
+    if isinstance(statuses, str):
+        is_known = statuses in ("pages", "all")
+    else:
+        is_known = isinstance(statuses, Collection) and all(isinstance(each, int) for each in statuses)
+    if not is_known:
         raise UsageError(f"statuses = {statuses!r}: expected 'pages', 'all' or numbers, as {{200, 404}}")
 
 
