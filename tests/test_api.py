@@ -39,7 +39,7 @@ def options(web: RunningWeb, out: Path, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_the_examples_run(web: RunningWeb, tmp_path: Path, number: int) -> None:
     seed = web.seeds()[0]
     example = EXAMPLES[number].replace("https://example.org/", seed)
@@ -48,8 +48,8 @@ def test_the_examples_run(web: RunningWeb, tmp_path: Path, number: int) -> None:
     program = [sys.executable, "-c", example]
     done = subprocess.run(program, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(EXAMPLES) == 3
-    assert ("exhausted" if number == 2 else seed) in done.stdout
+    assert len(EXAMPLES) == 6
+    assert ("exhausted" if number in (2, 5) else seed) in done.stdout
 
 
 def test_pages_hold_what_was_fetched(web: RunningWeb, tmp_path: Path) -> None:
@@ -89,15 +89,15 @@ def test_leaving_early_stops_cleanly_and_the_crawl_can_go_on(web: RunningWeb, tm
 
 
 def test_a_slow_program_holds_the_crawl_up(web: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.api.MAX_WAITING", 5)
-    monkeypatch.setattr("gossamer.api.RESUME_BELOW", 2)
+    monkeypatch.setattr("gossamer.api.crawling.MAX_WAITING", 5)
+    monkeypatch.setattr("gossamer.api.crawling.RESUME_BELOW", 2)
 
     async def run() -> int:
         most = 0
         async with gossamer.crawl(web.seeds(), **options(web, tmp_path / "c", connections=2)) as pages:
             async for _ in pages:
                 await asyncio.sleep(0.005)
-                most = max(most, len(pages._waiting))
+                most = max(most, len(pages._pages.waiting))
         assert pages.summary is not None
         assert pages.summary.pages == 50
         return most

@@ -11,10 +11,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gossamer.api import Crawling, FoundLink, Page, crawl
+    from gossamer.api import (
+        Crawling,
+        CrawlOptions,
+        Event,
+        Failure,
+        FoundLink,
+        GossamerError,
+        Headers,
+        Outlink,
+        Page,
+        SeedsFailedError,
+        UsageError,
+        crawl,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Crawling", "FoundLink", "Page", "__version__", "crawl"]
+__all__ = [
+    "CrawlOptions",
+    "Crawling",
+    "Event",
+    "Failure",
+    "FoundLink",
+    "GossamerError",
+    "Headers",
+    "Outlink",
+    "Page",
+    "SeedsFailedError",
+    "UsageError",
+    "__version__",
+    "crawl",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - depends on the name

@@ -20,7 +20,7 @@ from gossamer.core.intake import LinkHooks
 from gossamer.core.spam.hosts import SpamUse
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine_assembly import budget_of, build_crawl, identity_of
+from gossamer.engine_assembly import budget_of, build_crawl, identity_of, ordering_of
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.countries import open_countries
@@ -57,11 +57,13 @@ from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
+from gossamer.runtime.plugin_links import with_filters, with_policy
 from gossamer.runtime.publishing import open_publishers
 from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.reviewing import ReviewedWorkers
 from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.run_watch import RunWatch
@@ -80,6 +82,7 @@ from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import Budget
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import PdfUse, Settings
+from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, check_plugins, of_kind, with_versions
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
@@ -162,12 +165,14 @@ def build_session(
 ) -> Session:
     """Return one run of a crawl, ready to be opened."""
     place = place or RunPlace()
+    check_plugins(settings.plugin)
+    settings, plugin_changes = with_versions(settings)
     seeds = identified(seeds) if use_regions(settings) is not None else seeds
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget, storage = basis.budget, _build_storage(basis)
-    ranks = {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
-    crawl = build_crawl(settings, budget, storage.ledger, storage.emitter, host_ranks=ranks, hooks=hooks)
-    config = _worker_config(basis)
+    hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), lambda error: hub.fail_plugin(error))  # noqa: PLW0108
+    crawl = _build_engine(basis, storage, seeds, hooks, lambda error: hub.fail_plugin(error))  # noqa: PLW0108
+    config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
     masked = masked_text if settings.mask_queries else str
@@ -187,21 +192,38 @@ def build_session(
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
     commits = stores.commits(storage.ledger if agent is None else agent.commits)
     targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
-    limits, own = _hub_limits(basis, agent), place.workers or local_workers
+    limits, own = _hub_limits(basis, agent), _reviewed(basis.observer, place.workers or local_workers, crawl)
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     sources = RunSources(hub, probe, gauges, warnings, resolver, outage.stats, local_workers)
     figures = FiguresSource(crawl, _measures(basis, sources), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
     opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    rereader = Rereader(crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now)
+    asked = basis.observer.review
+    rereader = Rereader(
+        crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now, review=asked
+    )
     forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
     watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
     ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
     watching = (heartbeat, opt_outs, rereader, ranks_watch, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
-    plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), basis.few_files, place.goes_on)
+    order = Repeatability.of(settings, budget)
+    plan = RunPlan(settings, seeds, retries, order, basis.few_files, place.goes_on, plugin_changes)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
+
+
+def _build_engine(
+    basis: _Basis,
+    storage: RunStorage,
+    seeds: Sequence[Seed],
+    hooks: LinkHooks | None,
+    fail: Callable[[GossamerError], None],
+) -> Crawl:
+    settings, ranks = basis.settings, {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
+    how = with_policy(ordering_of(settings), of_kind(settings.plugin, ORDER), fail)
+    parts = (settings, basis.budget, storage.ledger, storage.emitter)
+    return build_crawl(*parts, host_ranks=ranks, hooks=hooks, how=how)
 
 
 def _open_stores(
@@ -221,7 +243,11 @@ def _build_observer(
 ) -> HubObserver:
     on_result = all_of(basis.observer.on_page, stores.on_result)
     on_request = conditions.check_request if pace_of(basis.settings).has_delay else None
-    return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, on_request)
+    return HubObserver(on_result, warnings.warn, warnings.crash, on_beat, basis.observer.is_needed, on_request)
+
+
+def _reviewed(observer: Observer, workers: WorkerSource, crawl: Crawl) -> WorkerSource:
+    return workers if observer.review is None else ReviewedWorkers(workers, crawl.order, observer.review)
 
 
 def _build_rank_watch(
@@ -315,7 +341,7 @@ def _crawl_log(basis: _Basis, ledger: Ledger) -> CrawlLog | None:
     return CrawlLog(basis.folder.path / crawl_log.FILE_NAME, ledger.look_up, mask)
 
 
-def _worker_config(basis: _Basis) -> WorkerConfig:
+def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
     """Return the configuration of all workers, except their numbers and the addresses that seeds allow."""
     settings, budget = basis.settings, basis.budget
     identity = identity_of(settings)
@@ -330,6 +356,8 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             max_hrefs=budget.hrefs,
             sketches=settings.revisit,
             judges_spam=settings.spam is not SpamUse.OFF,
+            parsers=of_kind(settings.plugin, PARSER),
+            reads_anchors=reads_anchors,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

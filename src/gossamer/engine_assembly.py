@@ -11,7 +11,7 @@ from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import ordering
+from gossamer.core.priority import Ordering, ordering
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
@@ -56,11 +56,17 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         retry_wait_s=settings.retry_wait,
         max_depth=settings.max_depth,
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
+        own_hosts=frozenset(settings.own_host),
         max_hosts_in_memory=budget.hosts,
         max_urls_in_memory=budget.urls,
         max_idle_hosts=budget.idle_hosts,
         max_rules_bytes=budget.rules,
     )
+
+
+def ordering_of(settings: Settings) -> Ordering:
+    """Return the order of URLs and hosts."""
+    return ordering(settings.order, settings.random_seed)
 
 
 def build_crawl(
@@ -71,9 +77,10 @@ def build_crawl(
     *,
     host_ranks: Mapping[str, float],
     hooks: LinkHooks | None = None,
+    how: Ordering | None = None,
 ) -> Crawl:
     """Return the engine of a crawl; `host_ranks` are those of new hosts, from 0 to 1."""
-    how = ordering(settings.order, settings.random_seed)
+    how = how or ordering_of(settings)
     limits = frontier_limits(settings, budget)
     token = robots_token_of(settings)
     target = settings.target_unique_domains

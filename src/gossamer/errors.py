@@ -5,6 +5,8 @@
     │   ├── FolderBusyError   another process owns the crawl folder
     │   └── NodeNameTakenError  a live node of the cluster has this name
     ├── DiskFullError         no space for the archive or ledger    exit 3, can be resumed
+    ├── SeedsFailedError      no seed could be fetched              raised by the Python API only
+    ├── PluginError           a plugin raised                       exit 1, can be resumed
     ├── CorruptFolderError    the folder cannot be what we wrote    exit 1
     ├── EngineUnavailableError  the shared ledger cannot be reached    exit 2; a node that runs tries again
     ├── StoreUnavailableError  a store of pages cannot be reached     exit 11, can be resumed; a crawl that runs waits
@@ -44,6 +46,23 @@ class DiskFullError(GossamerError):
     """There is no space left for the archive or the ledger."""
 
     exit_status = 3
+
+
+class SeedsFailedError(GossamerError):
+    """No seed could be fetched, so there is nothing to crawl."""
+
+
+class PluginError(GossamerError):
+    """A plugin raised, or returned what it must not."""
+
+    def __init__(self, plugin: str, what: str) -> None:
+        super().__init__(f"plugin {plugin!r}: {what}")
+        self.plugin = plugin
+
+    @classmethod
+    def of(cls, plugin: str, doing: str, error: BaseException) -> PluginError:
+        """Return an exception of a plugin as ours."""
+        return cls(plugin, f"{doing}: " + " ".join(f"{type(error).__name__}: {error}".split())[:300])
 
 
 class CorruptFolderError(GossamerError):

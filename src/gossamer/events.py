@@ -39,6 +39,7 @@ class EventName(StrEnum):
     ROBOTS_FETCHED = "robots_fetched"  # robots.txt of an origin was read
     ROBOTS_UNREACHABLE = "robots_unreachable"  # robots.txt cannot be had: nothing of the origin is fetched for now
     ROBOTS_DISALLOW = "robots_disallow"  # robots.txt forbids a URL: `rule` and `line` say which rule
+    ROBOTS_OVERRIDDEN = "robots_overridden"  # forbidden, and fetched all the same: the host is the operator's own
     EXCLUDED_BY_RULE = "excluded_by_rule"  # a link was not queued: `rule` says why
     COOLDOWN_SKIP = "cooldown_skip"  # a link was found again before its time
     LINKS_CAPPED = "links_capped"  # a page had more new links than may be queued of one page
@@ -104,6 +105,7 @@ class Promises(Struct, frozen=True, omit_defaults=True):
     allows_unreachable_robots: bool = False
     longest_request_s: float = 30.0
     pace: tuple[PacePromise, ...] = ()
+    own_hosts: tuple[str, ...] = ()  # whose robots.txt is not obeyed
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -80,6 +80,7 @@ class Totals(Struct):
     robots_cut: int = 0  # answers to robots.txt requests with more rules or sitemaps than are read
     spam_pages: int = 0
     spam_hosts: int = 0  # that were demoted, or whose links are held back
+    robots_overridden: int = 0  # requests that robots.txt forbids, at the operator's own hosts
 
     @property
     def new_pages(self) -> int:

@@ -176,6 +176,13 @@ class SpamVerdict(Struct, frozen=True, gc=False, array_like=True):
     signals: tuple[str, ...] = ()  # by name, the strongest first
 
 
+class Anchor(Struct, frozen=True, gc=False, array_like=True):
+    """What a page says about a link."""
+
+    text: str
+    rel: str = ""  # in lower case
+
+
 class Result(Struct, array_like=True):
     """What became of an order. Small: bodies stay in the worker that archived them."""
 
@@ -227,6 +234,7 @@ class Result(Struct, array_like=True):
     fresh_s: float = 0.0  # how long it stays as it is, by Cache-Control or a feed's ttl; 0: it does not say
     spam_reason: str = ""  # of its signals, with the numbers that decided
     template: bytes = b""  # see `core.spam.page`
+    anchors: dict[UrlId, Anchor] = {}  # of its links, only if a hook or plugin decides about links
 
 
 AVERAGE_RANK = 0.5  # of a host that nobody has ranked

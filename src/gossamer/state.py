@@ -67,6 +67,13 @@ def _quoted(value: str) -> str:
     return repr(value) if " " in value or not value else value
 
 
+class LinkMeta(Struct, array_like=True):
+    """What a program attached to a link when it was queued, for the page that it leads to."""
+
+    id: UrlId
+    meta: bytes  # JSON, an object
+
+
 class ShardState(Struct, array_like=True):
     """The state of one shard, for its next owner.
 

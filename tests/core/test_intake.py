@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from gossamer.core.first_pass import FirstPass
-from gossamer.core.intake import URL_CHARS, Intake, IntakeRules, LinkContext
+from gossamer.core.intake import URL_CHARS, FoundLink, Intake, IntakeRules, LinkContext, LinkHooks
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
 from gossamer.core.url import link_to
-from gossamer.records import Link, OrderKind, Source
+from gossamer.records import Anchor, Link, OrderKind, Source
 
 LIMITS = FrontierLimits(max_depth=3)
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
@@ -211,3 +211,51 @@ def test_a_seed_is_queued_even_if_it_was_refused_as_a_link() -> None:
     links = _links("http://other.test/")
     assert intake.screen(links, PAGE, 0.0).refused
     assert intake.screen(links, LinkContext(depth=0, source=Source.SEED), 0.0).candidates
+
+
+# -- hooks ---------------------------------------------------------------------------------------------
+
+
+def test_who_would_ask_is_known_without_any_effect() -> None:
+    seen: list[FoundLink] = []
+
+    def accept(link: FoundLink) -> bool:
+        seen.append(link)
+        return True
+
+    scope = Scope(Reach.HOST)
+    scope.join("http://h.test/", "h.test")
+    hooks = LinkHooks(accept=accept)
+    intake = Intake(scope, ordering(QueueOrder.BREADTH), LIMITS, IntakeRules(), hooks=hooks)
+    links = _links("/a", "http://other.test/", "/b", "/login")
+    context = LinkContext(1, Source.LINK, found_on="http://h.test/", anchors={links[0].id: Anchor("A", "next")})
+    asked = intake.asked(links, context)
+    assert [(link.url, link.text, link.rel) for link in asked.links] == [
+        ("http://h.test/a", "A", "next"),
+        ("http://h.test/b", "", ""),
+    ]
+    assert (asked.held, seen, intake.next_seq) == ([], [], 1)
+    assert len(intake.screen(links, context, 0.0).candidates) == 2
+    assert seen == asked.links
+    assert intake.asked(links, context).links == []  # decided recently
+    assert intake.asked(_links("/deep"), LinkContext(9, Source.LINK)).links == []
+
+
+def test_links_that_a_rule_holds_back_are_asked_about_too() -> None:
+    intake = _intake()
+    links = _links(*(f"/2020/01/{day:02d}/" for day in range(1, 29)))
+    while not intake.screen(links[:1], PAGE, 0.0).held:
+        links = [link_to(f"http://h.test/2020/02/01/{intake.next_seq}"), *links]
+    asked = intake.asked(links[:1], PAGE)
+    assert ([link.url for link in asked.held], asked.links) == ([links[0].url], [])
+
+
+def test_metadata_of_a_hook_wait_for_the_admission() -> None:
+    scope = Scope(Reach.ANY)
+    hooks = LinkHooks(accept=lambda link: b'{"a":1}' if link.url.endswith("/a") else False)
+    intake = Intake(scope, ordering(QueueOrder.BREADTH), LIMITS, IntakeRules(), hooks=hooks)
+    first, second = _links("/a", "/b")
+    screened = intake.screen([first, second], PAGE, 0.0)
+    assert [url.url for url in screened.candidates] == [first.url]
+    assert [(refused.link.url, refused.rule) for refused in screened.refused] == [(second.url, "hook")]
+    assert intake.metas == {first.id: b'{"a":1}'}

@@ -236,3 +236,15 @@ def test_links_are_of_no_use_at_the_greatest_depth() -> None:
         for depth in (1, 2)
     ]
     assert [order.needs_links for order in orders] == [True, False]
+
+
+def test_what_robots_txt_forbids_is_ordered_at_an_own_host_and_reported() -> None:
+    forbidding = OriginRules(rules=parse_robots(b"User-agent: *\nDisallow: /", "gossamer"), expires_at=FOREVER)
+    stranger, own = scene("1"), scene("1", limits=FrontierLimits(own_hosts=frozenset({"a.test"})))
+    stranger.host.origins[ORIGIN] = own.host.origins[ORIGIN] = forbidding
+    assert stranger.order() is None
+    order = own.order()
+    assert order is not None
+    assert order.url == f"{ORIGIN}/1"
+    assert [denied.is_overridden for denied in stranger.maker.take_denied()] == [False]
+    assert [denied.is_overridden for denied in own.maker.take_denied()] == [True]

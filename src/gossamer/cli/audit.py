@@ -41,6 +41,9 @@ def _print_report(report: AuditReport) -> None:
     )
     for note in report.notes:
         print(f"note: {printable(note, 2000)}")
+    for host, number in sorted(report.own_hosts.items()):
+        text = f"{plural(number, 'request')} to {printable(host)} that robots.txt does not allow"
+        print(f"note: {text}: named as the operator's own (--own-host), so no violation")
     for violation in report.violations[:_SHOWN]:
         at = f"{moment(violation.at)}.{int(violation.at % 1 * 1000):03d}"
         print(f"{at} {violation.breach:<18} {printable(violation.url, 200)}: {printable(violation.detail, 200)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,22 +9,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gossamer.errors import UsageError
+from gossamer.settings.contact import remembered_contact, remembered_path
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, needs_contact
-
-
-def remembered_path() -> Path:
-    """Return the file in which the contact is stored."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "gossamer" / "contact"
 
 
 def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
     """Return the settings with a contact, if the seeds need one."""
     if settings.contact or not any(needs_contact(seed) for seed in seeds):
         return settings
-    path = remembered_path()
-    contact = path.read_text("utf-8").strip() if path.is_file() else ""
+    path, contact = remembered_path(), remembered_contact()
     if not contact:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(

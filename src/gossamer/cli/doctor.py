@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("python", _check_python),
         ("packages", _check_packages),
         ("compiled", _check_compiled),
+        ("plugins", _check_installed_plugins),
         ("libcurl", _check_libcurl),
         ("authorities", lambda: _check_trust(arguments.ca_file)),
         ("open files", _check_files),
@@ -88,6 +89,13 @@ def _check_compiled() -> tuple[bool | None, str]:
     if not missing:
         return True, ", ".join(there)
     return None, f"not built: {', '.join(missing)}; {COST_OF_MISSING}"
+
+
+def _check_installed_plugins() -> tuple[bool, str]:
+    from gossamer.settings.plugins import installed_plugins, state_of
+
+    states = [state_of(plugin) for plugin in installed_plugins()]
+    return all(is_good for is_good, _ in states), ", ".join(text for _, text in states) or "none"
 
 
 def _check_libcurl() -> tuple[bool, str]:

@@ -116,6 +116,10 @@ class Survey:
             return plan
         one = OneFetch(self._settings, seed)
         url, rules = await self._robots(one, seed, plan)
+        is_own = seed.link.host in self._settings.own_host
+        if rules is None and is_own:
+            plan.robots += ", which does not matter (--own-host)"
+            return plan
         if rules is None and self._settings.robots_unreachable is RobotsUnreachable.ALLOW:
             plan.robots += ", as if there were none (--robots-unreachable allow)"
             return plan
@@ -126,7 +130,7 @@ class Survey:
         plan.crawl_delay_s = rules.crawl_delay_s
         plan.delay_s = self._pace.floor_s(name, rules.crawl_delay_s)
         decision = rules.decide(path_of(seed.link.url))
-        if not decision.is_allowed:
+        if not decision.is_allowed and not is_own:
             plan.is_crawled = False
             plan.problem = f"robots.txt forbids the seed, in line {decision.line_number}: {decision.line}"
         elif self._settings.sitemaps is not SitemapUse.OFF:

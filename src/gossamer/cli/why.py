@@ -56,6 +56,8 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield "host", f"{life.host} (domain {life.domain})"
     yield "state", _state(life)
     yield from _origin(life)
+    if life.meta:
+        yield "metadata", f"{life.meta}, attached to its link by a program"
     yield from _refused(life, crawl)
     yield "robots.txt", _robots(life, crawl.now)
     yield from (("pace", line) for line in (life.pace.lines() if life.pace is not None else ()))
@@ -112,9 +114,10 @@ def _refused(life: Life, crawl: CrawlView) -> Lines:
 
 def _robots(life: Life, now: float) -> str:
     robots = life.robots
+    own = "; the host is your own (--own-host), so that does not matter" if robots.is_own else ""
     if not robots.is_known:
-        return f"of {robots.origin} is unknown: never fetched, or it could not be reached"
-    verdict = "allowed" if robots.is_allowed else "not allowed"
+        return f"of {robots.origin} is unknown: never fetched, or it could not be reached{own}"
+    verdict = "allowed" if robots.is_allowed else "not allowed" + own
     line = f"line {robots.line_number}: {robots.line}" if robots.line_number else "no rule matches it"
     delay = f"; crawl-delay {robots.crawl_delay_s:g} s" if robots.crawl_delay_s else ""
     age = duration(max(0.0, now - robots.fetched_at))

@@ -67,6 +67,7 @@ class Denied(Struct, frozen=True):
 
     url: QueuedUrl
     decision: RobotsDecision
+    is_overridden: bool = False  # it is fetched all the same, since its host is the operator's own
 
 
 class Postponed(Struct, frozen=True):

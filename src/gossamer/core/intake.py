@@ -10,7 +10,8 @@ memo of its own: what it refuses another may accept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from gossamer.core.priority import DEMOTION, Ordering
 from gossamer.core.scope import Scope, Surroundings
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of
-from gossamer.records import Link, OrderKind, QueuedUrl, Source, UrlId
+from gossamer.records import Anchor, Link, OrderKind, QueuedUrl, Source, UrlId
 from gossamer.state import HoldRule
 
 MEMO_URLS = 200_000
@@ -73,6 +74,7 @@ class LinkContext(Struct, frozen=True):
     submitter: str = ""  # of sitemaps at another host: the domain whose robots.txt lists them
     added: int = 0  # links of the same page that were queued before
     is_offered_again: bool = False  # they were held back, since their page's address led to too many hosts
+    anchors: Mapping[UrlId, Anchor] | None = None  # for hooks
 
 
 class FoundLink(Struct, frozen=True):
@@ -82,13 +84,28 @@ class FoundLink(Struct, frozen=True):
     host: str
     depth: int
     found_on: str  # the URL of the page; empty for seeds
+    text: str = ""  # of the anchor; empty if it has none, or was not found in a page
+    rel: str = ""  # in lower case
+    page_meta: dict[str, Any] = {}  # metadata of the page, for hooks of a program
+
+
+class Asked(Struct):
+    """Links about which hooks are asked: at once, or when a rule holds them back no more."""
+
+    links: list[FoundLink] = []
+    held: list[FoundLink] = []
 
 
 class LinkHooks(Struct, frozen=True):
     """A user's functions that accept and score links."""
 
-    accept: Callable[[FoundLink], bool] | None = None
+    accept: Callable[[FoundLink], bool | bytes] | None = None  # bytes: yes, with this metadata, JSON
     score: Callable[[FoundLink], float] | None = None  # 0 to 100, more is sooner within its host
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there is any."""
+        return self.accept is not None or self.score is not None
 
 
 class IntakeRules(Struct, frozen=True):
@@ -122,6 +139,7 @@ class Intake:
         self._max_links = rules.max_links_per_page
         self._remembers = rules.remembers
         self._hooks = hooks or LinkHooks()
+        self.metas: dict[UrlId, bytes] = {}  # that hooks attached to links of the current offer
         self.dates = DateBudget()
         self.novelty = Novelty(max_patterns=rules.max_patterns)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
@@ -226,12 +244,40 @@ class Intake:
             rule = "oversize_host"
         if rule is not None:
             return rule
-        if self._hooks.accept is not None and not self._hooks.accept(_as_found(link, context)):
+        if self._hooks.accept is not None and not self._is_accepted(link, context):
             return "hook"
         if self.first_pass is not None and context.source is not Source.REDIRECT:
             domain = registrable_domain(link.host)
             return None if self.first_pass.admits(link, domain, context.depth, context.seed) else "first_pass"
         return None
+
+    def _is_accepted(self, link: Link, context: LinkContext) -> bool:
+        accept = self._hooks.accept
+        decision = True if accept is None else accept(_as_found(link, context))
+        if isinstance(decision, bytes):
+            self.metas[link.id] = decision
+            return True
+        return decision
+
+    def asked(self, links: Iterable[Link], context: LinkContext) -> Asked:
+        """Return the links about which hooks would be asked if these were offered, now or later. Changes nothing."""
+        asked = Asked()
+        if context.depth > self._limits.seed_depths.get(context.seed, self._limits.max_depth):
+            return asked
+
+        def refuse(link: FoundLink) -> bool:
+            asked.links.append(link)
+            return False
+
+        memo = self._memo_of(context.seed)
+        hooks, self._hooks = self._hooks, LinkHooks(accept=refuse)
+        try:
+            for link in links:
+                if link.id not in memo and self._refusal(link, context) in _HOLD_RULES:
+                    asked.held.append(_as_found(link, context))
+        finally:
+            self._hooks = hooks
+        return asked
 
     def _first_pass_elsewhere(self, host: str, context: LinkContext) -> str | None:
         """Refuse most links to a domain of another node; if they are held back during the pass, that node does it."""
@@ -326,4 +372,7 @@ class Intake:
 
 
 def _as_found(link: Link, context: LinkContext) -> FoundLink:
-    return FoundLink(link.url, link.host, context.depth, context.found_on)
+    anchor = context.anchors.get(link.id) if context.anchors else None
+    if anchor is None:
+        return FoundLink(link.url, link.host, context.depth, context.found_on)
+    return FoundLink(link.url, link.host, context.depth, context.found_on, anchor.text, anchor.rel)

@@ -38,6 +38,7 @@ class FrontierLimits(Struct):
     max_idle_hosts: int = 10_000  # that have nothing to do, in memory for what is found next
     max_rules_bytes: int = 64 << 20  # of large robots.txt files, as they are in memory
     is_unreachable_robots_allowed: bool = False
+    own_hosts: frozenset[str] = frozenset()  # of the operator, who need not obey their robots.txt
     seed_depths: dict[int, int] = {}  # instead of `max_depth`, by the number of a seed that has its own
     demoted_hosts: set[str] = set()  # that come after all others
     # Derived, as fields: read several times per page, and a property takes three times as long.

@@ -14,6 +14,7 @@ from gossamer.core.host_table import HostTable
 from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
+from gossamer.core.robots import RobotsRules
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_match import RobotsDecision
 from gossamer.core.url import origin_of, path_of
@@ -89,13 +90,21 @@ class OrderMaker:
         if rules is None:
             self._set_aside(host, url, robots.expires_at, now)
             return None
-        if rules.rule_count:
-            self._cache.use(rules)
-            decision = rules.decide(path_of(url.url))
-            if not decision.is_allowed:
-                self._deny(host, url, decision, now)
-                return None
+        if rules.rule_count and self._is_denied(host, url, rules, now):
+            return None
         return self.order_page(host, url, now)
+
+    def _is_denied(self, host: HostSlot, url: QueuedUrl, rules: RobotsRules, now: float) -> bool:
+        """Return whether robots.txt forbids a URL, and its host is not the operator's own."""
+        self._cache.use(rules)
+        decision = rules.decide(path_of(url.url))
+        if decision.is_allowed:
+            return False
+        if host.name in self._limits.own_hosts:
+            self.denied.append(Denied(url, decision, is_overridden=True))
+            return False
+        self._deny(host, url, decision, now)
+        return True
 
     def _first_url(self, host: HostSlot, *, only_known: bool) -> QueuedUrl | None:
         """Return what is to be fetched next at a host."""

@@ -165,7 +165,7 @@ class RobotsRequests:
         if rules is not None:
             owner.record.robots_tries = 0
             state = robots_state.known(rules, result, now)
-        elif self._limits.is_unreachable_robots_allowed:
+        elif self._limits.is_unreachable_robots_allowed or owner.name in self._limits.own_hosts:
             state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_state.UNREACHABLE_TTL_S)
         else:
             owner.record.robots_tries += 1

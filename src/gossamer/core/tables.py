@@ -26,6 +26,7 @@ from gossamer.state import (
     HostHeld,
     IntroducedBatch,
     LinkBatch,
+    LinkMeta,
     SeedRecord,
     SpamTally,
     Submitters,
@@ -67,6 +68,7 @@ DUE_HOSTS = RecordTable(
 HOST_VISITS = RecordTable("host_visits", HostVisits, lambda visits: host_id(visits.host))
 SHARD_VISITS = RecordTable("shard_visits", ShardVisits, lambda visits: shard_prefix(visits.shard))
 SPAM = RecordTable("spam", SpamTally, lambda tally: spam_key(tally.name, is_domain=tally.is_domain))
+LINK_META = RecordTable("link_meta", LinkMeta, lambda meta: meta.id)
 RECORD_TABLES = (
     EVIDENCE,
     QUARANTINES,
@@ -83,6 +85,7 @@ RECORD_TABLES = (
     HOST_VISITS,
     SHARD_VISITS,
     SPAM,
+    LINK_META,
 )
 
 

@@ -18,6 +18,7 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake, LinkContext, Refused
 from gossamer.core.queue_tails import QueueTails
 from gossamer.core.revisit.hints import HintKind
+from gossamer.core.tables import LINK_META
 from gossamer.core.url import host_of
 from gossamer.engine.due_urls import FULL_FETCH_EVERY
 from gossamer.engine.event_emitter import EventEmitter
@@ -31,7 +32,7 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
 from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, Link, QueuedUrl, Source, UrlId, UrlState
-from gossamer.state import CrawlState, HoldRule
+from gossamer.state import CrawlState, HoldRule, LinkMeta
 
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
 
@@ -151,12 +152,25 @@ class Admission:
         if strangers:
             screened.candidates = self._sort_strangers(strangers, screened.candidates, context, now, lastmods)
         new = self._admit(screened.candidates, now) if screened.candidates else []
+        if self._intake.metas:
+            self._store_metas(new)
         if screened.dated:
             self._intake.withdraw_dated(screened, new)
         if context.source is not Source.LINK and self.holding.has_links:
             for url in new:
                 self.holding.drop_queued(url.id)
         return new
+
+    def attach(self, url_id: UrlId, meta: bytes) -> None:
+        """Attach metadata to a URL of the next offer; it is stored if that is new."""
+        self._intake.metas[url_id] = meta
+
+    def _store_metas(self, new: Sequence[QueuedUrl]) -> None:
+        """Store what hooks attached to links that are queued now: in the commit that queues them."""
+        metas, self._intake.metas = self._intake.metas, {}
+        for url in new:
+            if url.id in metas:
+                self._ledger.put_record(LINK_META, LinkMeta(url.id, metas[url.id]))
 
     def _with_dates(
         self, candidates: list[QueuedUrl], context: LinkContext, lastmods: Mapping[UrlId, str] | None

@@ -30,6 +30,7 @@ from gossamer.engine.due_urls import is_due_again, visit_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_following import judge_redirect
 from gossamer.engine.link_messages import Letter
+from gossamer.engine.link_review import LinkReview
 from gossamer.engine.notices import NoticeCounts
 from gossamer.engine.rules import CrawlRules
 from gossamer.figures import Totals
@@ -65,7 +66,7 @@ class Crawl:
         self, rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter
     ) -> None:
         self._rules = rules
-        self.frontier = frontier
+        self.frontier, self.link_review = frontier, LinkReview(intake)
         self._ledger = ledger
         self._events = emitter
         parts = compose(rules, frontier, intake, ledger, emitter)
@@ -168,9 +169,10 @@ class Crawl:
         *,
         https_first: frozenset[UrlId] = frozenset(),
         rules: Mapping[UrlId, SeedRecord] = MappingProxyType({}),
+        meta: bytes = b"",
     ) -> int:
         """Queue seeds, some of which have rules of their own; return how many were new. Call after `restore`."""
-        added = self._seeding.add(links, now, https_first, rules)
+        added = self._seeding.add(links, now, https_first, rules, meta)
         self._evict(now)
         return added
 

@@ -171,6 +171,19 @@ class EventEmitter:
             line=denied.decision.line_number,
         )
 
+    def overridden(self, denied: Denied, now: float) -> None:
+        """A URL that robots.txt forbids is fetched, since its host is the operator's own."""
+        self.emit(
+            EventName.ROBOTS_OVERRIDDEN,
+            now,
+            url=denied.url.url,
+            host=denied.url.host,
+            depth=denied.url.depth,
+            reason="own-host",
+            rule=denied.decision.line,
+            line=denied.decision.line_number,
+        )
+
     def excluded(self, refused: Refused, depth: int, now: float) -> None:
         """A link was not queued."""
         url, host = refused.link.url, refused.link.host

@@ -73,6 +73,9 @@ class FrontierCommands:
         """Record URLs that robots.txt forbids."""
         for denied in self._frontier.take_denied():
             self.work += DENIED_WORK
+            if denied.is_overridden:
+                self._parts.removal.record_overridden(denied, now)
+                continue
             if denied.url.known:
                 self._parts.visits.record_denied(denied, now)
                 continue

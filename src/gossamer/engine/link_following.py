@@ -64,6 +64,8 @@ class LinkFollowing:
         if url.kind is _SITEMAP:
             return self._follow_sitemap(url, result, now)
         context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url, seed=url.seed)
+        if result.anchors:
+            context = replace(context, anchors=result.anchors)
         new = self._backlog.offer(result.links, context, now, result.lastmods)
         result.links_final = self._admission.links_final
         return new

@@ -90,6 +90,11 @@ class Removal:
         self._state.totals.robots_disallowed += 1
         self._events.denied(denied, now)
 
+    def record_overridden(self, denied: Denied, now: float) -> None:
+        """Record that a URL is fetched although robots.txt forbids it: its host is the operator's own."""
+        self._state.totals.robots_overridden += 1
+        self._events.overridden(denied, now)
+
     # -- opting out -------------------------------------------------------------------------------
 
     def opt_out(self, names: frozenset[str], now: float) -> None:

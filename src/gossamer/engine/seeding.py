@@ -28,8 +28,9 @@ class Seeding:
         now: float,
         https_first: frozenset[UrlId],
         rules: Mapping[UrlId, SeedRecord],
+        meta: bytes = b"",
     ) -> int:
-        """Queue seeds, some of which have rules of their own; return how many were new."""
+        """Queue seeds, some of which have rules of their own, with metadata as of a link; return how many were new."""
         added = 0
         for link in links:
             wanted = rules.get(link.id)
@@ -37,6 +38,8 @@ class Seeding:
             if number or wanted is None or not wanted.scope:
                 self._scope.join(link, number)
             context = LinkContext(depth=0, source=Source.SEED, https_first=link.id in https_first, seed=number)
+            if meta:
+                self._admission.attach(link.id, meta)
             added += len(self._admission.offer([link], context, now))
         return added
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from gossamer.archive.warc import sha1_base32
 from gossamer.core.tables import SEEDS
+from gossamer.errors import PluginError
 from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.inspect.view import CrawlView, OpenCrawl
@@ -22,6 +23,7 @@ from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
 from gossamer.records import Source, UrlId, UrlRecord
 from gossamer.settings.identity import robots_token_of
+from gossamer.settings.plugins import PARSER, of_kind
 from gossamer.state import SeedRecord
 
 FOUND_VIA = {
@@ -101,6 +103,7 @@ class DocumentMaker:
         self._pages = pages
         self._has_links = has_links
         self._robots_token = robots_token_of(crawl.settings)
+        self._parsers = of_kind(crawl.settings.plugin, PARSER)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
         self._seeds: dict[int, SeedRecord] = {0: SeedRecord("")}
 
@@ -118,7 +121,18 @@ class DocumentMaker:
             robots_token=self._robots_token,
             has_links=self._has_links,
         )
-        return PageDocument(self._facts(page, declared.essence), read_article(source))
+        article = self._by_plugin(source) if self._parsers and exchange.is_decoded else None
+        return PageDocument(self._facts(page, declared.essence), article or read_article(source))
+
+    def _by_plugin(self, source: PageSource) -> Article | None:
+        """Return the article that a plugin reads; None if there is none for the type, or it raises."""
+        from gossamer.parse.by_plugin import article_of, parsed_by_plugin
+
+        try:
+            parsed = parsed_by_plugin(self._parsers, source.content, source.url, source.content_type)
+        except PluginError:  # the crawl has a dead letter for it
+            return None
+        return article_of(parsed, source.url) if parsed is not None else None
 
     def _facts(self, page: StoredPage, declared: str) -> PageFacts:
         row, span, seed = page.row, page.span, self._seed(page.row.seed)

@@ -78,6 +78,7 @@ class AuditReport(Struct, kw_only=True):
     breaches: dict[str, int] = {}
     violations: list[Violation] = []  # the first 1,000
     notes: list[str] = []
+    own_hosts: dict[str, int] = {}  # requests that robots.txt forbids or would have to come first for, at own hosts
     is_whole: bool = True  # the events of all nodes could be read
 
     @property
@@ -202,7 +203,7 @@ class Auditor:
         self._now = max(self._now, request.sent_at)
         self._report.requests += request.requests
         self._check_opt_out(request)
-        if not request.is_robots:
+        if not request.is_robots and not self._is_own(host, request):
             self._check_robots(host, request)
         self._check_pace(host, request)
         self._check_crowd(host, request)
@@ -230,6 +231,16 @@ class Auditor:
                     Breach.OPTED_OUT, request, f"{name} had opted out {request.ordered_at - since:.1f} s before"
                 )
                 return
+
+    def _is_own(self, host: _Host, request: SentRequest) -> bool:
+        """Return whether robots.txt does not bind a request, as its run announced; list it if that mattered."""
+        if request.host not in self._promises.own_hosts:
+            return False
+        robots = host.origins.get(request.origin)
+        if robots is None or robots.rules is None or not robots.rules.decide(path_of(request.url)).is_allowed:
+            own = self._report.own_hosts
+            own[request.host] = own.get(request.host, 0) + 1
+        return True
 
     # -- robots.txt -------------------------------------------------------------------------------
 

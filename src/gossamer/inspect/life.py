@@ -19,7 +19,7 @@ from gossamer.core.identity import host_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import is_ban
 from gossamer.core.scope import Scope
-from gossamer.core.tables import BACKLOG, HELD, INTRODUCED, SEEDS, held_key
+from gossamer.core.tables import BACKLOG, HELD, INTRODUCED, LINK_META, SEEDS, held_key
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of, key_of, origin_of, path_of, url_id
 from gossamer.engine.introduced_links import links_of
@@ -58,6 +58,7 @@ class RobotsView(Struct, frozen=True, kw_only=True):
     fetched_at: float = 0.0
     expires_at: float = 0.0
     crawl_delay_s: float | None = None
+    is_own: bool = False  # the host is the operator's own: what robots.txt forbids is fetched
 
 
 class Refusal(Struct, frozen=True):
@@ -140,6 +141,7 @@ class Life(Struct, kw_only=True):
     seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
     place: NodePlace | None = None  # in a cluster
     pace: PaceView | None = None  # of its host
+    meta: str = ""  # that a program attached to its link, as JSON
 
     @property
     def has_trace(self) -> bool:
@@ -158,6 +160,7 @@ class LifeSource(Struct, frozen=True):
     is_masked: bool
     is_running: bool
     now: float
+    own_hosts: tuple[str, ...] = ()  # whose robots.txt is not obeyed
 
 
 def life_of(asked: str, url: str, source: LifeSource) -> Life:
@@ -189,11 +192,17 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         near_duplicate_of=_url_of(row.near_duplicate_of, ledger) if row is not None and row.near_duplicate_of else "",
         held_back=_held_back(identity, row, batch, ledger),
         seed=_seed(identity, row, batch, ledger),
+        meta=_meta(identity, ledger),
     )
     _read_events(life, url, source)
     if row is None and not life.refusals and not life.held_back:
         life.refusals = _refusals_now(url, life.robots, source)
     return life
+
+
+def _meta(identity: UrlId, ledger: Catalog) -> str:
+    found = ledger.record(LINK_META, identity)
+    return found.meta.decode() if found is not None else ""
 
 
 _Batch: TypeAlias = LinkBatch | IntroducedBatch
@@ -268,14 +277,14 @@ def _ancestors(row: UrlRecord, ledger: Catalog) -> Iterator[Ancestor]:
 
 
 def _robots(url: str, source: LifeSource) -> RobotsView:
-    origin = origin_of(url)
+    origin, is_own = origin_of(url), host_of(url) in source.own_hosts
     record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
     if record is None or is_ban(record):
-        return RobotsView(origin=origin, is_known=False)
-    return _decided(record, url, source.token)
+        return RobotsView(origin=origin, is_known=False, is_own=is_own)
+    return _decided(record, url, source.token, is_own=is_own)
 
 
-def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
+def _decided(record: RobotsRecord, url: str, token: str, *, is_own: bool) -> RobotsView:
     rules = parse_robots(record.body, token)
     decision = rules.decide(path_of(url))
     return RobotsView(
@@ -288,6 +297,7 @@ def _decided(record: RobotsRecord, url: str, token: str) -> RobotsView:
         fetched_at=record.fetched_at,
         expires_at=record.expires_at,
         crawl_delay_s=rules.crawl_delay_s,
+        is_own=is_own,
     )
 
 
@@ -361,6 +371,8 @@ def _add_event(life: Life, event: Event) -> None:
         life.refusals.append(Refusal(event.reason, event.ts, detail))
     elif event.event is EventName.ROBOTS_DISALLOW:
         life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
+    elif event.event is EventName.ROBOTS_OVERRIDDEN:
+        life.notes.append(f"fetched although robots.txt forbids it (line {event.line}: {event.rule}): --own-host")
     elif event.event is EventName.COOLDOWN_SKIP:
         life.notes.append(f"found again too early; may be fetched again in {event.wait_s:g} s")
     elif event.event is EventName.SPAM_PAGE:
@@ -401,7 +413,7 @@ def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refu
         found.append(Refusal(trap, detail="the shape of a trap"))
     elif is_dated(url):
         found.append(Refusal("calendar", detail="a date: these have a budget at each host, which may be used up"))
-    if robots.is_known and not robots.is_allowed:
+    if robots.is_known and not robots.is_allowed and not robots.is_own:
         found.append(Refusal("robots.txt", detail=f"line {robots.line_number}: {robots.line}"))
     return found
 

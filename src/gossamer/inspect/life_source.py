@@ -69,6 +69,7 @@ def life_source(crawl: CrawlView) -> LifeSource:
         is_masked=crawl.settings.mask_queries,
         is_running=crawl.is_running,
         now=crawl.now,
+        own_hosts=crawl.settings.own_host,
     )
 
 

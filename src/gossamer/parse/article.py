@@ -149,7 +149,7 @@ def _from_html(page: PageSource) -> Article:
         published=published,
         modified=modified,
         noindex=said.is_noindex,
-        links=_links(tree, base, said) if page.has_links else [],
+        links=outlinks(tree, base, said) if page.has_links else [],
     )
     tree.remove(_UNSEEN)
     article.headings = _headings(tree)
@@ -227,7 +227,7 @@ def _some_text(element: Element) -> str:
 # -- links ----------------------------------------------------------------------------------------
 
 
-def _links(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
+def outlinks(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
     """Return the links of a page in document order, a URL as often as it is linked."""
     found: list[Outlink] = []
     for anchor in islice(tree.select("a[href], area[href]"), MAX_LINKS):

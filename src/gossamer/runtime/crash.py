@@ -20,9 +20,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, PluginError
 
 MAX_FILE_BYTES = 1_000_000
+PLUGIN_PLACE = "plugin "  # begins the place of what a plugin raised
 _PACKAGE = str(Path(__file__).parent.parent)
 OnFailure: TypeAlias = Callable[[GossamerError], None]
 
@@ -38,6 +39,8 @@ class Crash(Struct, frozen=True):
 
 def crash_of(url: str, error: BaseException) -> Crash:
     """Describe an exception that was raised while a page was handled."""
+    if isinstance(error, PluginError):
+        return Crash(url, describe(error), PLUGIN_PLACE + error.plugin, "".join(traceback.format_exception(error)))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(_PACKAGE)]
     place = f"{Path(frames[-1].filename).relative_to(_PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
     return Crash(url, describe(error), place, "".join(traceback.format_exception(error)))
@@ -45,7 +48,8 @@ def crash_of(url: str, error: BaseException) -> Crash:
 
 def describe(error: BaseException) -> str:
     """Return the type and message of an exception, in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    name = "" if isinstance(error, PluginError) else f"{type(error).__name__}: "
+    return " ".join(f"{name}{error}".split())[:300]
 
 
 class CrashFile:

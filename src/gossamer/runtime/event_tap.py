@@ -1,4 +1,4 @@
-"""Passes all events to the sink and one listener, and records the first failure.
+"""Passes all events to the sink and to listeners, and records the first failure.
 
 A crawl without a single page reports the first failure as its reason.
 """
@@ -25,18 +25,21 @@ class EventTap:
 
     def __init__(self, sink: EventSink, on_event: OnEvent | None = None) -> None:
         self._sink = sink
-        self._on_event = on_event
+        self._listeners = [] if on_event is None else [on_event]
         self._first_trouble: Event | None = None
         self._is_watching = True  # until the first failure, or the first page
 
+    def listen(self, on_event: OnEvent) -> None:
+        """Pass all further events to one more listener, until it wants no more."""
+        self._listeners = [*self._listeners, on_event]
+
     def emit(self, event: Event) -> None:
-        """Forward an event to the sink and to the listener."""
+        """Forward an event to the sink and to the listeners."""
         self._sink.emit(event)
         if self._is_watching:
             self._watch(event)
-        on_event = self._on_event
-        if on_event is not None and not on_event(event):
-            self._on_event = None
+        if self._listeners:
+            self._listeners = [listener for listener in self._listeners if listener(event)]
 
     def _watch(self, event: Event) -> None:
         if event.event in _TROUBLE:

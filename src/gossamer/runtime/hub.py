@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -152,10 +153,8 @@ class Hub:
         if not self._stop_reason:
             self._stop_reason = "over"
         if self._pool.has_outstanding and self._failure is None:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), GRACE_S)
-            except TimeoutError:
-                pass
         if self._tasks:
             await asyncio.wait(self._tasks)  # a worker that is being started is closed like the others
         self._costly.finish()
@@ -186,10 +185,6 @@ class Hub:
         if self._loop is not None:
             self._plan_pump()
 
-    def _apply_commands(self, now: float) -> None:
-        while self._commands:
-            self._apply(self._commands.popleft(), now)
-
     def _apply(self, command: control.Command, now: float) -> None:
         match command:
             case control.Stop(reason):
@@ -213,13 +208,8 @@ class Hub:
                 self._limit_connections(now)
 
     def _change_limits(self, wanted: control.ChangeLimits, now: float) -> None:
-        limits = self.limits
-        self.limits = replace(
-            limits,
-            max_time_s=limits.max_time_s if wanted.max_time_s is UNSET else wanted.max_time_s,
-            max_wait_s=limits.max_wait_s if wanted.max_wait_s is UNSET else wanted.max_wait_s,
-            connections=limits.connections if wanted.connections is UNSET else wanted.connections,
-        )
+        given = {name: getattr(wanted, name) for name in ("max_time_s", "max_wait_s", "connections")}
+        self.limits = replace(self.limits, **{name: each for name, each in given.items() if each is not UNSET})
         if wanted.max_pages is not UNSET:
             self._crawl.frontier.change_limits(now, max_pages=wanted.max_pages)
         self._limit_connections(now)
@@ -243,8 +233,8 @@ class Hub:
         """One turn: apply commands, send out the orders that are due, schedule the next turn."""
         self._is_pump_planned = False
         now = self._now()
-        if self._commands:
-            self._apply_commands(now)
+        while self._commands:
+            self._apply(self._commands.popleft(), now)
         if self._stop_reason or self._ended.is_set() or self._pool.is_empty:
             return
         if self.limits.max_time_s is not None and self.active_s(now) >= self.limits.max_time_s:
@@ -263,11 +253,17 @@ class Hub:
             self._plan_pump()
             return
         why = self._crawl.why_over(now, self.limits.max_wait_s)
-        if why is not None and self.limits.ends_by_itself and not self._pool.has_outstanding and not self._tasks:
+        if why is not None and self._may_end:
             self._end(why)
             return
         wakeup = self._crawl.next_wakeup()
         self._plan_turn(MAX_WAKEUP_S if wakeup is None else min(MAX_WAKEUP_S, max(0.0, wakeup - now)))
+
+    @property
+    def _may_end(self) -> bool:
+        is_needed = self._observer.is_needed
+        is_busy = self._pool.has_outstanding or self._tasks or (is_needed is not None and is_needed())
+        return self.limits.ends_by_itself and not is_busy
 
     def _plan_turn(self, wait_s: float) -> None:
         if self._timer is not None:
@@ -350,6 +346,12 @@ class Hub:
             self._failure = error
         self._stop("failed")
 
+    def fail_plugin(self, error: GossamerError) -> None:
+        """A plugin that decides about links raised. While the crawl is being opened nothing was committed: raise."""
+        if self._loop is None:
+            raise error
+        self.on_failure(error)
+
     def on_crash(self, crash: Crash) -> None:
         """A worker's code raised."""
         if self._observer.on_crash is not None:
@@ -414,10 +416,8 @@ class Hub:
 
     async def _commit_regularly(self) -> None:
         while not self._is_closing:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._wants_commit.wait(), COMMIT_INTERVAL_S)
-            except TimeoutError:
-                pass
             self._wants_commit.clear()
             if self._failure is not None:
                 return  # nothing that may be incomplete is committed

@@ -32,4 +32,5 @@ class HubObserver(Struct, frozen=True):
     on_warning: Callable[[str, str], None] | None = None  # the name of a rule, and a text for people
     on_crash: Callable[[Crash], None] | None = None
     on_beat: Callable[[], None] | None = None  # after every 50th page
+    is_needed: Callable[[], bool] | None = None  # whether somebody may still add URLs: it does not end by itself then
     on_request: Callable[[str, float], None] | None = None  # the host and the time of every request that was sent

@@ -18,6 +18,7 @@ from gossamer.ports import Catalog
 from gossamer.records import Order, Result, UrlId, UrlRecord
 from gossamer.runtime.control import CommitSoon, Submit
 from gossamer.runtime.crash import Crash, crash_of
+from gossamer.runtime.reviewing import Review
 from gossamer.runtime.stored_results import ReadingRules, result_of
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.runtime.worker import crashed_result
@@ -38,6 +39,7 @@ class Rereader:
         warnings: WarningLog,
         submit: Submit,
         now: Callable[[], float],
+        review: Review | None = None,
     ) -> None:
         self._rereading = rereading
         self._ledger = ledger
@@ -46,6 +48,7 @@ class Rereader:
         self._crashes: list[Crash] = []
         self._submit = submit
         self._now = now
+        self._review = review
 
     async def run(self) -> None:
         """Read all pages again, and return."""
@@ -59,6 +62,8 @@ class Rereader:
                 await asyncio.sleep(RETRY_S)
                 continue
             for page_id, row, result in pages:
+                if not await self._may_follow(page_id, row, result):
+                    return  # the crawl stops; the next run goes on here
                 self._rereading.follow(page_id, row, result, self._now())
                 after = page_id
             while self._crashes:
@@ -66,6 +71,11 @@ class Rereader:
             if len(pages) < PAGES_PER_TURN:
                 self._rereading.finish(self._now())
         self._submit(CommitSoon())  # also makes the hub look for new orders
+
+    async def _may_follow(self, page_id: UrlId, row: UrlRecord, result: Result | None) -> bool:
+        if self._review is None or result is None:
+            return True
+        return await self._review(_order_of(page_id, row), result)
 
     def _read_slice(self, after: UrlId) -> list[tuple[UrlId, UrlRecord, Result | None]]:
         rows = islice(self._rereading.pages(after), PAGES_PER_TURN)
@@ -84,10 +94,16 @@ class Rereader:
             )
             if original is None:
                 return None
-        order = Order(0, row.kind, row.url, page_id, host_of(row.url), (), row.depth, row.hops, 0, row.fetched_at)
+        order = _order_of(page_id, row)
         exchange = exchange_of(response, None, original)
         try:
             return result_of(order, exchange, self._rules)
         except Exception as error:  # as in a worker: the page has no links, and the crawl goes on
             self._crashes.append(crash_of(row.url, error))
             return crashed_result(order, exchange, error)
+
+
+def _order_of(page_id: UrlId, row: UrlRecord) -> Order:
+    """Return an order as it was when a page was fetched."""
+    host, at = host_of(row.url), row.fetched_at
+    return Order(0, row.kind, row.url, page_id, host, (), row.depth, row.hops, 0, at, seed=row.seed)

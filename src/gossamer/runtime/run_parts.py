@@ -21,6 +21,7 @@ from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.publishing import Publishing
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.rereader import Rereader
+from gossamer.runtime.reviewing import Review
 from gossamer.runtime.run_watch import RunWatch
 from gossamer.runtime.upload_watch import UploadWatch
 from gossamer.runtime.vitals import StallProbe
@@ -39,6 +40,8 @@ class Observer(Struct, frozen=True):
     on_warning: OnWarning | None = None
     on_beat: OnBeat | None = None
     on_notice: Callable[[str], None] | None = None  # what the operator asked for, or must know at once; any thread
+    review: Review | None = None  # is asked about the links of every answer before it is completed
+    is_needed: Callable[[], bool] | None = None  # whether somebody may still add URLs: it does not end by itself then
 
 
 class RunPlan(Struct, frozen=True):
@@ -50,6 +53,7 @@ class RunPlan(Struct, frozen=True):
     order: Repeatability = Repeatability()
     few_files: str = ""  # a warning, if too few files may be open for all connections
     goes_on: bool = False  # also if the operator has paused the crawl
+    plugin_changes: str = ""  # a warning, if plugins have other versions than in the last run
 
 
 class RunStorage(Struct, frozen=True):

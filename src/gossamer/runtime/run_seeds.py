@@ -64,19 +64,20 @@ class RunSeeds:
             queued += self._crawl.regard_notice([link_to(url) for url in urls], self._now()).new
         return queued
 
-    def add(self, lines: Sequence[str]) -> int:
-        """Queue seeds that are added later; return how many were new."""
+    def add(self, lines: Sequence[str], meta: bytes = b"") -> int:
+        """Queue seeds that are added later, with metadata as of a link; return how many were new."""
         seeds = identified(seeds_in(lines))
         self._crawl.seeds.check(_rules_of(seeds).values())
         self._folder.record_seeds([line_of(seed) for seed in seeds])
         self.open_addresses([address for seed in seeds for address in opened_addresses(seed)])
-        return self._queue(seeds)
+        return self._queue(seeds, meta)
 
-    def _queue(self, seeds: Sequence[Seed]) -> int:
+    def _queue(self, seeds: Sequence[Seed], meta: bytes = b"") -> int:
         rules = _rules_of(seeds)
         self._warn_of_known(rules)
         guesses = frozenset(seed.link.id for seed in seeds if seed.is_guess)
-        return self._crawl.add_seeds([seed.link for seed in seeds], self._now(), https_first=guesses, rules=rules)
+        links = [seed.link for seed in seeds]
+        return self._crawl.add_seeds(links, self._now(), https_first=guesses, rules=rules, meta=meta)
 
     def _warn_of_known(self, rules: Mapping[UrlId, SeedRecord]) -> None:
         """Warn of seeds whose rules have no effect: of the first one, and how many more there are."""

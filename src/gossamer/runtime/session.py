@@ -24,8 +24,10 @@ from gossamer.commands import OperatorCommand
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.link_messages import decode_letter
+from gossamer.engine.link_review import LinkReview
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
+from gossamer.figures import RunState
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Outcome
@@ -33,6 +35,7 @@ from gossamer.runtime.compiled import warning_of_missing
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashReporter
+from gossamer.runtime.event_tap import OnEvent
 from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.node_folder import drop_copy, restore_archive
 from gossamer.runtime.node_load import with_load
@@ -104,6 +107,20 @@ class Session:
     def submit(self, command: Command) -> None:
         """Submit a command for the hub's next turn; before the run, for its first."""
         self._services.hub.submit(command)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it makes no more requests, whatever is added."""
+        return not self.is_open or self._services.hub.state is RunState.STOPPING
+
+    @property
+    def link_review(self) -> LinkReview:
+        """Which links hooks would be asked about."""
+        return self._crawl.link_review
+
+    def listen(self, on_event: OnEvent) -> None:
+        """Pass all further events to a listener, until it wants no more."""
+        self._storage.tap.listen(on_event)
 
     # -- open -------------------------------------------------------------------------------------
 
@@ -249,6 +266,8 @@ class Session:
             self._services.warnings.warn("few_files", self._plan.few_files)
         if missing := warning_of_missing():
             self._services.warnings.warn("not_compiled", missing)
+        if self._plan.plugin_changes:
+            self._services.warnings.warn("plugin_changed", f"plugins have changed: {self._plan.plugin_changes}")
 
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""

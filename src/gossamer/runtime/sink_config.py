@@ -9,11 +9,11 @@ from gossamer import __version__
 from gossamer.runtime.sinks import SinkConfig
 from gossamer.runtime.upload_factory import UploadPlan
 from gossamer.settings.model import RobotsUnreachable, Settings
+from gossamer.settings.plugins import SINK, of_kind
 
 
 def sink_config(settings: Settings, folder: Path, plan: UploadPlan, user_agent: str) -> SinkConfig:
     """Return the configuration of all workers' sinks."""
-    is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
     return SinkConfig(
         stores=settings.store,
         out=str(folder),
@@ -21,11 +21,19 @@ def sink_config(settings: Settings, folder: Path, plan: UploadPlan, user_agent: 
         save_interval=settings.save_interval,
         warcinfo={
             "software": f"Gossamer/{__version__}",
-            "robots": "RFC 9309" if is_strict else "RFC 9309, unreachable=allow",
+            "robots": _robots_policy(settings),
             "http-header-user-agent": user_agent,
             "operator": settings.contact or "unknown",
             "hostname": socket.gethostname() or "localhost",
             "isPartOf": folder.name,
         },
         max_file_bytes=plan.max_file_bytes,
+        plugins=of_kind(settings.plugin, SINK),
     )
+
+
+def _robots_policy(settings: Settings) -> str:
+    """Return how robots.txt is obeyed, for the archive's own description."""
+    is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
+    own = f"not obeyed at own hosts: {' '.join(settings.own_host)}" if settings.own_host else ""
+    return ", ".join(filter(None, ("RFC 9309", "" if is_strict else "unreachable=allow", own)))

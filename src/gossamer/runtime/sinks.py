@@ -35,6 +35,7 @@ class SinkConfig(Struct, frozen=True):
     save_interval: int
     warcinfo: dict[str, str]
     max_file_bytes: int = MAX_FILE_BYTES  # of an archive file
+    plugins: tuple[str, ...] = ()
 
 
 class UrlStore(Protocol):
@@ -88,6 +89,12 @@ def _files(config: SinkConfig, _worker: int) -> PageSink:
     return FileSink(Path(config.out) / "files")
 
 
+def _plugin(name: str, config: SinkConfig, worker: int) -> PageSink:
+    from gossamer.runtime.plugin_sink import PluginSink
+
+    return PluginSink(name, Path(config.out), worker)
+
+
 # The archive comes last: its record says that a page arrived, so whatever else stores the page has done so before.
 SINKS: Mapping[str, Callable[[SinkConfig, int], PageSink]] = {"files": _files, "warc": _warc}
 
@@ -95,7 +102,8 @@ SINKS: Mapping[str, Callable[[SinkConfig, int], PageSink]] = {"files": _files, "
 def open_sinks(config: SinkConfig, worker: int) -> list[PageSink]:
     """Return the sinks of a worker, in the order in which a page goes through them."""
     names = {*config.stores, "warc"} if has_archive(config.stores) else config.stores
-    return [build(config, worker) for name, build in SINKS.items() if name in names]
+    built_in = [build(config, worker) for name, build in SINKS.items() if name in names]
+    return [*(_plugin(name, config, worker) for name in config.plugins), *built_in]
 
 
 def page_store_in(stores: Sequence[str]) -> str:

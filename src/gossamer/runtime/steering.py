@@ -64,7 +64,7 @@ class Steered(Struct, frozen=True):
     opt_outs: OptOutWatch
     emitter: EventEmitter
     now: Callable[[], float]
-    add_seeds: Callable[[Sequence[str]], int]
+    add_seeds: Callable[[Sequence[str], bytes], int]  # with metadata as of a link
     reread: Callable[[], Awaitable[None]]  # reads pages again whose links are within a raised depth
     on_time: Callable[[], None]  # the time that is left has changed
 
@@ -108,7 +108,7 @@ class Steering:
                 steered.hub.submit(control.Stop("stopped"))
                 return "stopping: requests in flight are finished, then everything is committed"
             case commands.AddSeeds(seeds):
-                new = steered.add_seeds(seeds)
+                new = steered.add_seeds(seeds, b"")
                 await self._durable()
                 return f"{new} of {plural(len(seeds), 'seed')} {'is' if 1 in (new, len(seeds)) else 'are'} new"
             case commands.ReportChanges(urls):
@@ -119,6 +119,15 @@ class Steering:
                 return await self._release(pattern)
             case _:
                 return await self._set(command)
+
+    async def add(self, seeds: Sequence[str], meta: bytes, by: str) -> int:
+        """Queue seeds with metadata as of a link; return how many were new, when that is durable."""
+        new = self._steered.add_seeds(seeds, meta)
+        reason = f"{new} of {plural(len(seeds), 'seed')} {'is' if 1 in (new, len(seeds)) else 'are'} new ({by})"
+        self._steered.emitter.emit(EventName.OPERATOR, self._steered.now(), rule="add", reason=reason)
+        self._steered.hub.submit(control.Wake())
+        await self._durable()
+        return new
 
     async def _report_changes(self, urls: Sequence[str]) -> str:
         """Regard a notice in slices, so that the crawl goes on meanwhile."""

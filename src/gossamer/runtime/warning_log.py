@@ -13,7 +13,7 @@ from typing import TypeAlias
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import EventName
 from gossamer.figures import ActiveWarning
-from gossamer.runtime.crash import Crash, CrashFile
+from gossamer.runtime.crash import PLUGIN_PLACE, Crash, CrashFile
 
 OnWarning: TypeAlias = Callable[[str], None]
 INTERNAL_ERROR = "internal_error"
@@ -84,5 +84,6 @@ class WarningLog:
         self._crashes.add(f"{crash.url}: {crash.error}", crash.details)
         if crash.place not in self._crash_places:
             self._crash_places.add(crash.place)
-            text = f"internal error at {crash.place}: {crash.error}; the page ends with it, see {self._crashes.path}"
+            where = "" if crash.place.startswith(PLUGIN_PLACE) else f"internal error at {crash.place}: "
+            text = f"{where}{crash.error}; the page ends with it, see {self._crashes.path}"
             self.warn(INTERNAL_ERROR, text, url=crash.url)

@@ -111,6 +111,8 @@ class WorkerRules(Struct, frozen=True):
     max_hrefs: int = MEMO_HREFS  # in the cache of links
     sketches: bool = False  # what is needed to fetch pages again: sketches of their texts, how long they stay fresh
     judges_spam: bool = True
+    parsers: tuple[str, ...] = ()  # plugins
+    reads_anchors: bool = False  # text and rel of links, for hooks and plugins that decide about them
 
 
 class Worker:

@@ -86,13 +86,7 @@ def _lastmods(base: str, dated: Iterable[tuple[str, str]]) -> dict[UrlId, str]:
 def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
     """Read a page, without the links that are decided according to the memo."""
     failpoints.reach("in_parse", order.url)
-    document = parse_exchange(
-        exchange,
-        want_text=True,
-        want_pdf_links=rules.parses_pdf,
-        want_deep_pdf=rules.parses_pdf_deep,
-        token=rules.robots_token,
-    )
+    document = _document_of(exchange, rules)
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
@@ -110,6 +104,8 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     result.links_found = len(document.hrefs)
     if order.needs_links and document.hrefs:
         _read_links(order, document, result, memo)
+        if rules.reads_anchors:
+            _read_anchors(document, exchange, result)
     result.nofollow_links = document.nofollow_links
     result.text_hash = text_fingerprint(document.visible, order.url)
     result.signature = signature_of(document.visible, rules.near_dup)
@@ -124,6 +120,36 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         _read_spam(document, order.url, result)
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _document_of(exchange: Exchange, rules: WorkerRules) -> Document:
+    document = parse_exchange(
+        exchange,
+        want_text=True,
+        want_pdf_links=rules.parses_pdf,
+        want_deep_pdf=rules.parses_pdf_deep,
+        token=rules.robots_token,
+    )
+    if rules.parsers:
+        _read_by_plugin(document, exchange, rules.parsers)
+    return document
+
+
+def _read_anchors(document: Document, exchange: Exchange, result: Result) -> None:
+    from gossamer.parse.anchors import anchors_of  # 50 ms, which crawls without hooks do without
+
+    if result.links and document.content_type in _JUDGED_TYPES:
+        result.anchors = anchors_of(result.links, exchange.content, declared_type(exchange).charset, exchange.url)
+
+
+def _read_by_plugin(document: Document, exchange: Exchange, parsers: tuple[str, ...]) -> None:
+    from gossamer.parse.by_plugin import add_to_document, parsed_by_plugin
+
+    if not exchange.is_decoded:
+        return
+    parsed = parsed_by_plugin(parsers, exchange.content, exchange.url, document.content_type)
+    if parsed is not None:
+        add_to_document(document, parsed)
 
 
 def _read_sketch(document: Document, result: Result) -> None:

@@ -22,8 +22,10 @@ from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
+from gossamer.settings.plugins import bare_name
 from gossamer.settings.regions import check_regions
 from gossamer.settings.revisit import check_revisit
+from gossamer.settings.rules import check_own_hosts
 from gossamer.settings.seeds import SEEDS_KEY
 from gossamer.settings.stores import (
     PASSWORD_VARIABLES,
@@ -107,14 +109,14 @@ def _suggestion(key: str, known: Mapping[str, Option]) -> str:
     return f"; did you mean '{close[0]}'?" if close else "; 'gossamer crawl --help' lists all options"
 
 
-def check_names(values: Mapping[str, Any]) -> None:
-    """Refuse names that are not settings, in the form that a program uses."""
+def check_names(values: Mapping[str, Any], others: Sequence[str] = ()) -> None:
+    """Refuse names that are not settings, in the form that a program uses; others may be meant, too."""
     from difflib import get_close_matches
 
     known = [option.name for option in options()]
     for name in values:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
+            close = get_close_matches(name, [*known, *others], n=1)
             hint = f"did you mean '{close[0]}'?" if close else "'gossamer crawl --help' lists all"
             raise UsageError(f"no setting '{name}'; {hint}")
 
@@ -174,9 +176,16 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
-    value = masked_store(repr(values.get(name)))
+    value, choices = masked_store(repr(values.get(name))), by_key()[name].choices
+    if choices:
+        return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: expected {_listed(choices)}"
     hint = "; for no limit leave it out" if name in _LIMITS and "number" in what else ""
     return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}{hint}"
+
+
+def _listed(choices: Sequence[str]) -> str:
+    *first, last = choices
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _stray_pace_key(key: str) -> str:
@@ -232,6 +241,7 @@ def _check(settings: Settings) -> None:
     for name in settings.accept:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
+    check_own_hosts(settings.own_host)
     _check_ranking(settings)
     _check_times(settings)
     _check_robots_token(settings)
@@ -298,6 +308,8 @@ def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
 
 def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the value of any setting
     value = getattr(settings, name)
+    if name == "plugin":
+        return tuple(map(bare_name, value))  # another version is no other plugin
     return tuple(map(masked_store, value)) if name in WITH_PASSWORDS else value  # which are not stored
 
 

@@ -204,6 +204,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     robots_unreachable: Annotated[
         RobotsUnreachable, _field(Group.PACE, "if robots.txt cannot be reached: 5xx, time-out, no connection")
     ] = RobotsUnreachable.DENY
+    own_host: Annotated[
+        tuple[str, ...],
+        _field(Group.PACE, "a host of your own: what its robots.txt forbids is fetched all the same", metavar="HOST"),
+    ] = ()
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
@@ -314,6 +318,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     strict_regions: Annotated[
         bool, _field(Group.CLUSTER, "domains with a label wait until a node with it is alive", is_fixed=True)
     ] = False
+    plugin: Annotated[
+        tuple[str, ...],
+        _field(
+            Group.WHAT,
+            "use an installed plugin: parser, sink, order or link filter; 'gossamer doctor' lists them",
+            is_fixed=True,
+            metavar="NAME",
+        ),
+    ] = ()
     ui: Annotated[bool, _field(Group.OUTPUT, "serve the live page on loopback; its address is printed")] = False
     ui_listen: Annotated[
         str, _field(Group.OUTPUT, "where the live page is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")

@@ -16,5 +16,6 @@ def promises_of(settings: Settings) -> Promises:
         address_connections=settings.address_connections,
         allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
         longest_request_s=3 * settings.timeout,
+        own_hosts=settings.own_host,
         pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
     )

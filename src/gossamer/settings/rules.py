@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import QueueOrder
 from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
+from gossamer.core.url import canonical, host_of
+from gossamer.errors import UsageError
 from gossamer.settings.model import Settings
+from gossamer.settings.plugins import parser_types
 from gossamer.settings.repeatable import is_repeatable
 from gossamer.settings.stores import has_archive
 
@@ -14,7 +19,17 @@ RANK_EVERY = 100_000  # pages
 
 def accepted_types(settings: Settings) -> tuple[str, ...]:
     """Return the types that are stored besides the usual ones; `image/` stands for all images."""
-    return tuple(name.lower().removesuffix("*") for name in settings.accept)
+    types = tuple(name.lower().removesuffix("*") for name in settings.accept)
+    return types + parser_types(settings.plugin) if settings.plugin else types
+
+
+def check_own_hosts(names: Iterable[str]) -> None:
+    """Raise if a name is not that of one host: nobody owns all hosts of a pattern."""
+    for name in names:
+        url = canonical(f"http://{name}/") if name and not set("*?/@#") & set(name) else None
+        if url is None or host_of(url) != name:
+            hint = f"did you mean {host_of(url)!r}?" if url else "expected the name of one host, as www.example.org"
+            raise UsageError(f"own-host = {name!r}: not a host of your own; {hint}")
 
 
 def scope_of(settings: Settings) -> Scope:

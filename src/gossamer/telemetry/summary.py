@@ -53,6 +53,7 @@ class Summary(Struct, kw_only=True):
     spam_hosts: int = 0  # that were demoted, or whose links are held back
     evicted: int = 0  # URLs that left the queue because of --max-queued
     crowded_hosts: int = 0  # hosts that had to wait because of --max-hosts-per-address
+    robots_overridden: int = 0  # requests that robots.txt forbids, at own hosts (--own-host)
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
     freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
@@ -72,7 +73,10 @@ class Summary(Struct, kw_only=True):
                 "URLs",
                 f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
             ),
-            ("forbidden", f"{plural(self.robots_disallowed, 'URL')}, by robots.txt{self._robots_cut()}"),
+            (
+                "forbidden",
+                f"{plural(self.robots_disallowed, 'URL')}, by robots.txt{self._overridden()}{self._robots_cut()}",
+            ),
             (
                 "copies",
                 f"{plural(self.duplicates, 'page')} with the content of another, stored once; "
@@ -118,6 +122,10 @@ class Summary(Struct, kw_only=True):
     def _crowded(self) -> str:
         text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
         return text if self.crowded_hosts else ""
+
+    def _overridden(self) -> str:
+        text = f"; {count(self.robots_overridden)} more fetched all the same at your own hosts (--own-host)"
+        return text if self.robots_overridden else ""
 
     def _robots_cut(self) -> str:
         text = f"; {agreeing(self.robots_cut, 'such file', 'has', 'have')} more rules or sitemaps than are read"
@@ -191,6 +199,7 @@ def summary_of(figures: Figures) -> Summary:
         held_dropped=totals.held_dropped,
         evicted=totals.evicted,
         crowded_hosts=totals.crowded_hosts,
+        robots_overridden=totals.robots_overridden,
         robots_cut=totals.robots_cut,
         visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
         freshness=figures.revisits.freshness if figures.revisits is not None else None,

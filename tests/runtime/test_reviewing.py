@@ -1,0 +1,81 @@
+"""Results are reviewed at the same time, and completed in the order of arrival."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gossamer.errors import GossamerError
+from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.crash import Crash
+from gossamer.runtime.reviewing import ReviewedResults
+
+
+class Recorder:
+    """Records what reaches the hub."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[int, Outcome]] = []
+
+    def on_result(self, result: Result) -> None:
+        self.results.append((result.order_id, result.outcome))
+
+    def on_sent(self, order_id: int, sent_at: float) -> None: ...
+
+    def on_failure(self, error: GossamerError) -> None: ...
+
+    def on_crash(self, crash: Crash) -> None: ...
+
+    def on_lost(self, number: int, cause: str) -> None: ...
+
+
+def _order(number: int) -> Order:
+    if number == 99:
+        raise KeyError(number)
+    return Order(number, OrderKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
+
+
+async def _settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_result_waits_for_those_before_it() -> None:
+    async def run() -> None:
+        hub, begun = Recorder(), []
+        decided = {number: asyncio.Event() for number in (1, 2, 3)}
+
+        async def review(order: Order, result: Result) -> bool:
+            begun.append(order.id)
+            await decided[result.order_id].wait()
+            return result.order_id != 2
+
+        results = ReviewedResults(hub, _order, review)
+        for number in (1, 2, 3):
+            results.on_result(Result(number, Outcome.OK))
+        decided[3].set()
+        await _settle()
+        assert (begun, hub.results) == ([1, 2, 3], [])
+        decided[1].set()
+        await _settle()
+        assert hub.results == [(1, Outcome.OK)]
+        decided[2].set()
+        await _settle()
+        # What could not be decided returns to the queue.
+        assert hub.results == [(1, Outcome.OK), (2, Outcome.WORKER_LOST), (3, Outcome.OK)]
+        results.on_result(Result(3, Outcome.OK))
+        await _settle()
+        assert len(hub.results) == 4
+
+    asyncio.run(run())
+
+
+def test_a_result_whose_order_is_gone_is_passed_on() -> None:
+    async def run() -> None:
+        async def review(order: Order, result: Result) -> bool:
+            raise AssertionError((order, result))
+
+        hub = Recorder()
+        ReviewedResults(hub, _order, review).on_result(Result(99, Outcome.OK))
+        assert hub.results == [(99, Outcome.OK)]
+
+    asyncio.run(run())
