@@ -80,6 +80,7 @@ class Totals(Struct):
     robots_cut: int = 0  # answers to robots.txt requests with more rules or sitemaps than are read
     spam_pages: int = 0
     spam_hosts: int = 0  # that were demoted, or whose links are held back
+    unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked
 
     @property
     def new_pages(self) -> int:

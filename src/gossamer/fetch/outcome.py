@@ -19,6 +19,7 @@ _E_TOO_LARGE: Final = 100
 _E_HTTP2_STREAM: Final = 92
 _E_HTTP3: Final = 95
 _E_SSL_CLIENTCERT: Final = 98
+_E_PINNED_KEY: Final = 90
 _E_ECH_REQUIRED: Final = 101
 
 # The few statuses that do not follow their class. 300, 304, 305 and 306 are answers that were not requested.
@@ -55,6 +56,7 @@ CURL_OUTCOMES: Final[Mapping[int, Outcome]] = {
     pycurl.E_SSL_INVALIDCERTSTATUS: Outcome.TLS_ERROR,
     pycurl.E_SSL_ENGINE_INITFAILED: Outcome.TLS_ERROR,
     _E_SSL_CLIENTCERT: Outcome.TLS_ERROR,
+    _E_PINNED_KEY: Outcome.TLS_ERROR,
     _E_ECH_REQUIRED: Outcome.TLS_ERROR,
     pycurl.E_GOT_NOTHING: Outcome.DISCONNECTED,
     pycurl.E_RECV_ERROR: Outcome.DISCONNECTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -48,7 +48,7 @@ class RunPlan(Struct, frozen=True):
     seeds: Sequence[Seed] = ()
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
     order: Repeatability = Repeatability()
-    few_files: str = ""  # a warning, if too few files may be open for all connections
+    warnings: Mapping[str, str] = {}  # what the operator must know when it begins, by the name of a warning
     goes_on: bool = False  # also if the operator has paused the crawl
 
 

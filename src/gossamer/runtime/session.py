@@ -241,8 +241,8 @@ class Session:
         self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises)
         if self._plan.goes_on:
             self._crawl.state.is_paused = False
-        if self._plan.few_files:
-            self._services.warnings.warn("few_files", self._plan.few_files)
+        for rule, text in self._plan.warnings.items():
+            self._services.warnings.warn(rule, text)
 
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""
