@@ -51,7 +51,8 @@ def test_every_setting_is_listed_once_under_its_heading(
     for option in options():
         flag = re.escape(f"--[no-]{option.key}" if option.is_switch else f"--{option.key}")
         found = [name for name, text in parts.items() if re.search(rf"(?m)^  (-\S+, )?{flag}\b", text)]
-        is_left_out = option.name == "pace" or (option.group is Group.CLUSTER and verb != "crawl")
+        is_fixed = option.is_fixed and verb in ("resume", "retry")
+        is_left_out = option.is_table or is_fixed or (option.group is Group.CLUSTER and verb != "crawl")
         assert found == ([] if is_left_out else [option.group.value]), option.key
     assert "--crawl-delay SECONDS" in parts[Group.PACE.value]
     assert "--config FILE.toml" in parts["options"]

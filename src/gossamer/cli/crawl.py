@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
+from gossamer.cli.credentials import report_credentials
 from gossamer.cli.node import add_node_options
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.page_process import Served, page_served
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     seeds = seeds_from([*arguments.seed, *arguments.seeds])
     if arguments.domain_seeds_csv:
         seeds += seeds_from_csv(arguments.domain_seeds_csv)
-    _report_credentials(seeds)
+    report_credentials(seeds)
     if arguments.ledger:
         return _run_node(seeds, arguments)
     if arguments.label:
@@ -146,13 +147,6 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, seeds, arguments, seat=seat)
     )
-
-
-def _report_credentials(seeds: list[Seed]) -> None:
-    for seed in seeds:
-        if seed.had_credentials:
-            text = "its user name and password are dropped: they are neither stored nor sent"
-            print(f"gossamer: seed at {printable(seed.link.host)}: {text}", file=sys.stderr)
 
 
 def start(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from gossamer.records import Outcome
 
 _ADVICE: Mapping[str, str] = {
-    Outcome.TLS_ERROR: "--ca-file FILE adds a certificate authority, 'gossamer doctor' lists those that are trusted",
+    Outcome.TLS_ERROR: "--ca-file FILE adds a certificate authority, 'gossamer doctor' lists those that are trusted; "
+    "--insecure HOST does not check a host of your own",
     Outcome.BLOCKED_ADDRESS: "--allow-network CIDR allows private and loopback addresses",
 }
 
