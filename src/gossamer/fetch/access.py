@@ -150,7 +150,7 @@ class AccessTable:
     def proxy_of(self, host: str) -> Proxy | None:
         """Return the proxy of a host, whatever the port; that for TLS, if there are two."""
         rule = self._rule_of(host, host)
-        return self._proxy_of(rule, host, "https") or self._proxy_of(rule, host, "http")
+        return self._proxy_of(rule, host, host, "https") or self._proxy_of(rule, host, host, "http")
 
     def is_named(self, host: str) -> bool:
         """Return whether the operator named this host, or those below its domain, and said how to reach it."""
@@ -171,7 +171,7 @@ class AccessTable:
         host = host_of(f"{origin}/")
         rule = self._rule_of(host, authority)
         direct = self._made(rule, scheme, host, authority, None)
-        proxy = self._proxy_of(rule, host, scheme)
+        proxy = self._proxy_of(rule, host, authority, scheme)
         if proxy is None:
             return direct if direct.is_routed or rule is not None else None
         access = self._made(rule, scheme, host, authority, proxy)
@@ -199,13 +199,13 @@ class AccessTable:
     def _is_from_environment(self, rule: AccessRule | None) -> bool:
         return self._rules.proxy is None and (rule is None or rule.route.proxy is None)
 
-    def _proxy_of(self, rule: AccessRule | None, host: str, scheme: str) -> Proxy | None:
+    def _proxy_of(self, rule: AccessRule | None, host: str, authority: str, scheme: str) -> Proxy | None:
         if rule is not None and (rule.is_direct or rule.route.proxy is not None):
             return None if rule.is_direct else rule.route.proxy
         if self._rules.proxy is not None:
             return self._rules.proxy
         environment = self._rules.environment
-        if any(names_host(pattern, host) for pattern in environment.exempt):
+        if any(names_host(pattern, host, authority) for pattern in environment.exempt):
             return None
         return environment.https if scheme == "https" else environment.http
 

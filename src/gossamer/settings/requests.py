@@ -121,9 +121,10 @@ def explained_request(message: str) -> str:
     """Return what is wrong in a table `[[request]]`, in one line, from msgspec's message; without values."""
     stray = re.match(r"Object contains unknown field `(.*?)`", message)
     if stray is None:
-        field = re.search(r"\[\.\.\.\]\.?([\w-]*)", message)
+        field = re.search(r"\$\.request\[(?:\d+|\.\.\.)\]\.?([\w-]*)", message)
         where = f" {field.group(1)}:" if field is not None and field.group(1) else ""
-        return f"[[request]]:{where} {re.sub(r' - at `.*', '', message)}"
+        hint = f"; expected {' or '.join(Auth)}" if where == " auth:" else ""
+        return f"[[request]]:{where} {re.sub(r' - at `.*', '', message)}{hint}"
     from difflib import get_close_matches
 
     known = [field.encode_name for field in msgspec.structs.fields(RequestSetting)]
