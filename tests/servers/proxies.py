@@ -64,8 +64,10 @@ class LoopbackProxy:
         lines = [line for line in head.split(b"\r\n")[1:] if line and not line.lower().startswith(b"proxy-")]
         with _reach(int(authority.partition(b":")[2] or 80)) as server:
             server.sendall(b"\r\n".join([b"GET /" + path + b" HTTP/1.1", *lines, b"Connection: close", b"", b""]))
+            answer = b""
             while data := server.recv(65536):
-                client.sendall(data)
+                answer += data
+        client.sendall(answer.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
         client.shutdown(socket.SHUT_RDWR)
 
     # -- SOCKS 5 (RFC 1928, 1929) -------------------------------------------------------------------

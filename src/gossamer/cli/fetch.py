@@ -53,7 +53,7 @@ def _show(exchange: Exchange, *, all_links: bool) -> None:
     for line in exchange.response_head.decode("latin-1").splitlines():
         print(f"< {printable(line)}".rstrip())
     _row("outcome", f"{exchange.outcome} {exchange.error}".strip())
-    _row("what helps", advice_on(exchange.outcome))
+    _row("what helps", advice_on(exchange.outcome, exchange.status))
     _row("address", exchange.address)
     if exchange.sent_at:
         _row("time", f"{1000 * (exchange.finished_at - exchange.sent_at):.0f} ms from request to end")

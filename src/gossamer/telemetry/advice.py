@@ -13,6 +13,9 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
-def advice_on(outcome: str) -> str:
-    """Return what would change an outcome, or the empty string."""
-    return _ADVICE.get(outcome, "")
+_LOGIN = "a [[request]] table in --config FILE has auth, headers or cookies for a host"
+
+
+def advice_on(outcome: str, status: int = 0) -> str:
+    """Return what would change an outcome, or an answer with this status; or the empty string."""
+    return _LOGIN if status == 401 else _ADVICE.get(outcome, "")
