@@ -73,6 +73,12 @@ def check_plain_seeds(settings: Settings, urls: Sequence[str]) -> None:
             )
 
 
+def check_access(settings: Settings, urls: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise with one line if requests cannot be made as the settings say, before anything is started."""
+    check_plain_seeds(settings, urls)
+    access_rules_of(settings, environment)
+
+
 def _rule_of(rule: RequestSetting, environment: Mapping[str, str]) -> AccessRule:
     where = f"[[request]] host = {rule.host!r}"
     plain = tuple((name, value) for name, value in rule.headers.items() if isinstance(value, str))

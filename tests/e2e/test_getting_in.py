@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.program import run, summary_of
 from tests.servers.guarded_site import PAGES, ROBOTS, GuardedSite, Keys, Seen, guarded_site, make_keys
 from tests.servers.proxies import loopback_proxy
+from tests.servers.redis import RedisServer
 
 SECRET = "swordfish-31337"
 BASIC = base64.b64encode(f"me:{SECRET}".encode()).decode()
@@ -189,6 +190,22 @@ def test_the_proxy_of_the_environment_is_used_and_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "https_proxy" in done.stderr
     assert SECRET not in done.stderr
+
+
+def test_nodes_read_secrets_for_themselves(tmp_path: Path, keys: Keys, site: GuardedSite, server: RedisServer) -> None:
+    ledger, given = f"{server.url}/inside", config(tmp_path, login(keys))
+    arguments = ("crawl", site.url("localhost"), "--ledger", ledger, "-o", str(tmp_path / "a"), *QUICK, *given)
+    without = run(*arguments)
+    assert (without.returncode, "SITE_PASSWORD is not set" in without.stderr) == (2, True)
+    assert server.client().keys("*") == [], "nothing was started"
+    done = run(*arguments, environment={"SITE_PASSWORD": SECRET})
+    assert done.returncode == 0, done.stderr
+    assert summary_of(done.stdout)["pages"] == PAGES + 2
+    stored = b"".join(server.client().dump(key) or b"" for key in server.client().keys("*"))
+    assert SECRET.encode() not in stored
+    assert traces(tmp_path / "a", SECRET, BASIC) == []
+    other = run("join", ledger, "-o", str(tmp_path / "b"), "--wait", "1")
+    assert (other.returncode, "SITE_PASSWORD is not set" in other.stderr) == (2, True)
 
 
 def test_credentials_in_a_url_are_refused_with_a_way_out(keys: Keys, site: GuardedSite) -> None:

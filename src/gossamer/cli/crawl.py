@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -112,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
+    from gossamer.access_assembly import check_access
     from gossamer.assembly import open_shared
     from gossamer.cli.node import (
         NodeFolder,
@@ -134,6 +136,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
     check_countries(settings)
+    check_access(settings, [seed.link.url for seed in seeds if not seed.is_guess], os.environ)
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())
