@@ -207,6 +207,14 @@ def test_the_proxy_of_the_environment_is_for_the_public_web() -> None:
     assert proxy.targets == [f"site.test:{site.port}"]
 
 
+def test_a_rule_may_exempt_its_hosts_from_the_proxy_of_all() -> None:
+    with guarded_site() as site, loopback_proxy() as proxy:
+        rules = AccessRules((AccessRule("site.test", is_direct=True),), proxy=proxy_at(proxy))
+        fetch(rules, site.url("site.test"), site.url("other.test"))
+    assert proxy.targets == [f"other.test:{site.port}"]
+    assert len(site.seen) == 2
+
+
 def test_the_narrowest_rule_counts_alone() -> None:
     rules = AccessRules(
         (

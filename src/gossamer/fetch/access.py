@@ -201,7 +201,7 @@ class AccessTable:
 
     def _proxy_of(self, rule: AccessRule | None, host: str, authority: str, scheme: str) -> Proxy | None:
         if rule is not None and (rule.is_direct or rule.route.proxy is not None):
-            return None if rule.is_direct else rule.route.proxy
+            return rule.route.proxy
         if self._rules.proxy is not None:
             return self._rules.proxy
         environment = self._rules.environment
