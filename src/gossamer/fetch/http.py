@@ -206,6 +206,10 @@ class Fetcher:
             exchange.outcome = Outcome.WORKER_LOST
             exchange.error = _STOPPED
             return exchange
+        if request.addresses == (UNRESOLVED,):
+            exchange.outcome = Outcome.DNS_NOT_FOUND
+            exchange.error = "unknown here, and no proxy is set for requests with this scheme"
+            return exchange
         for address in request.addresses:
             exchange.outcome = Outcome.BLOCKED_ADDRESS
             exchange.address = address

@@ -67,7 +67,7 @@ class AddressFinder:
     def _check(self, host: str, on_answer: OnAnswer, resolution: Resolution) -> None:
         if self._access is not None:
             resolution = unless_failed(self._access, host, resolution, self._now())
-        if resolution.addresses == (UNRESOLVED,) and self._access is not None and self._access.proxy_of(host):
+        if resolution.addresses == (UNRESOLVED,):
             on_answer(host, AddressAnswer(resolution.addresses, resolution.expires_at))
             return
         if not resolution.addresses:
