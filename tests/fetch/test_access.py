@@ -201,10 +201,23 @@ def test_the_proxy_of_the_environment_is_for_the_public_web() -> None:
         environment = EnvironmentProxies(http=proxy_at(proxy), exempt=("other.test",))
         rules = AccessRules(environment=environment)
         (private,) = fetch(rules, site.url("site.test"))
-        (public,) = fetch(rules, site.url("site.test"), addresses=("192.0.2.1", "8.8.8.8"))
+        (unknown,) = fetch(rules, site.url("site.test"), addresses=(UNRESOLVED,))
         (exempt,) = fetch(rules, site.url("other.test"))
-    assert [each.outcome for each in (private, public, exempt)] == [Outcome.OK] * 3
+    assert [each.outcome for each in (private, unknown, exempt)] == [Outcome.OK] * 3
     assert proxy.targets == [f"site.test:{site.port}"]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_used"),
+    [(("8.8.8.8",), True), (("10.0.0.1", "8.8.8.8"), True), (("10.0.0.1", "fd00::1"), False), (("127.0.0.1",), False)],
+)
+def test_a_public_address_is_what_the_proxy_of_the_environment_is_for(
+    addresses: tuple[str, ...], is_used: bool
+) -> None:
+    proxy = Proxy("http", "127.0.0.1:1")
+    access = AccessTable(AccessRules(environment=EnvironmentProxies(http=proxy))).of("http://a.test/", addresses)
+    assert access is not None
+    assert access.proxy == (proxy if is_used else None)
 
 
 def test_a_rule_may_exempt_its_hosts_from_the_proxy_of_all() -> None:
