@@ -6,6 +6,7 @@ Nothing is started here, and no part is changed after it is made.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer.access_assembly import access_rules_of, check_plain_seeds, warnings_about
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.intake import LinkHooks
@@ -23,6 +25,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine_assembly import budget_of, build_crawl, identity_of, ordering_of
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
+from gossamer.fetch.access import AccessRules, AccessTable
 from gossamer.fetch.countries import open_countries
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
@@ -41,6 +44,7 @@ from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.catalogs import check_catalogs, open_catalogs
 from gossamer.runtime.clock import TimeLine
+from gossamer.runtime.compiled import warning_of_missing
 from gossamer.runtime.conditions import Conditions
 from gossamer.runtime.control import Submit
 from gossamer.runtime.crash import CrashFile
@@ -148,9 +152,10 @@ class _Basis(Struct, frozen=True):
     folder: CrawlFolder
     observer: Observer
     time_line: TimeLine
-    few_files: str  # what the operator must know if too few files may be open for all connections
     seat: Seat | None
     upload_plan: UploadPlan
+    warnings: Mapping[str, str]  # what the operator must know when it begins, by the name of a warning; may be empty
+    access: AccessRules
 
 
 def build_session(
@@ -168,6 +173,7 @@ def build_session(
     check_plugins(settings.plugin)
     settings, plugin_changes = with_versions(settings)
     seeds = identified(seeds) if use_regions(settings) is not None else seeds
+    check_plain_seeds(settings, [seed.link.url for seed in seeds if not seed.is_guess])
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget, storage = basis.budget, _build_storage(basis)
     hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), lambda error: hub.fail_plugin(error))  # noqa: PLW0108
@@ -191,7 +197,8 @@ def build_session(
     observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
     commits = stores.commits(storage.ledger if agent is None else agent.commits)
-    targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy)
+    access = AccessTable(basis.access) if basis.access else None
+    targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy, access, now)
     limits, own = _hub_limits(basis, agent), _reviewed(basis.observer, place.workers or local_workers, crawl)
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
@@ -208,8 +215,8 @@ def build_session(
     ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
     watching = (heartbeat, opt_outs, rereader, ranks_watch, watch, stores.watch(hub.submit, warnings.warn))
     services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
-    order = Repeatability.of(settings, budget)
-    plan = RunPlan(settings, seeds, retries, order, basis.few_files, place.goes_on, plugin_changes)
+    begun = {**basis.warnings, "plugin_changed": plugin_changes and f"plugins have changed: {plugin_changes}"}
+    plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), begun, place.goes_on)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
 
 
@@ -301,16 +308,17 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     check_topics(settings.feed)
     files = raise_file_limit()
     possible = _within_files(settings, files)
-    few_files = ""
+    access = access_rules_of(settings, os.environ)
+    warnings = {**warnings_about(access), "not_compiled": warning_of_missing()}
     if possible.connections < settings.connections:
-        few_files = (
+        warnings["few_files"] = (
             f"only {files} files may be open at once: {possible.connections} connections per worker are used instead "
             f"of {settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
         )
     time_line = TimeLine.begin() if seat is None else seat.time_line
     node = "" if seat is None else seat.node.name
     plan = UploadPlan.of(settings, folder, run=file_stem(time_line.wall_at_start), node=node)
-    return _Basis(settings, budget_of(possible), folder, observer, time_line, few_files, seat, plan)
+    return _Basis(settings, budget_of(possible), folder, observer, time_line, seat, plan, warnings, access)
 
 
 def _within_files(settings: Settings, files: int) -> Settings:
@@ -371,6 +379,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
         ca_file=settings.ca_file,
         copies=budget.copies,
         regions=rules_of(settings),
+        access=basis.access,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
+from gossamer.core.host_patterns import normal_pattern
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering, ordering
@@ -106,6 +107,7 @@ def build_crawl(
         revisits=revisit_rules_of(settings) if settings.revisit else None,
         spam=settings.spam,
         host_ranks=host_ranks,
+        insecure=tuple(filter(None, map(normal_pattern, settings.insecure))),
     )
     frontier = Frontier(limits, pace_of(settings), how, token)
     return Crawl(rules, frontier, intake, ledger, emitter)

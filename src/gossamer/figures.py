@@ -81,6 +81,7 @@ class Totals(Struct):
     spam_pages: int = 0
     spam_hosts: int = 0  # that were demoted, or whose links are held back
     robots_overridden: int = 0  # requests that robots.txt forbids, at the operator's own hosts
+    unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked
 
     @property
     def new_pages(self) -> int:

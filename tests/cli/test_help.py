@@ -9,12 +9,42 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.verbs import VERBS, Parser
-from gossamer.settings.model import Group, options
+from gossamer.cli.verbs import VERBS, Parser, options_of, parser_of
+from gossamer.errors import UsageError
+from gossamer.settings.load import completed, merged, settings_for_known, to_toml
+from gossamer.settings.model import Group, Option, options
 from tests.inspect.folders import said
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 WITH_SETTINGS = ["crawl", "resume", "retry", "bench"]
+STORED = {"target_unique_domains": 5, "max_pages_per_domain": 10, "user_agent": "Sample/1.0", "near_dup": "minhash"}
+SAMPLES: dict[str, object] = {
+    "max_wait": 500.0,
+    "memory": 4 << 30,
+    "spool": 1 << 30,
+    "revisit_share": 0.25,
+    "revisit_max": 1e6,
+    "revisit_class": ("news=/n/",),
+    "include_pattern": ("/a",),
+    "exclude_pattern": ("/b",),
+    "block_host": ("a.org",),
+    "user_agent": "Sample/2.0",
+    "robots_token": "sample",
+    "contact": "me@example.org",
+    "store": ("files",),
+    "catalog": ("postgresql://h:1/d",),
+    "feed": ("kafka://h:1/t",),
+    "accept": ("image/png",),
+    "dns": "127.0.0.1:53",
+    "ca_file": "/ca.pem",
+    "insecure": ("a.org",),
+    "proxy": "none",
+    "allow_network": ("10.0.0.0/8",),
+    "region": (".de=eu",),
+    "geoip": "/geo.mmdb",
+    "ui_listen": "127.0.0.1:0",
+    "metrics_listen": "127.0.0.1:0",
+}
 
 
 def _help(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -51,7 +81,8 @@ def test_every_setting_is_listed_once_under_its_heading(
     for option in options():
         flag = re.escape(f"--[no-]{option.key}" if option.is_switch else f"--{option.key}")
         found = [name for name, text in parts.items() if re.search(rf"(?m)^  (-\S+, )?{flag}\b", text)]
-        is_left_out = option.name == "pace" or (option.group is Group.CLUSTER and verb != "crawl")
+        is_fixed = option.is_fixed and verb in ("resume", "retry")
+        is_left_out = option.is_table or is_fixed or (option.group is Group.CLUSTER and verb != "crawl")
         assert found == ([] if is_left_out else [option.group.value]), option.key
     assert "--crawl-delay SECONDS" in parts[Group.PACE.value]
     assert "--config FILE.toml" in parts["options"]
@@ -67,6 +98,35 @@ def test_the_examples_are_right(verb: str, capsys: pytest.CaptureFixture[str], m
         parser = Parser(prog="gossamer", allow_abbrev=False)
         importlib.import_module(VERBS[verb][0]).configure(parser)
         parser.parse_args(words[2:])
+
+
+def _other_value(option: Option) -> object:
+    """Return a valid value that is not the default."""
+    if option.name in SAMPLES:
+        return SAMPLES[option.name]
+    if option.choices:
+        return next(each for each in option.choices if each != option.default)
+    return not option.default if option.is_switch else 77
+
+
+def _refusal(option: Option, stored: Path) -> str:
+    try:
+        settings_for_known(stored, [("command line", {option.name: _other_value(option)})])
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+OF_A_FOLDER = [each for each in options() if not each.is_table and each.group is not Group.CLUSTER]
+
+
+@pytest.mark.parametrize("option", OF_A_FOLDER, ids=lambda each: each.key)
+def test_resume_lists_exactly_what_it_accepts(option: Option, tmp_path: Path) -> None:
+    stored = tmp_path / "crawl.toml"
+    stored.write_text(to_toml(completed(merged(("test", STORED)), has_domain_list=False)))
+    is_listed = option.name in {action.dest for action in options_of(parser_of("resume"))}
+    message = "" if is_listed else f"--{option.key} cannot change once a crawl has started"
+    assert _refusal(option, stored).partition(";")[0] == message
 
 
 def test_the_readme_has_every_verb_in_a_table() -> None:

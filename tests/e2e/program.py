@@ -72,7 +72,10 @@ def survive(arguments: Sequence[str], deaths: Iterable[str]) -> None:
 
 
 def _bare_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("GOSSAMER_")}
+    def is_ours(name: str) -> bool:
+        return name.startswith("GOSSAMER_") or name.lower().endswith("_proxy")
+
+    return {name: value for name, value in os.environ.items() if not is_ours(name)}
 
 
 def crawl_options(web: RunningWeb, out: Path, pace_ms: int) -> list[str]:

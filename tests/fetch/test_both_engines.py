@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gossamer.exchanges import Exchange
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.route import USUAL
 from gossamer.records import Outcome
 from tests.fuzz.test_framing import ANSWERS
 
@@ -224,7 +225,7 @@ def read_by_both(answers: Sequence[bytes]) -> list[Pair]:
     async def main() -> list[Pair]:
         async with asyncio.timeout(20), stage(script, limits=FetchLimits()) as scene:
             plain = await asyncio.gather(*(fetch(scene, number) for number in range(len(answers))))
-            scene.fetcher._engines["http:"] = scene.fetcher._curl
+            scene.fetcher._engines["http:"] = scene.fetcher._curl_engine(USUAL)
             curl = await asyncio.gather(*(fetch(scene, number) for number in range(len(answers))))
             return [Pair(*pair) for pair in zip(plain, curl, strict=True)]
 

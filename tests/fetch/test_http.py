@@ -15,6 +15,7 @@ from gossamer.exchanges import Exchange
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.fetch.route import USUAL
 from gossamer.records import Outcome, Truncation
 
 from .servers import LOOPBACK, Visit, answer, fetched, keeps, run, says, stage
@@ -150,7 +151,7 @@ def test_a_request_that_libcurl_would_repeat_by_itself_is_given_back(is_by_libcu
     async def main() -> None:
         async with stage(script) as scene:
             if is_by_libcurl:
-                scene.fetcher._engines["http:"] = scene.fetcher._curl
+                scene.fetcher._engines["http:"] = scene.fetcher._curl_engine(USUAL)
             await scene.get()
             done: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
             scene.fetcher.start(FetchRequest(scene.url(), LOOPBACK), done.set_result, sent.append)

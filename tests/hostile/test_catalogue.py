@@ -107,7 +107,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "S04": ("hostile.test_rules:test_s04_a_sitemap_bomb",),
     "S05": ("hostile.test_rules:test_s05_a_sitemap_speaks_for_its_own_domain",),
     "S06": ("hostile.test_rules:test_s06_deep_nesting",),
-    "C01": ("hostile.test_rules:test_c01_cookies_are_never_sent",),
+    "C01": (
+        "hostile.test_rules:test_c01_cookies_are_never_sent",
+        "fetch.test_cookies:test_a_bomb_of_cookies_stays_small",
+    ),
     "C02": (
         "hostile.test_rules:test_c02_the_whole_host_waits_as_long_as_it_says",
         "hostile.test_rules:test_c02_garbage_means_a_growing_wait",

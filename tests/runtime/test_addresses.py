@@ -4,13 +4,15 @@ import asyncio
 import socket
 from pathlib import Path
 
+from gossamer.fetch.access import UNRESOLVED, AccessRules, AccessTable
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.route import Proxy
 from gossamer.records import Outcome
 from gossamer.runtime.addresses import AddressAnswer, AddressFinder
 
 
-def found(tmp_path: Path, host: str, policy: AddressPolicy) -> AddressAnswer:
+def found(tmp_path: Path, host: str, policy: AddressPolicy, access: AccessTable | None = None) -> AddressAnswer:
     """Return the answer for a host of a hosts file."""
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.9 inside.test\n127.0.0.9 mixed.test\n192.88.98.1 mixed.test\n", "utf-8")
@@ -18,7 +20,7 @@ def found(tmp_path: Path, host: str, policy: AddressPolicy) -> AddressAnswer:
     async def main() -> AddressAnswer:
         answer: asyncio.Future[AddressAnswer] = asyncio.get_running_loop().create_future()
         async with Resolver(lambda: 0.0, hosts_file=hosts) as resolver:
-            finder = AddressFinder(resolver, policy)
+            finder = AddressFinder(resolver, policy, access, lambda: 0.0)
             finder.find(host, lambda _host, one: answer.set_result(one))
             return await answer
 
@@ -41,6 +43,14 @@ def test_an_address_that_a_seed_opened_is_usable(tmp_path: Path) -> None:
     policy.open_address("127.0.0.9")
     assert policy.opened == ("127.0.0.9",)
     assert found(tmp_path, "inside.test", policy).addresses == ("127.0.0.9",)
+
+
+def test_behind_a_proxy_private_addresses_are_refused_and_other_names_are_left_to_it(tmp_path: Path) -> None:
+    access = AccessTable(AccessRules(proxy=Proxy("socks5h", "127.0.0.1:1")))
+    for host in ("inside.test", "10.0.0.1", "[::1]", "localhost"):
+        assert found(tmp_path, host, AddressPolicy(), access).outcome is Outcome.BLOCKED_ADDRESS, host
+    answer = found(tmp_path, "unknown.test", AddressPolicy(), access)
+    assert (answer.addresses, answer.outcome) == ((UNRESOLVED,), Outcome.OK)
 
 
 def test_a_name_that_the_server_does_not_answer_for_has_an_outcome() -> None:

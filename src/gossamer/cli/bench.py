@@ -103,7 +103,8 @@ def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Ma
         return
     plan = preset("plain", domains=max(10, min(200, pages // PAGES_PER_DOMAIN)), pages=pages)
     with RunningWeb(plan) as web:
-        own = {"dns": web.dns_address, "allow_network": ("127.0.0.0/8",), "politeness_ms": 0, "scope": "any"}
+        place = {"dns": web.dns_address, "allow_network": ("127.0.0.0/8",), "proxy": "none"}
+        own = {**place, "politeness_ms": 0, "scope": "any"}
         yield seeds_from(web.seeds(10)), own
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
+from gossamer.cli.credentials import report_credentials
 from gossamer.cli.node import add_node_options
 from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
 from gossamer.cli.page_process import Served, page_served
@@ -87,7 +89,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     seeds = given_seeds(arguments)
-    _report_credentials(seeds)
+    report_credentials(seeds)
     if arguments.ledger:
         return _run_node(seeds, arguments)
     if arguments.label:
@@ -109,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
+    from gossamer.access_assembly import check_access
     from gossamer.assembly import open_shared
     from gossamer.cli.node import (
         NodeFolder,
@@ -131,6 +134,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     settings = settings_for_new(sources, has_domain_list=arguments.domain_seeds_csv is not None)
     settings = with_contact(settings, seeds)
     check_countries(settings)
+    check_access(settings, [seed.link.url for seed in seeds if not seed.is_guess], os.environ)
     shared = open_shared(arguments.ledger, tell_once)
     record = shared.start(new_record(settings, seeds))
     check_terms(record, own_terms())
@@ -144,13 +148,6 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, seeds, arguments, seat=seat)
     )
-
-
-def _report_credentials(seeds: list[Seed]) -> None:
-    for seed in seeds:
-        if seed.had_credentials:
-            text = "its user name and password are dropped: they are neither stored nor sent"
-            print(f"gossamer: seed at {printable(seed.link.host)}: {text}", file=sys.stderr)
 
 
 def start(

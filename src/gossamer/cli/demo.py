@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         values = {
             "dns": web.dns_address,
             "allow_network": ("127.0.0.0/8",),
+            "proxy": "none",
             "politeness_ms": arguments.politeness_ms,
             "workers": arguments.workers,
             "max_wait": 5.0,

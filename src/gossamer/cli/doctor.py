@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import platform
 import resource
 import shutil
@@ -43,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("plugins", _check_installed_plugins),
         ("libcurl", _check_libcurl),
         ("authorities", lambda: _check_trust(arguments.ca_file)),
+        ("proxy", _check_proxy),
         ("open files", _check_files),
         ("disk", _check_disk),
         ("ledger", _check_ledger),
@@ -116,6 +118,21 @@ def _check_trust(ca_file: str) -> tuple[bool, str]:
         except UsageError as error:
             return False, str(error)
     return True, "; ".join(parts)
+
+
+def _check_proxy() -> tuple[bool, str]:
+    """Return which proxies the environment names: a crawl uses them, unless its settings name others."""
+    from gossamer.access_assembly import environment_proxies
+
+    try:
+        found = environment_proxies(os.environ)
+    except UsageError as error:
+        return False, str(error)
+    if found.http is None and found.https is None:
+        return True, "none in the environment"
+    parts = [f"{name} through {each.shown}" for name, each in (("http", found.http), ("https", found.https)) if each]
+    exempt = f", except {', '.join(found.exempt)}" if found.exempt else ""
+    return True, f"from the environment: {', '.join(parts)}{exempt}; --proxy none ignores it"
 
 
 def _check_files() -> tuple[bool, str]:

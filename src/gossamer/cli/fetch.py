@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 from gossamer.cli.contact import with_contact
+from gossamer.cli.credentials import report_credentials
 from gossamer.cli.one import OneFetch, one_settings, settings_of
 from gossamer.core.url import canonical, links_from
 from gossamer.exchanges import Document, Exchange
@@ -28,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 0: an answer with 2xx or 3xx; 1: any other result."""
     seed = seed_from(arguments.url, "fetch")
+    report_credentials([seed])
     exchange = asyncio.run(_fetch(seed, arguments))
     if arguments.body:
         sys.stdout.buffer.write(exchange.content)
@@ -51,7 +53,7 @@ def _show(exchange: Exchange, *, all_links: bool) -> None:
     for line in exchange.response_head.decode("latin-1").splitlines():
         print(f"< {printable(line)}".rstrip())
     _row("outcome", f"{exchange.outcome} {exchange.error}".strip())
-    _row("what helps", advice_on(exchange.outcome))
+    _row("what helps", advice_on(exchange.outcome, exchange.status))
     _row("address", exchange.address)
     if exchange.sent_at:
         _row("time", f"{1000 * (exchange.finished_at - exchange.sent_at):.0f} ms from request to end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
+    from gossamer.access_assembly import check_access
     from gossamer.assembly import open_shared
     from gossamer.runtime.seat import check_terms
 
@@ -61,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = NodeFolder(arguments, name)
     settings = settings_for_node(record.settings, f"the crawl {name}", given(arguments))
     check_countries(settings)
+    check_access(settings, [], os.environ)
     warn_of_labels(place.label, settings)
     return take_part(
         shared, record, place, arguments.lease, lambda seat: start(settings, place.folder, [], arguments, seat=seat)

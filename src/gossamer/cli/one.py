@@ -1,39 +1,48 @@
-"""A single request, with the same address policy, limits and identity as a crawl."""
+"""A single request, with the same settings as a crawl: from flags, environment and file, in the same order."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from functools import cache
 
+from gossamer.access_assembly import access_rules_of, check_plain_seeds, warnings_about
+from gossamer.cli.options import add_some, given
 from gossamer.core.url import host_of
 from gossamer.engine_assembly import identity_of
 from gossamer.exchanges import Exchange
-from gossamer.fetch.dns import Resolver
+from gossamer.fetch.access import AccessTable
+from gossamer.fetch.dns import Resolution, Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.proxied_names import unasked, unless_failed
 from gossamer.fetch.trust import check_trust
 from gossamer.runtime.clock import TimeLine
 from gossamer.settings.load import merged
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, opened_addresses
 
+NAMES = (
+    *("contact", "user_agent", "robots_token", "timeout", "max_bytes"),
+    *("dns", "ca_file", "insecure", "proxy", "allow_network"),
+)
+
 
 def one_settings(parser: argparse.ArgumentParser) -> None:
     """Add the settings that one request needs."""
-    parser.add_argument("--contact", default="", metavar="URL-OR-MAIL", help="who is making the request")
-    parser.add_argument("--user-agent", default="", metavar="TEXT", help="the User-Agent header")
-    parser.add_argument("--dns", default="", metavar="HOST:PORT", help="use this DNS server and no other")
-    parser.add_argument("--ca-file", default="", metavar="FILE", help="further certificate authorities, as PEM")
-    parser.add_argument("--timeout", default="10", metavar="S", help="for each step (10)")
-    parser.add_argument(
-        "--allow-network", action="append", default=[], metavar="CIDR", help="private or loopback range to allow"
-    )
+    add_some(parser, NAMES)
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return the settings from the options of `one_settings`."""
-    names = ("contact", "user_agent", "dns", "timeout", "allow_network", "ca_file")
-    return merged(("command line", {name: getattr(arguments, name) for name in names}))
+    """Return the settings, as a crawl with these options would have them."""
+    return merged(*given(arguments))
+
+
+@cache  # once, however many URLs are fetched
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 class OneFetch:
@@ -41,18 +50,30 @@ class OneFetch:
 
     def __init__(self, settings: Settings, seed: Seed) -> None:
         check_trust(settings.ca_file)
+        check_plain_seeds(settings, [] if seed.is_guess else [seed.link.url])
+        rules = access_rules_of(settings, os.environ)
+        for text in warnings_about(rules).values():
+            _warn(text)
         self._settings = settings
         self._time_line = TimeLine.begin()
         self._policy = AddressPolicy(settings.allow_network, opened_addresses(seed))
+        self._access = AccessTable(rules) if rules else None
 
     async def fetch(self, url: str) -> Exchange:
         """Return the exchange of one request."""
         settings, now = self._settings, self._time_line.now
         async with Resolver(now, server=settings.dns or None) as resolver:
-            resolution = await resolver.resolve(host_of(url))
+            resolution = await self._resolve(resolver, host_of(url))
             if not resolution.addresses:
                 return Exchange(url=url, outcome=resolution.outcome, error=resolution.error)
             limits = FetchLimits.from_timeout(settings.timeout, settings.max_bytes)
-            ca_file = settings.ca_file
-            async with Fetcher(limits, identity_of(settings), self._policy, now, ca_file=ca_file) as fetcher:
+            identity, ca_file = identity_of(settings), settings.ca_file
+            async with Fetcher(limits, identity, self._policy, now, ca_file=ca_file, access=self._access) as fetcher:
                 return await fetcher.fetch(FetchRequest(url=url, addresses=resolution.addresses))
+
+    async def _resolve(self, resolver: Resolver, host: str) -> Resolution:
+        if self._access is None:
+            return await resolver.resolve(host)
+        now = self._time_line.now()
+        known = resolver.cached(host) or unasked(self._access, host, now)
+        return unless_failed(self._access, host, known or await resolver.resolve(host), now)

@@ -14,6 +14,7 @@ from gossamer.settings.model import Group, Option, options
 from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv, seeds_in_config
 
 _CONFIG_HELP = "settings from a file; each option below is a key in it, and GOSSAMER_… in the environment"
+_SOME_CONFIG_HELP = "settings from a file, as for a crawl; GOSSAMER_… in the environment are read, too"
 
 
 class GroupedHelp(argparse.RawDescriptionHelpFormatter):
@@ -48,27 +49,37 @@ def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._Argumen
     return known.get(group.value) or parser.add_argument_group(group.value)
 
 
-def add_options(parser: argparse.ArgumentParser, *, is_node: bool = False) -> None:
-    """Add an option for every setting, under its heading; those of a crawl on many machines only for a node."""
+def add_options(parser: argparse.ArgumentParser, *, is_node: bool = False, has_begun: bool = False) -> None:
+    """Add an option for every setting, under its heading; those of a crawl on many machines only for a node.
+
+    If the crawl `has_begun`, fixed settings are accepted without being listed: another value is refused by name.
+    """
     parser.add_argument("--config", metavar="FILE.toml", type=Path, help=_CONFIG_HELP)
     for option in options():
         if option.group is Group.CLUSTER and not is_node:
             continue
         group = group_of(parser, option.group)
-        if option.name != "pace":
-            _add(group, option)
+        if not option.is_table:
+            _add(group, option, is_listed=not (has_begun and option.is_fixed))
         if option.name == "politeness_ms":
             group.add_argument("--crawl-delay", metavar="SECONDS", type=float, help="as --politeness-ms, in seconds")
 
 
-def _add(group: argparse._ArgumentGroup, option: Option) -> None:
+def add_some(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Add an option for each of these settings, in one list, and the file with all of them."""
+    parser.add_argument("--config", metavar="FILE.toml", type=Path, help=_SOME_CONFIG_HELP)
+    for option in options():
+        if option.name in names:
+            _add(parser, option)
+
+
+def _add(group: argparse._ArgumentGroup | argparse.ArgumentParser, option: Option, *, is_listed: bool = True) -> None:
     flags = [*option.flags, f"--{option.key}"]
+    text = _help(option) if is_listed else argparse.SUPPRESS
     if option.is_switch:
-        group.add_argument(
-            *flags, action=argparse.BooleanOptionalAction, default=None, dest=option.name, help=_help(option)
-        )
+        group.add_argument(*flags, action=argparse.BooleanOptionalAction, default=None, dest=option.name, help=text)
     elif option.choices:
-        group.add_argument(*flags, choices=option.choices, default=None, dest=option.name, help=_help(option))
+        group.add_argument(*flags, choices=option.choices, default=None, dest=option.name, help=text)
     else:
         group.add_argument(
             *flags,
@@ -76,7 +87,7 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
             metavar=option.metavar,
             default=None,
             dest=option.name,
-            help=_help(option),
+            help=text,
         )
 
 
@@ -118,7 +129,7 @@ def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
         sources.append((str(config), from_file(config)))
     sources.append(("environment", from_environment(os.environ)))
     flags = {option.name: value for option in options() if (value := getattr(arguments, option.name, None)) is not None}
-    if arguments.crawl_delay is not None:
+    if getattr(arguments, "crawl_delay", None) is not None:
         flags["politeness_ms"] = _milliseconds(arguments.crawl_delay, flags.get("politeness_ms"))
     sources.append(("command line", flags))
     return sources

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
     )
     group_of(parser, Group.WHAT).add_argument("dir", metavar="DIR", help="the crawl folder")
-    add_options(parser)
+    add_options(parser, has_begun=True)
     add_output_options(parser)
 
 

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--outcome", action="append", metavar="WORD", help="only those with this outcome (timeout, …)")
     what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
     what.add_argument("--stored-on", metavar="NODE", help="with a ledger: what lies on this node, which is lost")
-    add_options(parser)
+    add_options(parser, has_begun=True)
     add_output_options(parser)
 
 

@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 from gossamer.cli.contact import with_contact
+from gossamer.cli.credentials import report_credentials
 from gossamer.cli.one import OneFetch, one_settings, settings_of
 from gossamer.core.robots import RobotsRules, parse_robots, product_token
 from gossamer.core.robots_state import rules_from
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 0: allowed; 1: not allowed."""
     seed = seed_from(arguments.url, "robots")
+    report_credentials([seed])
     agent = _agent(arguments)
     if arguments.file:
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+from gossamer.cli.options import add_some, given
 from gossamer.core.domains import registrable_domain
-from gossamer.core.scope import Reach, Scope
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import canonical, host_of, key_of, origin_of, url_id
 from gossamer.errors import UsageError
+from gossamer.settings.load import completed, merged
+from gossamer.settings.rules import scope_of
 from gossamer.settings.seeds import seed_from
+
+NAMES = ("scope", "include_pattern", "exclude_pattern", "default_excludes", "block_host", "accept")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--base", default="", metavar="URL", help="resolve against this")
     parser.add_argument("--seed", metavar="URL", help="show whether a crawl from this seed would queue it")
-    parser.add_argument(
-        "--scope", choices=[reach.value for reach in Reach], default="domain", help="of that crawl (domain)"
-    )
+    add_some(parser, NAMES)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,7 +50,7 @@ def _guessed(text: str) -> str | None:
 
 
 def _scope(arguments: argparse.Namespace, url: str, host: str) -> str:
-    scope = Scope(Reach(arguments.scope))
+    scope = scope_of(completed(merged(*given(arguments)), has_domain_list=False))
     seed = seed_from(arguments.seed, "--seed").link if arguments.seed else None
     scope.join(seed.url if seed else url, seed.host if seed else host)
     rule = scope.refusal(url, host)

@@ -60,13 +60,16 @@ VERBS = {
 
 
 # A URL with user and password. They may contain any character: what ends them is the last @.
-_CREDENTIALS = re.compile(r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(.+@)", re.DOTALL)
+_CREDENTIALS = re.compile(
+    r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(?P<all>.+@)|(?:https?|socks\w*)://(?P<web>[^/?#\s]+@)",
+    re.DOTALL,
+)
 
 
 def printed(message: str, words: Sequence[str]) -> str:
     """Return a message that is safe on a terminal, and has no user or password of a URL on the command line."""
     for found in filter(None, map(_CREDENTIALS.search, words)):
-        message = message.replace(found.group(1), "")
+        message = message.replace(found["all"] or found["web"], "")
     return safe(message)
 
 

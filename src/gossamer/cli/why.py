@@ -138,7 +138,7 @@ def _attempts(life: Life) -> Lines:
 
 def _advice(life: Life, crawl: CrawlView) -> Lines:
     row = life.row
-    advice = advice_on(row.outcome) if row is not None and row.state is UrlState.DEAD else ""
+    advice = advice_on(row.outcome, row.status) if row is not None and row.state is UrlState.DEAD else ""
     if row is not None and advice:
         yield "what helps", f"{advice}; with it 'gossamer retry {crawl.name}' tries again"
 

@@ -22,8 +22,10 @@ from msgspec.structs import replace
 from gossamer.core.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Effects
+from gossamer.core.host_patterns import names_host
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.core.intake import Intake
+from gossamer.core.url import origin_of
 from gossamer.engine.composition import compose
 from gossamer.engine.conditional import with_stored_copy
 from gossamer.engine.due_urls import is_due_again, visit_of
@@ -368,6 +370,9 @@ class Crawl:
         totals.count_page(result)
         if effects.hosts[0].pages == 1:
             totals.unique_hosts += 1
+            if self._rules.insecure and url.url.startswith("https:"):
+                authority = origin_of(url.url).removeprefix("https://")
+                totals.unchecked_hosts += any(names_host(each, url.host, authority) for each in self._rules.insecure)
         if effects.domain_pages == 1:
             totals.unique_domains += 1
             self.first_pass.reach(effects.hosts[0].domain)

@@ -27,3 +27,4 @@ class CrawlRules(Struct, frozen=True):
     revisits: RevisitRules | None = None  # None: nothing is fetched again
     host_ranks: Mapping[str, float] = {}  # from 0 to 1, by the operator, for hosts that are new
     spam: SpamUse = SpamUse.DEMOTE
+    insecure: tuple[str, ...] = ()  # patterns of hosts whose certificates are not checked

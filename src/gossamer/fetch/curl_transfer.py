@@ -6,7 +6,8 @@ that never change are set once.
 Invariants
 - libcurl would repeat a request by itself if a keep-alive connection is dead; PREREQFUNCTION refuses that.
 - a callback that raises sets `fault` and ends the transfer: libcurl would only print the error.
-- CONNECT_TO sets the one address to connect to. The peer's address is checked again before a byte is written.
+- CONNECT_TO sets the one address to connect to. The peer's address is checked again before a byte is written. Through
+  a proxy the peer is the proxy, which the operator named; one that gets names has no such address at all.
 - the version of TLS is learned from libcurl's messages, which are only requested until it is known for an origin:
   each costs a call.
 - header lines are collected without a Python call for each (0.6 µs), and checked when the head is complete or
@@ -28,6 +29,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail, request_head
 from gossamer.fetch.libcurl import Curl, pycurl
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.route import USUAL, Route, apply
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent
 from gossamer.records import Outcome
 
@@ -53,6 +55,7 @@ class CurlTransfer(ChunkedTransfer):
         "_has_messages",
         "_head_tail",
         "_on_socket_made",
+        "_route",
         "_socket",
         "_tls_versions",
         "curl",
@@ -69,6 +72,7 @@ class CurlTransfer(ChunkedTransfer):
         on_socket_made: Callable[[int], None],
         tls_versions: dict[str, str],
         ca_file: str = "",
+        route: Route = USUAL,
     ) -> None:
         super().__init__(limits, policy, clock)
         self._on_socket_made = on_socket_made
@@ -79,7 +83,9 @@ class CurlTransfer(ChunkedTransfer):
         self._has_extra_headers = False
         self.is_length_ignored = False
         self._connect_to = ""
-        self.curl = _new_curl(identity, limits, ca_file)
+        self._route = route
+        self.curl = _new_curl(identity, limits)
+        apply(route, self.curl, ca_file)
         self.curl.setopt(pycurl.HTTPHEADER, self._base_headers)
         self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
@@ -125,6 +131,8 @@ class CurlTransfer(ChunkedTransfer):
         """Reset the previous attempt and select the next address."""
         super().next_attempt()
         self._socket = -1
+        if self._route.proxy is not None and self._route.proxy.gets_names:
+            return  # with CONNECT_TO, libcurl would ask for a tunnel to the address
         address = self.address
         # No name to match and no port: "connect to this address whatever the URL says". libcurl then
         # never resolves, uses the name for Host and SNI, and reuses only connections to this address.
@@ -161,14 +169,16 @@ class CurlTransfer(ChunkedTransfer):
             return int(pycurl.PREREQFUNC_ABORT)
 
     def _allow_request(self, address: str) -> int:
-        refusal = self._policy.refusal(address)
+        is_direct = self._route.proxy is None
+        refusal = self._policy.refusal(address) if is_direct else None
         if refusal is not None:
             self.stop(Outcome.BLOCKED_ADDRESS, refusal)
             return int(pycurl.PREREQFUNC_ABORT)
         if self.requests_sent:
             self.stop(Outcome.DISCONNECTED, DEAD_CONNECTION)
             return int(pycurl.PREREQFUNC_ABORT)
-        self.address = address
+        if is_direct:
+            self.address = address
         self.tls_version = self._tls_versions.get(self.origin, "")
         self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers))
         return int(pycurl.PREREQFUNC_OK)
@@ -237,7 +247,7 @@ class CurlTransfer(ChunkedTransfer):
     def _allow_socket(self, fd: int) -> int:
         # A socket made by us (OPENSOCKETFUNCTION) would show its address too, but pycurl
         # duplicates it: 10 µs and four system calls per connection.
-        refusal = self._policy.refusal(self.address)
+        refusal = self._policy.refusal(self.address) if self._route.proxy is None else None
         if refusal is not None:
             self.stop(Outcome.BLOCKED_ADDRESS, refusal)
             return int(pycurl.SOCKOPT_ERROR)
@@ -246,7 +256,7 @@ class CurlTransfer(ChunkedTransfer):
         return int(pycurl.SOCKOPT_OK)
 
 
-def _new_curl(identity: Identity, limits: FetchLimits, ca_file: str) -> Curl:
+def _new_curl(identity: Identity, limits: FetchLimits) -> Curl:
     """Make a handle with the options that are the same for all requests."""
     curl = pycurl.Curl()
     for option, value in (
@@ -270,6 +280,4 @@ def _new_curl(identity: Identity, limits: FetchLimits, ca_file: str) -> Curl:
         (pycurl.USERAGENT, " ".join(identity.user_agent.split())),
     ):
         curl.setopt(option, value)
-    if ca_file:
-        curl.setopt(pycurl.CAINFO, ca_file)
     return curl

@@ -1,7 +1,7 @@
 """Makes HTTP requests under strict limits.
 
 `Fetcher` runs any number of requests concurrently, from one event loop, with callbacks (no
-task per request): plain HTTP by `plain_engine`, TLS by libcurl (`curl_engine`). Each ends in
+task per request): plain HTTP by `plain_engine`, TLS and proxies by libcurl (`curl_engine`). Each ends in
 exactly one `Exchange`, whatever the server does; server behaviour never raises. The addresses
 of a request are tried in order until one connects; once written, it is not sent to another
 address. Redirects are not followed.
@@ -18,10 +18,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from gossamer.exchanges import Exchange
+from gossamer.fetch.access import UNRESOLVED, AccessTable
 from gossamer.fetch.body import is_slow
 from gossamer.fetch.curl_engine import CurlEngine
 from gossamer.fetch.curl_transfer import CurlTransfer
@@ -30,8 +32,8 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_engine import PlainEngine
+from gossamer.fetch.route import USUAL, Route
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
-from gossamer.fetch.trust import bundle, trust_sources
 from gossamer.records import Outcome
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
@@ -62,7 +64,9 @@ class FetchTicket:
 
 
 class Fetcher:
-    """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`. `ca_file` adds authorities (`trust`).
+    """Makes HTTP requests; use as `async with Fetcher(...) as fetcher`.
+
+    `ca_file` adds authorities (`trust`); `access` says what some hosts need, if any does.
 
     On exit, every request in progress ends at once: its `on_done` gets an
     Exchange with the outcome WORKER_LOST, and its connection is closed. So does one
@@ -77,6 +81,7 @@ class Fetcher:
         clock: Clock,
         *,
         ca_file: str = "",
+        access: AccessTable | None = None,
         on_crash: OnCrash | None = None,
         marks: Marks | None = None,
     ) -> None:
@@ -85,6 +90,7 @@ class Fetcher:
         self._policy = policy
         self._clock = clock
         self._ca_file = ca_file
+        self._access = access
         self._on_crash = on_crash
         self._marks: Marks = [0, 0, 0] if marks is None else marks
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
@@ -106,16 +112,9 @@ class Fetcher:
             on_fault=self._crash,
             head_tail=head_tail(self._identity),
         )
-        self._ca_bundle: str | None = None  # made for the first request over TLS: reading a store takes 15 ms
         self._tls_versions: dict[str, str] = {}
-        self._curl = CurlEngine(
-            self._loop,
-            self._new_curl_transfer,
-            self._end,
-            on_fault=self._crash,
-            max_idle_connections=self._limits.max_idle_connections,
-        )
-        self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl}
+        self._curls: dict[Route, CurlEngine] = {}
+        self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl_engine(USUAL)}
         self._is_open = True
         return self
 
@@ -131,7 +130,8 @@ class Fetcher:
         for transfer, engine in active.items():
             self._deliver(transfer, engine, Outcome.WORKER_LOST, _STOPPED)
         self._plain.close()
-        self._curl.close()
+        for curl in self._curls.values():
+            curl.close()
         for task, (exchange, on_done) in list(self._decoding.items()):
             task.cancel()
             self._pass_on(_without_answer(exchange, Outcome.WORKER_LOST, _STOPPED), on_done)
@@ -149,12 +149,19 @@ class Fetcher:
         """
         ticket = FetchTicket(self)
         refusal = self._policy.refusal
+        access = None if self._access is None else self._access.of(request.url, request.addresses)
         addresses = [address for address in request.addresses if refusal(address) is None]
+        if access is not None and access.proxy is not None and access.proxy.gets_names:
+            addresses = (addresses or [each for each in request.addresses if each == UNRESOLVED])[:1]
         if not addresses or not self._is_open:
             ticket.later = self._loop.call_soon(on_done, self._refused(request))
             return ticket
         engine = self._engines[request.url[:5]]
+        if access is not None:
+            engine = self._curl_engine(access.route) if access.is_routed else engine
+            request = access.complete(request, self._clock())
         transfer: Transfer = engine.transfer()
+        transfer.access = access
         transfer.ticket = ticket
         ticket.transfer = transfer
         transfer.prepare(request, addresses, on_done, on_sent)
@@ -199,15 +206,30 @@ class Fetcher:
             exchange.outcome = Outcome.WORKER_LOST
             exchange.error = _STOPPED
             return exchange
+        if request.addresses == (UNRESOLVED,):
+            exchange.outcome = Outcome.DNS_NOT_FOUND
+            exchange.error = "unknown here, and no proxy is set for requests with this scheme"
+            return exchange
         for address in request.addresses:
             exchange.outcome = Outcome.BLOCKED_ADDRESS
             exchange.address = address
             exchange.error = self._policy.refusal(address) or ""
         return exchange
 
-    def _new_curl_transfer(self, on_socket_made: Callable[[int], None]) -> CurlTransfer:
-        if self._ca_bundle is None:
-            self._ca_bundle = bundle(trust_sources(self._ca_file))
+    def _curl_engine(self, route: Route) -> CurlEngine:
+        """Return the engine of a route: no connection of it serves requests with another one."""
+        engine = self._curls.get(route)
+        if engine is None:
+            engine = self._curls[route] = CurlEngine(
+                self._loop,
+                partial(self._new_curl_transfer, route),
+                self._end,
+                on_fault=self._crash,
+                max_idle_connections=self._limits.max_idle_connections,
+            )
+        return engine
+
+    def _new_curl_transfer(self, route: Route, on_socket_made: Callable[[int], None]) -> CurlTransfer:
         return CurlTransfer(
             self._limits,
             self._identity,
@@ -215,7 +237,8 @@ class Fetcher:
             self._clock,
             on_socket_made=on_socket_made,
             tls_versions=self._tls_versions,
-            ca_file=self._ca_bundle,
+            ca_file=self._ca_file,
+            route=route,
         )
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:
@@ -228,11 +251,13 @@ class Fetcher:
 
     def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
         on_done, ticket, number, limit = transfer.on_done, transfer.ticket, transfer.request.number, transfer.limit
-        exchange, codings = None, ""
+        exchange, codings, access = None, "", transfer.access
         if on_done is not None:
             self._marks[0] = number
             try:
                 exchange = exchange_of(transfer, outcome, error)
+                if access is not None:
+                    exchange = access.settle(exchange)
                 if exchange.body and "content-encoding" in exchange.named:
                     codings = ",".join(exchange.all_values("content-encoding"))
                     if not is_slow(exchange.body, codings):

@@ -19,8 +19,10 @@ _E_TOO_LARGE: Final = 100
 _E_HTTP2_STREAM: Final = 92
 _E_HTTP3: Final = 95
 _E_SSL_CLIENTCERT: Final = 98
+_E_PINNED_KEY: Final = 90
 _E_ECH_REQUIRED: Final = 101
 
+_NO_CERTIFICATE: Final = "alert certificate required"  # part of OpenSSL's message
 # The few statuses that do not follow their class. 300, 304, 305 and 306 are answers that were not requested.
 _BY_STATUS: Final[Mapping[int, Outcome]] = {
     200: Outcome.OK,
@@ -55,6 +57,7 @@ CURL_OUTCOMES: Final[Mapping[int, Outcome]] = {
     pycurl.E_SSL_INVALIDCERTSTATUS: Outcome.TLS_ERROR,
     pycurl.E_SSL_ENGINE_INITFAILED: Outcome.TLS_ERROR,
     _E_SSL_CLIENTCERT: Outcome.TLS_ERROR,
+    _E_PINNED_KEY: Outcome.TLS_ERROR,
     _E_ECH_REQUIRED: Outcome.TLS_ERROR,
     pycurl.E_GOT_NOTHING: Outcome.DISCONNECTED,
     pycurl.E_RECV_ERROR: Outcome.DISCONNECTED,
@@ -90,6 +93,9 @@ def curl_outcome(code: int, *, is_sent: bool, message: str = "") -> Outcome:
     # libcurl reports a bad chunk with the code of a broken connection; only the message differs.
     if code == pycurl.E_RECV_ERROR and message.startswith("chunk "):
         return Outcome.PROTOCOL_ERROR
+    # With TLS 1.3 a client learns only after its request that the server wants a certificate.
+    if code in (pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR) and _NO_CERTIFICATE in message:
+        return Outcome.TLS_ERROR
     outcome = CURL_OUTCOMES.get(code, Outcome.PROTOCOL_ERROR)
     # A peer that hangs up during the TLS handshake never saw a request.
     if outcome is Outcome.DISCONNECTED and not is_sent:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,9 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.head import NO_HEAD, Head, excess, read_head
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Outcome, Truncation
+
+if TYPE_CHECKING:
+    from gossamer.fetch.access import Access
 
 OnDone: TypeAlias = Callable[[Exchange], None]
 OnSent: TypeAlias = Callable[[float], None]
@@ -96,6 +99,7 @@ class Transfer(ABC):
         "_policy",
         "_seen_bytes",
         "_silent_since",
+        "access",
         "address",
         "attempt_at",
         "attempts_left",
@@ -125,6 +129,7 @@ class Transfer(ABC):
         self._policy = policy
         self._clock = clock
         self.ticket: Ticket | None = None
+        self.access: Access | None = None  # what its host needs; set for every request
         self.tls_version = ""  # of the connection, as "TLSv1.3"
         self.lines: list[bytes] = []
         self.chunks: list[bytes] = []
@@ -159,7 +164,7 @@ class Transfer(ABC):
         """Drop everything that belongs to the request, so that the transfer can be reused."""
         if self.ticket is not None:
             self.ticket.transfer = None
-        self.ticket = self.on_done = self.on_sent = self.head = None
+        self.ticket = self.on_done = self.on_sent = self.head = self.access = None
         self.lines.clear()
         self.chunks.clear()
 

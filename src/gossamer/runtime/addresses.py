@@ -1,7 +1,7 @@
 """Which addresses may be connected to for a host name?
 
 Joins the resolver with the address policy: an answer is either a list of usable addresses,
-or the outcome and the reason why there is none.
+or the outcome and the reason why there is none. Names behind a proxy may be left to it (`fetch/proxied_names`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from gossamer.fetch.access import UNRESOLVED, AccessTable
 from gossamer.fetch.dns import Resolution, Resolver
 from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.proxied_names import unasked, unless_failed
 from gossamer.records import Outcome
 
 
@@ -40,19 +42,34 @@ class AddressSource(Protocol):
 class AddressFinder:
     """Looks up names in the DNS and refuses addresses that the policy forbids."""
 
-    def __init__(self, resolver: Resolver, policy: AddressPolicy) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        policy: AddressPolicy,
+        access: AccessTable | None = None,
+        now: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._resolver = resolver
         self._policy = policy
+        self._access = access  # None: no host has a proxy
+        self._now = now
 
     def find(self, host: str, on_answer: OnAnswer) -> None:
         """Call `on_answer` once with the host and its answer: immediately if cached, otherwise later from the loop."""
         known = self._resolver.cached(host)
+        if known is None and self._access is not None:
+            known = unasked(self._access, host, self._now())
         if known is not None:
             self._check(host, on_answer, known)
         else:
             self._resolver.resolve_soon(host, partial(self._check, host, on_answer))
 
     def _check(self, host: str, on_answer: OnAnswer, resolution: Resolution) -> None:
+        if self._access is not None:
+            resolution = unless_failed(self._access, host, resolution, self._now())
+        if resolution.addresses == (UNRESOLVED,):
+            on_answer(host, AddressAnswer(resolution.addresses, resolution.expires_at))
+            return
         if not resolution.addresses:
             on_answer(host, AddressAnswer(outcome=resolution.outcome, error=resolution.error))
             return

@@ -51,5 +51,6 @@ class EventTap:
         event = self._first_trouble
         if event is None:
             return ""
-        advice = advice_on(outcome_of(event))
-        return printable(f"{event.url or event.host}: {event.reason}", 300) + (f"; {advice}" if advice else "")
+        advice = advice_on(outcome_of(event), event.status)
+        status = f" {event.status}" if event.status else ""
+        return printable(f"{event.url or event.host}: {event.reason}{status}", 300) + (f"; {advice}" if advice else "")

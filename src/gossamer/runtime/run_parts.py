@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -51,9 +51,8 @@ class RunPlan(Struct, frozen=True):
     seeds: Sequence[Seed] = ()
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
     order: Repeatability = Repeatability()
-    few_files: str = ""  # a warning, if too few files may be open for all connections
+    warnings: Mapping[str, str] = {}  # what the operator must know when it begins, by name; empty ones do not count
     goes_on: bool = False  # also if the operator has paused the crawl
-    plugin_changes: str = ""  # a warning, if plugins have other versions than in the last run
 
 
 class RunStorage(Struct, frozen=True):

@@ -31,7 +31,6 @@ from gossamer.figures import RunState
 from gossamer.inspect.report.build import write_report
 from gossamer.ports import Ledger
 from gossamer.records import Outcome
-from gossamer.runtime.compiled import warning_of_missing
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashReporter
@@ -262,12 +261,9 @@ class Session:
         self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises)
         if self._plan.goes_on:
             self._crawl.state.is_paused = False
-        if self._plan.few_files:
-            self._services.warnings.warn("few_files", self._plan.few_files)
-        if missing := warning_of_missing():
-            self._services.warnings.warn("not_compiled", missing)
-        if self._plan.plugin_changes:
-            self._services.warnings.warn("plugin_changed", f"plugins have changed: {self._plan.plugin_changes}")
+        for rule, text in self._plan.warnings.items():
+            if text:
+                self._services.warnings.warn(rule, text)
 
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""

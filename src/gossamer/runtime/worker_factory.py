@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core.regions import RegionRule
+from gossamer.fetch.access import AccessRules, AccessTable
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
@@ -43,6 +44,7 @@ class WorkerConfig(Struct, frozen=True):
     ca_file: str
     copies: int  # contents in the cache of a worker process
     regions: tuple[RegionRule, ...] = ()  # which a worker process needs to identify links
+    access: AccessRules = AccessRules()
 
 
 @asynccontextmanager
@@ -59,6 +61,7 @@ async def open_worker(
         policy,
         config.time_line.now,
         ca_file=config.ca_file,
+        access=AccessTable(config.access) if config.access else None,
         on_crash=lambda url, error: listener.on_crash(crash_of(url, error)),
         marks=marks,
     )

@@ -24,6 +24,12 @@ from gossamer.settings.listening import address_of
 from gossamer.settings.model import Option, PaceSetting, Settings, options
 from gossamer.settings.plugins import bare_name
 from gossamer.settings.regions import check_regions
+from gossamer.settings.requests import (
+    PROXY_PASSWORD_VARIABLE,
+    check_requests,
+    explained_request,
+    with_absolute_paths,
+)
 from gossamer.settings.revisit import check_revisit
 from gossamer.settings.rules import check_own_hosts
 from gossamer.settings.seeds import SEEDS_KEY
@@ -46,7 +52,7 @@ Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 PER_NODE = frozenset(
     {
         *("connections", "workers", "timeout", "memory", "max_time", "spool", "save_interval", "crawl_log"),
-        *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries", "geoip"),
+        *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries", "geoip", "proxy", "request"),
         *("ui", "ui_listen", "metrics_listen"),
     }
 )
@@ -63,6 +69,7 @@ _OTHER_VARIABLES = frozenset(
         "GOSSAMER_TLS_KEYLOG",
         "GOSSAMER_REDIS_USER",
         "GOSSAMER_REDIS_PASSWORD",
+        PROXY_PASSWORD_VARIABLE,
         *PASSWORD_VARIABLES.values(),
     }
 )
@@ -149,6 +156,8 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
     for name in ("ca_file", "geoip"):
         if isinstance(settings.get(name), str) and settings[name]:
             settings[name] = str(Path(settings[name]).absolute())  # a crawl may be continued from elsewhere
+    if "request" in settings:
+        settings["request"] = with_absolute_paths(settings["request"])
     for name in ("memory", "spool"):
         if isinstance(settings.get(name), str):
             settings[name] = _size_from(name, settings[name], named[name])
@@ -173,6 +182,8 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     stray = re.match(r"Object contains unknown field `(.*)` - at `\$\.pace\[", message)
     if stray is not None:
         return f"{named.get(name, 'settings')}: [[pace]]: {_stray_pace_key(stray.group(1))}"
+    if name == "request":
+        return f"{named.get(name, 'settings')}: {explained_request(message)}"
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
@@ -232,6 +243,7 @@ def _check(settings: Settings) -> None:
             raise UsageError(f"allow-network = {network!r}: not a network; expected 10.0.0.0/8") from error
     if settings.dns and not _is_address_and_port(settings.dns):
         raise UsageError(f"dns = {settings.dns!r}: not an IP address with a port; expected 127.0.0.1:53")
+    check_requests(settings.request, settings.insecure, settings.proxy)
     check_stores(settings.store)
     check_catalogs(settings.catalog)
     check_feeds(settings.feed, settings.store)
@@ -391,13 +403,14 @@ def to_toml(settings: Settings) -> str:
     values = msgspec.to_builtins(settings)
     for name in WITH_PASSWORDS:
         values[name] = [masked_store(url) for url in values[name]]
-    pace = values.pop("pace")
+    tables = {name: values.pop(name) for name in ("pace", "request")}
     lines = [
         f"{name.replace('_', '-')} = {toml_value(value)}"
         for name, value in values.items()
         if value not in (None, "") and name not in _NOT_STORED
     ]
-    for rule in pace:
-        lines.append("\n[[pace]]")
-        lines += [f"{key} = {toml_value(value)}" for key, value in rule.items() if value is not None]
+    for name, rules in tables.items():
+        for rule in rules:
+            lines.append(f"\n[[{name}]]")
+            lines += [f"{key} = {toml_value(value)}" for key, value in rule.items() if value is not None]
     return "\n".join(lines) + "\n"

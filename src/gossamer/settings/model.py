@@ -20,6 +20,7 @@ from gossamer.core.priority import QueueOrder
 from gossamer.core.revisit.schedule import RevisitRule
 from gossamer.core.scope import Reach
 from gossamer.core.spam.hosts import SpamUse
+from gossamer.settings.requests import RequestSetting
 
 
 class SitemapUse(StrEnum):
@@ -284,6 +285,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ca_file: Annotated[
         str, _field(Group.FETCHING, "further certificate authorities, as PEM; SSL_CERT_FILE too", metavar="FILE")
     ] = ""
+    insecure: Annotated[
+        tuple[str, ...],
+        _field(Group.FETCHING, "do not check the certificates of this host, or of *.example.org", metavar="HOST"),
+    ] = ()
+    proxy: Annotated[
+        str,
+        _field(
+            Group.FETCHING,
+            "make requests through http://host:port, socks5://… or socks5h://…; none: not even as https_proxy says",
+            metavar="URL",
+        ),
+    ] = ""
     dns_rate: Annotated[_Natural, _field(Group.FETCHING, "at most N DNS queries per second, 0 = no limit")] = 0
     crawl_log: Annotated[
         bool, _field(Group.STORING, "write crawl.log too, one line per fetch in the format of Heritrix")
@@ -338,6 +351,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pace: Annotated[
         tuple[PaceSetting, ...], _field(Group.PACE, "delay and connections by host pattern (file only)")
     ] = ()
+    request: Annotated[
+        tuple[RequestSetting, ...],
+        _field(Group.FETCHING, "logins, headers, cookies, certificates and proxies by host pattern (file only)"),
+    ] = ()
 
 
 class Option(Struct, frozen=True):
@@ -362,6 +379,11 @@ class Option(Struct, frozen=True):
     def is_repeatable(self) -> bool:
         """Return whether it may be given more than once."""
         return get_origin(_bare(self.kind)) is tuple
+
+    @property
+    def is_table(self) -> bool:
+        """Return whether only a file can give it, as tables."""
+        return self.name in ("pace", "request")
 
     @property
     def is_switch(self) -> bool:

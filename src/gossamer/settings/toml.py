@@ -23,6 +23,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def toml_value(value: Any) -> str:  # noqa: ANN401 - the value of any setting
-    """Return a value in TOML."""
+    """Return a value in TOML; an object becomes an inline table."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{toml_value(key)} = {toml_value(each)}" for key, each in value.items()) + "}"
     # JSON's strings, numbers, booleans and lists are TOML too, except DEL, which JSON does not escape.
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

@@ -55,6 +55,7 @@ class Summary(Struct, kw_only=True):
     crowded_hosts: int = 0  # hosts that had to wait because of --max-hosts-per-address
     robots_overridden: int = 0  # requests that robots.txt forbids, at own hosts (--own-host)
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
+    unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked (--insecure)
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
     freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
@@ -96,6 +97,9 @@ class Summary(Struct, kw_only=True):
             rows.insert(5, ("held back", held))
         if self.evicted:
             rows.insert(5, ("evicted", self._evicted()))
+        if self.unchecked_hosts:
+            hosts = plural(self.unchecked_hosts, "host")
+            rows.insert(4, ("insecure", f"the certificates of {hosts} were not checked (--insecure)"))
         if self.node_pages is not None:
             rows.insert(1, ("this node", f"{count(self.node_pages)} of these pages"))
         return "\n".join(f"  {name:<9} {text}" for name, text in rows)
@@ -201,6 +205,7 @@ def summary_of(figures: Figures) -> Summary:
         crowded_hosts=totals.crowded_hosts,
         robots_overridden=totals.robots_overridden,
         robots_cut=totals.robots_cut,
+        unchecked_hosts=totals.unchecked_hosts,
         visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
         freshness=figures.revisits.freshness if figures.revisits is not None else None,
         node_pages=figures.node_pages,

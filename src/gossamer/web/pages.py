@@ -335,7 +335,7 @@ def _why(crawl: CrawlView, url: str) -> WhyAnswer:
     except UsageError as error:
         raise ApiError(404, str(error)) from error
     is_dead = life.row is not None and life.row.state is UrlState.DEAD
-    advice = advice_on(life.row.outcome) if life.row is not None and is_dead else ""
+    advice = advice_on(life.row.outcome, life.row.status) if life.row is not None and is_dead else ""
     return WhyAnswer(life_as_json(life), advice, crawl.folders.hint, life.pace.lines() if life.pace else [])
 
 
