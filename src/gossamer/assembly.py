@@ -330,6 +330,7 @@ def _worker_config(basis: _Basis) -> WorkerConfig:
             max_hrefs=budget.hrefs,
             sketches=settings.revisit,
             judges_spam=settings.spam is not SpamUse.OFF,
+            checks_only=settings.check_only,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

@@ -52,6 +52,7 @@ class CurlTransfer(ChunkedTransfer):
         "_has_extra_headers",
         "_has_messages",
         "_head_tail",
+        "_is_head",
         "_on_socket_made",
         "_socket",
         "_tls_versions",
@@ -77,6 +78,7 @@ class CurlTransfer(ChunkedTransfer):
         self._base_headers = list(identity.headers())
         self._head_tail = head_tail(identity)
         self._has_extra_headers = False
+        self._is_head = False
         self.is_length_ignored = False
         self._connect_to = ""
         self.curl = _new_curl(identity, limits, ca_file)
@@ -96,6 +98,9 @@ class CurlTransfer(ChunkedTransfer):
             extra = [f"{name}: {value}" for name, value in request.headers]
             self.curl.setopt(pycurl.HTTPHEADER, self._base_headers + extra)
             self._has_extra_headers = bool(extra)
+        if request.is_head != self._is_head:
+            self._is_head = request.is_head
+            self.curl.setopt(pycurl.NOBODY if request.is_head else pycurl.HTTPGET, 1)
 
     def _request_messages(self, is_wanted: bool) -> None:
         if is_wanted != self._has_messages:
@@ -170,7 +175,8 @@ class CurlTransfer(ChunkedTransfer):
             return int(pycurl.PREREQFUNC_ABORT)
         self.address = address
         self.tls_version = self._tls_versions.get(self.origin, "")
-        self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers))
+        method = "HEAD" if self._is_head else "GET"
+        self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers, method))
         return int(pycurl.PREREQFUNC_OK)
 
     def _on_body(self, chunk: bytes) -> int | None:
@@ -195,7 +201,7 @@ class CurlTransfer(ChunkedTransfer):
         named = head.named
         coding = named.get("transfer-encoding")
         self._part = _REST
-        if coding is None or not head.http_version.startswith("1"):
+        if coding is None or self._is_head or not head.http_version.startswith("1"):
             return
         if coding != "chunked" or len(named) != len(head.headers):  # nearly always it is, and no header is repeated
             framing = framing_of(head)

@@ -105,6 +105,10 @@ class DocumentMaker:
 
     def make(self, page: StoredPage) -> PageDocument:
         """Return the document of a page."""
+        return self.make_with_source(page)[0]
+
+    def make_with_source(self, page: StoredPage) -> tuple[PageDocument, PageSource]:
+        """Return the document of a page, and what it was made from."""
         exchange = self._pages.exchange(page)
         declared = declared_type(exchange)
         source = PageSource(
@@ -116,7 +120,7 @@ class DocumentMaker:
             fetched_at=page.row.fetched_at,
             robots_token=self._robots_token,
         )
-        return PageDocument(self._facts(page, declared.essence), read_article(source))
+        return PageDocument(self._facts(page, declared.essence), read_article(source)), source
 
     def _facts(self, page: StoredPage, declared: str) -> PageFacts:
         row, span, seed = page.row, page.span, self._seed(page.row.seed)

@@ -204,6 +204,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     robots_unreachable: Annotated[
         RobotsUnreachable, _field(Group.PACE, "if robots.txt cannot be reached: 5xx, time-out, no connection")
     ] = RobotsUnreachable.DENY
+    check_only: Annotated[
+        bool,
+        _field(
+            Group.FETCHING, "only ask whether URLs are there: HEAD, then GET if refused; no page is read", is_fixed=True
+        ),
+    ] = False
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True
