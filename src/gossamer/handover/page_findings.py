@@ -1,8 +1,8 @@
 """Which pages of a crawl are slow, large, thin, deep, without a title or description, or with that of another page?
 
-From rows of the catalog; pages are read only if a filter needs what the catalog does not have (`page_heads`). How long an
-answer took is in the events; the last visit counts. Memory does not grow with the crawl: titles, heads, slow answers and
-what was found wait on disk.
+From rows of the catalog; pages are read only if a filter needs what the catalog does not have (`page_heads`). How long
+an answer took is in the events; the last visit counts. Memory does not grow with the crawl: titles, heads, slow answers
+and what was found wait on disk.
 """
 
 from __future__ import annotations
