@@ -21,8 +21,7 @@ from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.scope import Reach
 from gossamer.core.spam.hosts import SpamUse
 from gossamer.core.url import host_of, link_to, url_id
-from gossamer.handover.fates import QUEUED, Fates
-from gossamer.handover.link_table import Fate
+from gossamer.inspect.fates import QUEUED, Fate, Fates
 from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.ports import Catalog

@@ -16,10 +16,10 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.url import host_of, url_id
 from gossamer.handover.checks import CheckTargets
 from gossamer.handover.documents import FOUND_VIA, DocumentMaker, PageDocument, documents
-from gossamer.handover.fates import BROKEN, NOT_FETCHED, Fates
-from gossamer.handover.link_table import Fate, LinkTable, SeenIds
+from gossamer.handover.link_table import LinkTable, SeenIds
 from gossamer.handover.links import GraphLink, graph_links
 from gossamer.handover.stored import StoredPages, is_page
+from gossamer.inspect.fates import BROKEN, NOT_FETCHED, Fate, Fates
 from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.article import MAX_LINKS

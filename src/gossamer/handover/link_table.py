@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gossamer.errors import DiskFullError
 from gossamer.handover.links import GraphLink
+from gossamer.inspect.fates import Fate
 from gossamer.records import UrlId
 
 _CACHE_KIB = 8000
@@ -39,17 +40,6 @@ BEGIN;
 _COLUMNS = "url, page, text, rel, nofollow, outcome, status, error, chain, is_loop, element, is_checked"
 _ALL_LINKS = f"SELECT {_COLUMNS} FROM found ORDER BY is_checked DESC, name, url, place"  # noqa: S608
 _LINKS_OF = f"SELECT {_COLUMNS} FROM found WHERE name = ? ORDER BY url, place"  # noqa: S608 - constants
-
-
-class Fate(Struct, frozen=True):
-    """What became of a URL that a link leads to, at the end of its redirects."""
-
-    outcome: str  # empty: it was not fetched
-    status: int = 0
-    error: str = ""
-    chain: tuple[str, ...] = ()  # targets of redirects, in order
-    is_loop: bool = False  # the chain comes back to one of its URLs
-    is_checked: bool = True  # otherwise it was to be checked and could not be
 
 
 class FoundLink(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop", "is_checked": "checked"}):

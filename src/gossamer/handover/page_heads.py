@@ -16,6 +16,7 @@ from gossamer.core.url import canonical, host_of, url_id
 from gossamer.exchanges import Exchange
 from gossamer.handover.link_table import enough_room
 from gossamer.handover.stored import StoredPages, is_page
+from gossamer.inspect.report.record import DescriptionFigures, SharedText
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.dispatch import declared_type
 from gossamer.parse.html import parse_html
@@ -38,7 +39,7 @@ class PageHeads:
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
-            "CREATE TABLE heads (id BLOB PRIMARY KEY, description TEXT, canonical TEXT, text BLOB) WITHOUT ROWID; BEGIN"
+            "CREATE TABLE heads (id BLOB PRIMARY KEY, url TEXT, description TEXT, canonical TEXT, text BLOB); BEGIN"
         )
         return self
 
@@ -54,8 +55,8 @@ class PageHeads:
             head = head_of(pages.exchange(page), page.row.url)
             key = _text_key(page.row.url, head.description) if head.description else None
             with enough_room():
-                row = (page.url_id, head.description, head.canonical, key)
-                self._db.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", row)
+                row = (page.url_id, page.row.url, head.description, head.canonical, key)
+                self._db.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?)", row)
         with enough_room():
             self._db.execute("CREATE INDEX by_text ON heads (text)")
 
@@ -69,6 +70,35 @@ class PageHeads:
         key = _text_key(url, description)
         found = self._db.execute("SELECT 1 FROM heads WHERE text = ? LIMIT 2", (key,)).fetchall()
         return len(found) > 1
+
+    def figures(self, shown: int, examples: int = 3) -> DescriptionFigures:
+        """Return how many descriptions are missing or shared, with the first of each kind."""
+        groups = self._db.execute(
+            "SELECT text, min(description), count(*) AS pages FROM heads WHERE text IS NOT NULL"
+            " GROUP BY text HAVING pages > 1 ORDER BY pages DESC, text LIMIT ?",
+            (shown,),
+        ).fetchall()
+        return DescriptionFigures(
+            read=self._number("SELECT count(*) FROM heads"),
+            missing=self._number("SELECT count(*) FROM heads WHERE text IS NULL"),
+            missing_examples=self._urls("WHERE text IS NULL ORDER BY rowid LIMIT ?", shown),
+            shared=self._number(
+                "SELECT coalesce(sum(pages), 0) FROM (SELECT count(*) AS pages FROM heads WHERE text IS NOT NULL"
+                " GROUP BY text) WHERE pages > 1"
+            ),
+            shared_examples=[
+                SharedText(text, pages, self._urls("WHERE text = ? ORDER BY rowid LIMIT ?", key, examples))
+                for key, text, pages in groups
+            ],
+        )
+
+    def _number(self, question: str) -> int:
+        with enough_room():
+            return int(self._db.execute(question).fetchone()[0])
+
+    def _urls(self, which: str, *values: object) -> list[str]:
+        with enough_room():
+            return [url for (url,) in self._db.execute(f"SELECT url FROM heads {which}", values)]  # noqa: S608 - ours
 
 
 def is_html_page(row: UrlRecord) -> bool:

@@ -20,11 +20,11 @@ from gossamer.core.tables import HELD
 from gossamer.core.traps import shape_trap
 from gossamer.core.url import host_of, links_from
 from gossamer.core.written_dates import written_time
-from gossamer.handover.fates import BROKEN, QUEUED, Fates
-from gossamer.handover.link_table import Fate, SeenIds, enough_room
+from gossamer.handover.link_table import SeenIds, enough_room
 from gossamer.handover.page_findings import is_noindex
 from gossamer.handover.page_heads import is_html_page
 from gossamer.handover.stored import PAGE_OUTCOMES, StoredPages
+from gossamer.inspect.fates import BROKEN, QUEUED, Fate, Fates
 from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.sitemap import parse_sitemap

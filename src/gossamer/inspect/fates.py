@@ -7,14 +7,14 @@ for robots.txt have shown.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from gossamer.core.identity import host_id
 from gossamer.core.url import host_of, origin_of, url_id
-from gossamer.handover.link_table import Fate
 from gossamer.ports import Catalog
 from gossamer.records import Outcome, UrlId, UrlRecord, UrlState
 
 _MAX_CHAIN = 20  # more than the redirects that a crawl follows in a row
-NOT_FETCHED = Fate("")
 QUEUED = "queued"
 UNCONNECTED = frozenset(
     {
@@ -39,6 +39,20 @@ BROKEN = UNCONNECTED | {
     Outcome.REDIRECT_LOOP.value,
     Outcome.TOO_MANY_REDIRECTS.value,
 }
+
+
+class Fate(Struct, frozen=True):
+    """What became of a URL that a link leads to, at the end of its redirects."""
+
+    outcome: str  # empty: it was not fetched
+    status: int = 0
+    error: str = ""
+    chain: tuple[str, ...] = ()  # targets of redirects, in order
+    is_loop: bool = False  # the chain comes back to one of its URLs
+    is_checked: bool = True  # otherwise it was to be checked and could not be
+
+
+NOT_FETCHED = Fate("")
 
 
 class Fates:
