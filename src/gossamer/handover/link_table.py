@@ -154,6 +154,12 @@ class LinkTable:
             what = (outcome, status, error, hops, bool(is_loop), element, bool(is_checked))
             yield FoundLink(url, page, text, rel, bool(nofollow), *what)
 
+    def first_page(self, key: UrlId) -> str:
+        """Return the first page that links to a target; empty if none does."""
+        question = "SELECT page FROM links JOIN targets ON number = target WHERE id = ? ORDER BY links.rowid LIMIT 1"
+        row = self._db.execute(question, (key,)).fetchone()
+        return str(row[0]) if row is not None else ""
+
     def _rows(self, question: str, *values: str) -> Iterator[tuple[Any, ...]]:
         with enough_room():
             yield from self._db.execute(question, values)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gossamer.core.identity import host_id
 from gossamer.core.scope import Scope
-from gossamer.core.tables import HELD
+from gossamer.core.tables import HELD, held_key
 from gossamer.core.traps import shape_trap
 from gossamer.core.url import host_of, links_from
 from gossamer.core.written_dates import written_time
@@ -29,6 +29,7 @@ from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import ANSWERED, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.state import HoldRule
 
 MAX_SITEMAP_BYTES = 50_000_000  # as much as a crawl reads
 _DAY_S = 86_400.0
@@ -169,9 +170,9 @@ class _Judge:
     def _why_not_fetched(self, key: UrlId, url: str, fate: Fate) -> str:
         if fate.outcome:
             return fate.error or {QUEUED: "still queued"}.get(fate.outcome, "")
-        held = self._crawl.ledger.record(HELD, key)
-        if held is not None:
-            return f"held back: {held.rule.value}"
+        for hold in HoldRule:
+            if self._crawl.ledger.record(HELD, held_key(key, hold)) is not None:
+                return f"held back: {hold.value}"
         rule = self._scope.refusal(url, host_of(url)) or shape_trap(url)
         if rule is None:
             return "never queued; 'gossamer why' may say more"

@@ -140,6 +140,7 @@ class Life(Struct, kw_only=True):
     seed: SeedView | None = None  # that it descends from, if that has rules or metadata of its own
     place: NodePlace | None = None  # in a cluster
     pace: PaceView | None = None  # of its host
+    twins: list[str] = []  # if it is not known: URLs that differ in scheme, www. or a slash at the end, and are
 
     @property
     def has_trace(self) -> bool:
