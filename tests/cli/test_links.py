@@ -103,6 +103,21 @@ def test_every_broken_link_is_found_with_its_pages_and_its_chain(crawled: Crawle
     assert head["pages_read"] == 7
 
 
+def test_links_of_the_head_and_what_is_no_url_are_broken_links_too(capsys: Output, tmp_path: Path) -> None:
+    with plain_site() as site:
+        head = "<link rel=canonical href=/lost><meta http-equiv=refresh content='9;url=/later'>"
+        body = "<a href='http://[::bad/'>x</a><iframe src=/frame></iframe><svg><a xlink:href=/drawn>y</a></svg>"
+        site.answers = {"/": Answer(f"<html><head><title>t</title>{head}</head><body>{body}</body></html>")}
+        out = tmp_path / "crawl"
+        assert run("crawl", site.url, "--out", str(out), "--politeness-ms", "0").returncode == 0
+        _, lines = Crawled(site.url, out).answer(capsys, "links", "--broken")
+    assert {(line["to"], line["outcome"], line["element"]) for line in lines} == {
+        ("http://[::bad/", "bad_url", "a"),
+        *((path, "client_error", "head") for path in ("/lost", "/later")),
+        *((path, "client_error", "a") for path in ("/frame", "/drawn")),
+    }
+
+
 def test_links_to_redirects_say_where_they_end(crawled: Crawled, capsys: Output) -> None:
     _, lines = found(capsys, crawled, "--redirects")
     ends = {line["to"]: (line["chain"], line["outcome"], line["status"]) for line in lines}

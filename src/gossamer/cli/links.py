@@ -142,7 +142,7 @@ def _question(arguments: argparse.Namespace, crawl: CrawlView) -> tuple[str, Que
 def _answer(crawl: CrawlView, listing: Listing, question: str, wanted: Question) -> tuple[LinkPass, int]:
     """Write the links that are asked for; return what was read, and how many were found."""
     with LinkTable() as found:
-        done = collect(crawl, wanted, found)
+        done = collect(crawl, wanted, found, with_malformed=question == "broken")
         return done, _write(LinksHead(crawl.name, question, *_counted(done, found)), found, listing)
 
 
@@ -150,7 +150,8 @@ def _answer_checked(crawl: CrawlView, listing: Listing, checks: Checks) -> tuple
     wanted = broken(crawl, checks.targets, checks.results)
     counts = CheckCounts(checks.asked, checks.known, checks.promised)
     with LinkTable() as found:
-        done = collect(crawl, wanted.link, found, wanted.asset if checks.targets.assets else None)
+        assets = wanted.asset if checks.targets.assets else None
+        done = collect(crawl, wanted.link, found, assets, with_malformed=True)
         return done, _write(LinksHead(crawl.name, "broken", *_counted(done, found), counts), found, listing)
 
 

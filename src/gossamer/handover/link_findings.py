@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from hashlib import blake2b
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,16 +20,19 @@ from gossamer.handover.documents import FOUND_VIA, DocumentMaker, PageDocument, 
 from gossamer.handover.link_table import LinkTable, SeenIds
 from gossamer.handover.links import GraphLink, graph_links
 from gossamer.handover.stored import StoredPages, is_page
-from gossamer.inspect.fates import BROKEN, NOT_FETCHED, Fate, Fates
+from gossamer.inspect.fates import BROKEN, MALFORMED, NOT_FETCHED, Fate, Fates
 from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.article import MAX_LINKS
+from gossamer.parse.other_links import other_links
 from gossamer.parse.requisites import requisites_of
 from gossamer.ports import Catalog
 from gossamer.records import Source, UrlId
 
 _REMEMBERED = 50_000  # targets, about 20 MB
 _ANCHOR = "a"
+_HEAD = "head"  # `link` with canonical, alternate, next or prev, or a refresh: a crawl follows them
+_LINKS = frozenset({_ANCHOR, _HEAD})
 
 
 class Wanted(Struct, frozen=True):
@@ -65,6 +69,7 @@ class Linked(Struct):
 
     document: PageDocument
     links: list[tuple[GraphLink, str]]
+    malformed: list[str]  # hrefs that are no URLs, as on the page
 
 
 class Broken(Struct):
@@ -130,7 +135,14 @@ def leading_to(crawl: CrawlView, asked: UrlId) -> Question:
     return lambda url, key: Wanted(url, fates.of(key)) if key == asked else None
 
 
-def collect(crawl: CrawlView, question: Question, table: LinkTable, assets: Question | None = None) -> LinkPass:
+def collect(
+    crawl: CrawlView,
+    question: Question,
+    table: LinkTable,
+    assets: Question | None = None,
+    *,
+    with_malformed: bool = False,
+) -> LinkPass:
     """Add the links that are asked for to a table, with `assets` also what else pages need; return what was read."""
 
     @lru_cache(maxsize=_REMEMBERED)
@@ -143,9 +155,12 @@ def collect(crawl: CrawlView, question: Question, table: LinkTable, assets: Ques
     for page in linked_pages(crawl, with_assets=assets is not None):
         _count(done, page.document)
         for link, element in page.links:
-            number = number_of(link.to_url, element != _ANCHOR)
+            number = number_of(link.to_url, element not in _LINKS)
             if number:
                 table.add(number, link, element)
+        for href in page.malformed if with_malformed else ():
+            number = table.add_target(_malformed_key(href), href, href, MALFORMED)
+            table.add(number, GraphLink(page.document.facts.url, href, "", "", False))
     table.index()
     return done
 
@@ -157,10 +172,16 @@ def linked_pages(crawl: CrawlView, *, with_assets: bool) -> Iterator[Linked]:
     for page in pages.in_archive_order(is_page):
         document, source = maker.make_with_source(page)
         links = [(link, _ANCHOR) for link in graph_links([document])]
+        others = other_links(source, {link.url for link in document.article.links})
+        url = document.facts.url
+        links += [(GraphLink(url, to, "", "", False), _HEAD) for to in others.urls]
         if with_assets:
-            url = document.facts.url
             links += [(GraphLink(url, each.url, "", "", False), each.element) for each in requisites_of(source)]
-        yield Linked(document, links)
+        yield Linked(document, links, others.malformed)
+
+
+def _malformed_key(href: str) -> UrlId:
+    return blake2b(href.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def urls_to_check(crawl: CrawlView, targets: CheckTargets) -> Iterator[str]:
@@ -168,7 +189,7 @@ def urls_to_check(crawl: CrawlView, targets: CheckTargets) -> Iterator[str]:
     with SeenIds() as seen:
         for page in linked_pages(crawl, with_assets=targets.assets):
             for link, element in page.links:
-                ask = targets.of_link if element == _ANCHOR else targets.of_asset
+                ask = targets.of_link if element in _LINKS else targets.of_asset
                 url = ask(link.to_url, url_id(link.to_url))
                 if url and (key := url_id(url)) not in seen:
                     seen.put(key)

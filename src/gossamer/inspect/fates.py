@@ -53,6 +53,7 @@ class Fate(Struct, frozen=True):
 
 
 NOT_FETCHED = Fate("")
+MALFORMED = Fate("bad_url", error="not a URL: no host, or one that cannot be")
 
 
 class Fates:
