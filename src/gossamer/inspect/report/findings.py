@@ -2,7 +2,8 @@
 
 From rows of the catalog, in the pass that the report makes anyway: the archive is not read. In fixed memory: of each
 kind the first rows are stored, of redirects so many are followed, and of titles so many are compared; the report says
-how many. `gossamer links`, `gossamer pages` and `gossamer sitemap` list all of them.
+how many. `gossamer links`, `gossamer pages` and `gossamer sitemap` list all of them. Costs: 9 µs per HTML page
+(0.12 s of CPU for 14,040 pages).
 """
 
 from __future__ import annotations
