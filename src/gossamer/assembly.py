@@ -366,6 +366,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
             judges_spam=settings.spam is not SpamUse.OFF,
             parsers=of_kind(settings.plugin, PARSER),
             reads_anchors=reads_anchors,
+            checks_only=settings.check_only,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

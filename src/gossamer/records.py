@@ -57,6 +57,7 @@ class Outcome(StrEnum):
     TYPE_REFUSED = "type_refused"  # 2xx of a type that is not kept: aborted after the headers
     CLIENT_ERROR = "client_error"  # 4xx except 429
     RATE_LIMITED = "rate_limited"  # 429
+    HEAD_REFUSED = "head_refused"  # 4xx or 501 to HEAD, with `--check-only`: asked again with GET
     SERVER_ERROR = "server_error"  # 5xx
     BAD_STATUS = "bad_status"  # an invalid status: 1xx as final, 304 to an unconditional request, outside 100-599
     DNS_NOT_FOUND = "dns_not_found"

@@ -94,13 +94,28 @@ def test_every_broken_link_is_found_with_its_pages_and_its_chain(crawled: Crawle
     assert chains["/loop1"] == (["/loop2", "/loop1"], True)
     assert chains["/self"][1] is True
     assert chains["/missing"] == ([], False)
-    assert head["counts"] == {"targets": 5, "links": 6, "pages": 2}
+    assert head["counts"] == {"targets": 5, "links": 6, "pages": 2, "not_checked": 0}
     assert {(each["outcome"], each["status"]): (each["targets"], each["links"]) for each in head["outcomes"]} == {
         ("client_error", 404): (2, 3),
         ("client_error", 410): (1, 1),
         ("redirect_loop", 302): (2, 2),
     }
     assert head["pages_read"] == 7
+
+
+def test_links_of_the_head_and_what_is_no_url_are_broken_links_too(capsys: Output, tmp_path: Path) -> None:
+    with plain_site() as site:
+        head = "<link rel=canonical href=/lost><meta http-equiv=refresh content='9;url=/later'>"
+        body = "<a href='http://[::bad/'>x</a><iframe src=/frame></iframe><svg><a xlink:href=/drawn>y</a></svg>"
+        site.answers = {"/": Answer(f"<html><head><title>t</title>{head}</head><body>{body}</body></html>")}
+        out = tmp_path / "crawl"
+        assert run("crawl", site.url, "--out", str(out), "--politeness-ms", "0").returncode == 0
+        _, lines = Crawled(site.url, out).answer(capsys, "links", "--broken")
+    assert {(line["to"], line["outcome"], line["element"]) for line in lines} == {
+        ("http://[::bad/", "bad_url", "a"),
+        *((path, "client_error", "head") for path in ("/lost", "/later")),
+        *((path, "client_error", "a") for path in ("/frame", "/drawn")),
+    }
 
 
 def test_links_to_redirects_say_where_they_end(crawled: Crawled, capsys: Output) -> None:
@@ -120,7 +135,7 @@ def test_external_links_are_counted_by_domain(crawled: Crawled, capsys: Output) 
     assert sorted((line["to"], line["from"]) for line in lines) == [
         (OTHER, "/"), (OTHER, "/a"), ("http://third.example/", "/a"),
     ]  # fmt: skip
-    assert head["counts"] == {"targets": 2, "links": 3, "pages": 2}
+    assert head["counts"] == {"targets": 2, "links": 3, "pages": 2, "not_checked": 0}
     _, out, _ = said(capsys, "links", crawled.path, "--external")
     assert "other.example\n  1 URL, 2 links on 2 pages\n" in out
     assert out.index("other.example") < out.index("third.example")
@@ -147,7 +162,7 @@ def test_orphans_are_pages_to_which_no_other_page_leads(crawled: Crawled, capsys
 
 def test_a_table_begins_with_counts_and_is_limited(crawled: Crawled, capsys: Output) -> None:
     status, out, err = said(capsys, "links", crawled.path, "--broken", "--limit", "1")
-    assert (status, err) == (0, "")
+    assert (status, err) == (1, "")
     lines = out.splitlines()
     assert lines[1] == "broken links: 6 (5 URLs, on 2 pages)"
     assert f"{crawled.site}missing\n  client_error 404; 2 links on 2 pages\n" in out
@@ -231,6 +246,6 @@ def test_a_ledger_is_asked_like_its_folder(crawled: Crawled, tmp_path: Path, cap
         for question in ("--broken", "--external", "--orphans"):
             _, out, _ = said(capsys, "links", crawled.path, question, "--json")
             status, shared, err = said(capsys, "links", url, question, "--json")
-            assert (status, err) == (0, "")
+            assert (status, err) == (1 if question == "--broken" else 0, "")
             assert sorted(shared.splitlines()[1:]) == sorted(out.splitlines()[1:])
             assert len(out.splitlines()) > 2

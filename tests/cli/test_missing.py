@@ -73,14 +73,47 @@ def test_everything_that_is_missing_has_a_reason(crawled: Crawled, capsys: Outpu
         ("/no/1", "excluded", 0, "exclude_pattern", ""),
         ("http://other.example/%E2%80%AEpage", "excluded", 0, "out_of_scope", ""),
         ("http://other.example/2", "excluded", 0, "out_of_scope", ""),
-        ("", "links_cut", 0, "max_links_per_page", "/a"),
+        *((f"/many/{number}", "links_cut", 0, "max_links_per_page", "/a") for number in range(10, 20)),
     }
     reasons = {line["url"]: line["reason"] for line in lines}
     assert reasons["/private/x"] == "line 2: Disallow: /private"
     assert (reasons["/feed"], reasons["/no/1"]) == ("a type that is not stored", "/no/")
-    assert [line["count"] for line in lines if line["outcome"] == "links_cut"] == [10]
     assert head["urls"] == 6 + 10
     assert head["refused_links"] > 4  # some are refused in both runs, and one was queued by the second
+
+
+def test_who_links_to_what_was_refused_is_read_in_the_pages(crawled: Crawled, capsys: Output) -> None:
+    _, lines = found(capsys, crawled, "--referrers")
+    referrers = {line["url"]: line["referrer"] for line in lines}
+    assert referrers["/no/1"] == referrers["http://other.example/2"] == "/"
+    assert "" not in referrers.values()
+
+
+def test_links_cut_of_a_page_that_cannot_be_read_are_a_number(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(crawled.path, copy)
+    for path in (copy / "archive").iterdir():
+        path.unlink()
+    _, (line,) = Crawled(crawled.site, copy).answer(capsys, "missing", "--outcome", "links_cut")
+    assert (line["url"], line["referrer"], line["count"]) == ("", "/a", 10)
+
+
+def test_what_left_the_queue_has_its_referrer(capsys: Output, tmp_path: Path) -> None:
+    with plain_site() as site:
+        site.answers = {"/": page(*[f"/{number}" for number in range(12)])}
+        site.answers |= {f"/{number}": page() for number in range(12)}
+        out = tmp_path / "crawl"
+        done = run("crawl", site.url, "--out", str(out), "--politeness-ms", "0", "--max-queued", "4")
+        assert done.returncode == 0, done.stderr
+        _, lines = Crawled(site.url, out).answer(capsys, "missing", "--outcome", "evicted")
+        assert lines
+        for line in lines:
+            assert (line["referrer"], bool(line["url"]), bool(line["reason"])) == ("/", True, True)
+        status, listed, _ = said(capsys, "retry", out, "--list", "--json")
+    letters = [json.loads(line.replace(site.url, "/")) for line in listed.splitlines()]
+    assert status == 0
+    assert {letter["referrer"] for letter in letters if letter["outcome"] == "evicted"} == {"/"}
+    assert {letter["status"] for letter in letters} == {0}
 
 
 def test_outcomes_and_hosts_can_be_chosen(crawled: Crawled, capsys: Output) -> None:
@@ -98,9 +131,11 @@ def test_a_table_begins_with_counts_and_is_limited(crawled: Crawled, capsys: Out
     lines = out.splitlines()
     assert lines[0].endswith(": 16 URLs missing")
     assert any(line.split() == ["links_cut", "max_links_per_page", "10"] for line in lines)
-    assert lines[-1] == "  and 6 more; --limit 0 shows all"
+    assert lines[-1] == "  and 15 more; --limit 0 shows all"
     _, out, _ = said(capsys, "missing", crawled.path, "--limit", "0")
-    assert f"  10 URLs  links_cut max_links_per_page  (on {crawled.site}a)\n" in out
+    assert (
+        f"{crawled.site}many/19  links_cut max_links_per_page: the page has more new links  (on {crawled.site}a)" in out
+    )
     assert f"{crawled.site}private/x  robots_denied: line 2: Disallow: /private  (on {crawled.site})\n" in out
 
 
@@ -108,7 +143,7 @@ def test_csv_has_a_line_per_row(crawled: Crawled, capsys: Output, tmp_path: Path
     target = tmp_path / "missing.csv"
     assert said(capsys, "missing", crawled.path, "-o", target)[0] == 0
     rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
-    assert len(rows) == 7
+    assert len(rows) == 16
     assert list(rows[0]) == ["url", "outcome", "status", "rule", "reason", "referrer", "host", "count"]
 
 

@@ -31,6 +31,10 @@ def page(name: str, *links: str, title: str | None = None, words: int = 60, head
     return Answer(f"<html><head>{title}{head}</head><body><p>{text} {anchors}</p></body></html>")
 
 
+def described(text: str) -> str:
+    return f'<meta name="description" content="{text}">'
+
+
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     with plain_site() as site:
@@ -41,12 +45,17 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             "/large": page("large", words=20_000),
             "/thin": page("thin", "deep", words=3),
             "/deep": page("deep", "deeper", title="red\u202eetalp"),
-            "/deeper": page("deeper"),
             "/untitled": page("untitled", title=" "),
-            "/twin1": page("twin1", title="The  same"),
-            "/twin2": page("twin2", title="the same"),
             "/hidden": page("hidden", head='<meta name="robots" content="noindex">'),
             "/text.txt": Answer("few words", content_type="text/plain"),
+            **{f"/{name}": page(name, head=described(name)) for name in ("slow", "slower")},
+            "/deeper": page(
+                "deeper", head=described("deeper") + '<base href="/x/"><link rel=canonical href="../slow">'
+            ),
+            "/twin1": page("twin1", title="The  same", head=described("Same  Words")),
+            "/twin2": page(
+                "twin2", title="the same", head=described("same words") + "<link rel=canonical href='#top'>"
+            ),
         }
         out = tmp_path_factory.mktemp("pages") / "crawl"
         done = run("crawl", site.url, "--out", str(out), "--politeness-ms", "0", "--near-dup", "off")
@@ -84,13 +93,27 @@ def found(capsys: Output, crawled: Crawled, *words: str) -> tuple[dict[str, Any]
         (["--missing-title"], ["/untitled"]),
         (["--duplicate-title"], ["/twin1", "/twin2"]),
         (["--noindex"], ["/hidden"]),
+        (["--missing-description"], ["/", "/deep", "/hidden", "/large", "/thin", "/untitled"]),
+        (["--missing-description", "--noindex"], ["/hidden"]),
+        (["--duplicate-description"], ["/twin1", "/twin2"]),
+        (["--canonical-elsewhere"], ["/deeper"]),
         (["--noindex", "--host", "other.example"], []),
     ],
 )
 def test_pages_of_each_kind_are_found(crawled: Crawled, capsys: Output, words: list[str], paths: list[str]) -> None:
     _, lines = found(capsys, crawled, *words)
     listed = [line["url"] for line in lines]
-    assert (sorted(listed) if "--duplicate-title" in words else listed) == paths
+    is_ordered = words[0] in ("--slow", "--large", "--thin", "--deep")
+    assert (listed if is_ordered else sorted(listed)) == paths
+
+
+def test_what_was_read_of_pages_is_in_the_answer(crawled: Crawled, capsys: Output) -> None:
+    _, (line,) = found(capsys, crawled, "--canonical-elsewhere")
+    assert (line["description"], line["canonical"]) == ("deeper", "/slow")
+    _, out, _ = said(capsys, "pages", crawled.path, "--canonical-elsewhere")
+    assert out.splitlines()[-1].endswith(f" {crawled.site}slow")
+    _, lines = found(capsys, crawled, "--noindex")
+    assert lines[0]["description"] is None
 
 
 def test_without_a_filter_all_pages_are_listed(crawled: Crawled, capsys: Output) -> None:

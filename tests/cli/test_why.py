@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.url import link_to
+from gossamer.inspect.life_source import twins_of
 from gossamer.records import QueuedUrl, Source, UrlRecord, UrlState
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
@@ -114,3 +115,37 @@ def test_what_is_no_url_is_one_line(finished: Crawled, url: str, capsys: pytest.
     status, _, err = said(capsys, "why", finished.path, url)
     assert status == 2
     assert is_one_line(err)
+
+
+def test_a_url_can_be_named_by_its_id(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    url = _a_url(finished, lambda row: row.depth == 1 and row.outcome == "ok")
+    _, by_url, _ = said(capsys, "why", finished.path, url)
+    status, by_id, _ = said(capsys, "why", finished.path, link_to(url).id.hex())
+    assert (status, by_id.splitlines()[:5]) == (0, by_url.splitlines()[:5])
+    status, out, err = said(capsys, "why", finished.path, "0" * 32)
+    assert (status, out, is_one_line(err)) == (2, "", True)
+    assert "no URL in the catalog has this id" in err
+
+
+def test_a_twin_that_is_known_is_named(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    url = _a_url(finished, lambda row: row.depth == 1 and row.outcome == "ok")
+    assert url.startswith("http:")
+    _, out, _ = said(capsys, "why", finished.path, url.replace("http:", "https:"))
+    assert f"but known   {url}: ask for that one" in out
+    _, out, _ = said(capsys, "why", finished.path, "https://never.example/x")
+    assert "but known" not in out
+
+
+@pytest.mark.parametrize(
+    ("url", "twins"),
+    [
+        ("http://a.test/", {"https://a.test/", "http://www.a.test/", "https://www.a.test/"}),
+        ("https://www.a.test/b", {"http://a.test/b/", "https://www.a.test/b/", "http://www.a.test/b"}),
+        ("http://a.test/b/?q=1", {"http://a.test/b?q=1", "https://www.a.test/b?q=1"}),
+    ],
+)
+def test_twins_differ_in_scheme_www_and_slash(url: str, twins: set[str]) -> None:
+    found = twins_of(url)
+    assert twins <= set(found)
+    assert url not in found
+    assert len(found) <= 11

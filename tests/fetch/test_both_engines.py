@@ -247,3 +247,38 @@ def test_no_answer_is_a_page_to_one_engine_and_broken_to_the_other(answers: list
         if {plain.outcome, curl.outcome} <= BROKEN or any(words in curl.error for words in EXCUSED):
             continue
         assert gist(plain) == gist(curl), data
+
+
+def test_head_is_answered_without_a_body_and_the_connection_serves_the_next_get() -> None:
+    heads = {
+        b"/length": b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n",
+        b"/chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"/coded": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\n",
+        b"/gone": b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\n",
+    }
+    seen: list[bytes] = []
+
+    async def script(visit: Visit) -> None:
+        while head := await visit.request():
+            method, path = head.split(b" ", 2)[:2]
+            seen.append(method)
+            await visit.send(heads[path] if method == b"HEAD" else OK_HEAD + TWO)
+
+    async def asked_by(scene: Stage) -> None:
+        for path, status in ((b"/length", 200), (b"/chunks", 200), (b"/coded", 200), (b"/gone", 404)):
+            exchange = await scene.get(path.decode(), is_head=True)
+            assert (exchange.status, exchange.body, exchange.error) == (status, b"", "")
+            assert exchange.request_head.startswith(b"HEAD " + path)
+            assert exchange.outcome is (Outcome.OK if status == 200 else Outcome.CLIENT_ERROR)
+            assert not exchange.truncated
+        assert (await scene.get("/after")).body == b"hi"
+        assert scene.connections == 1
+
+    async def main() -> None:
+        for engine in ("_plain", "_curl"):
+            async with asyncio.timeout(20), stage(script, limits=FetchLimits()) as scene:
+                scene.fetcher._engines["http:"] = getattr(scene.fetcher, engine)
+                await asked_by(scene)
+
+    asyncio.run(main())
+    assert seen == 2 * [b"HEAD", b"HEAD", b"HEAD", b"HEAD", b"GET"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gossamer.errors import DiskFullError
-from gossamer.handover.link_table import Fate, LinkCounts, LinkGroup, LinkTable, SeenIds
+from gossamer.handover.link_table import LinkCounts, LinkGroup, LinkTable, SeenIds
 from gossamer.handover.links import GraphLink
+from gossamer.inspect.fates import Fate
 
 FATE = Fate("client_error", 404, chain=("http://b.test/", "http://c.test/"))
 

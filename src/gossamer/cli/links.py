@@ -7,6 +7,7 @@ import sys
 
 from msgspec import Struct
 
+from gossamer.cli.checking import Checks, add_checks, checked, wants_checks
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
@@ -41,14 +42,25 @@ _LABELS = {
 }
 _NOTES = """Links are those of stored pages, as 'export --format links' writes them. A link is broken if its target, or
 the end of its redirects, has no answer or one that is an error; what robots.txt forbids, what is queued and what was
-never queued is not. A table has the targets with the most links, and some pages of each; --json and --csv have a line
-per link, with the chain of redirects. The crawl may be running: what is committed is read.
+never queued is not. --check-external and --check-assets ask what the crawl has not fetched: HEAD, then GET before it is
+called broken, under robots.txt and at the pace of the crawl. A table has the targets with the most links, and some
+pages of each; --json and --csv have a line per link, with the chain of redirects. The crawl may be running, except for
+checks: what is committed is read. Exit status 1: links are broken.
 
 examples:
   gossamer links crawls/example --broken
+  gossamer links crawls/example --broken --check-external --check-assets
   gossamer links crawls/example --redirects -o redirects.csv
   gossamer links crawls/example --to https://example.org/old --json
 """
+
+
+class CheckCounts(Struct, frozen=True):
+    """How many URLs were checked."""
+
+    asked: int  # by this command
+    known: int  # from an earlier one
+    promised: dict[str, str]  # hosts that were not asked, and until when the crawl has promised to wait
 
 
 class LinksHead(Struct, frozen=True):
@@ -60,6 +72,7 @@ class LinksHead(Struct, frozen=True):
     links_read: int
     counts: LinkCounts
     outcomes: list[OutcomeCount]
+    checks: CheckCounts | None = None
 
 
 class OrphansHead(Struct, frozen=True):
@@ -86,22 +99,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--orphans", action="store_true", help="pages that no page links to, found by seed or sitemap only"
     )
     add_listing(parser)
+    add_checks(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb. Exit status 1: pages could not be read, since their bytes lie on nodes elsewhere."""
-    listing = listing_of(arguments)
+    """Run the verb. Exit status 1: links are broken, or the bytes of pages lie on nodes elsewhere."""
+    listing, has_checks = listing_of(arguments), wants_checks(arguments)
     asked = seed_from(arguments.to, "--to").link if arguments.to is not None else None
-    missing = 0
+    found = missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
         if arguments.orphans:
             done = _answer_orphans(crawl, listing)
         elif asked is not None:
-            done = _answer(crawl, listing, "to", leading_to(crawl, asked.id))
+            done, _ = _answer(crawl, listing, "to", leading_to(crawl, asked.id))
             if crawl.ledger.look_up(asked.id) is None:
                 print(f"note: {printable(asked.url, _URL_CHARS)} was never queued in this crawl", file=sys.stderr)
+        elif has_checks:
+            with checked(arguments, crawl) as checks:
+                done, found = _answer_checked(crawl, listing, checks)
         else:
-            done = _answer(crawl, listing, *_question(arguments, crawl))
+            done, found = _answer(crawl, listing, *_question(arguments, crawl))
         if done.cut_pages:
             has = agreeing(done.cut_pages, "page", "has", "have")
             print(
@@ -109,12 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
             )
         missing = StoredPages(crawl).elsewhere(is_page) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
-    return 1 if missing else 0
+    return 1 if missing or (arguments.broken and found) else 0
 
 
 def _question(arguments: argparse.Namespace, crawl: CrawlView) -> tuple[str, Question]:
     if arguments.broken:
-        return "broken", broken(crawl)
+        return "broken", broken(crawl).link
     if arguments.redirects:
         return "redirects", redirected(crawl)
     if crawl.settings.scope is Reach.ANY:
@@ -122,15 +139,32 @@ def _question(arguments: argparse.Namespace, crawl: CrawlView) -> tuple[str, Que
     return "external", external(crawl)
 
 
-def _answer(crawl: CrawlView, listing: Listing, question: str, wanted: Question) -> LinkPass:
+def _answer(crawl: CrawlView, listing: Listing, question: str, wanted: Question) -> tuple[LinkPass, int]:
+    """Write the links that are asked for; return what was read, and how many were found."""
     with LinkTable() as found:
-        done = collect(crawl, wanted, found)
-        head = LinksHead(crawl.name, question, done.pages, done.links, found.counts(), found.outcomes())
-        if listing.form == "table":
-            _print_table(head, found, listing)
-        else:
-            write_listing(listing, head, FoundLink, found.links())
-    return done
+        done = collect(crawl, wanted, found, with_malformed=question == "broken")
+        return done, _write(LinksHead(crawl.name, question, *_counted(done, found)), found, listing)
+
+
+def _answer_checked(crawl: CrawlView, listing: Listing, checks: Checks) -> tuple[LinkPass, int]:
+    wanted = broken(crawl, checks.targets, checks.results)
+    counts = CheckCounts(checks.asked, checks.known, checks.promised)
+    with LinkTable() as found:
+        assets = wanted.asset if checks.targets.assets else None
+        done = collect(crawl, wanted.link, found, assets, with_malformed=True)
+        return done, _write(LinksHead(crawl.name, "broken", *_counted(done, found), counts), found, listing)
+
+
+def _counted(done: LinkPass, found: LinkTable) -> tuple[int, int, LinkCounts, list[OutcomeCount]]:
+    return done.pages, done.links, found.counts(), found.outcomes()
+
+
+def _write(head: LinksHead, found: LinkTable, listing: Listing) -> int:
+    if listing.form == "table":
+        _print_table(head, found, listing)
+    else:
+        write_listing(listing, head, FoundLink, found.links())
+    return head.counts.links
 
 
 def _print_table(head: LinksHead, found: LinkTable, listing: Listing) -> None:
@@ -138,10 +172,12 @@ def _print_table(head: LinksHead, found: LinkTable, listing: Listing) -> None:
     _print_read(head.crawl, head.pages_read, head.links_read)
     targets = f"{plural(counts.targets, 'URL')}, " if head.question != "to" else ""
     print(f"{_LABELS[head.question]}: {count(counts.links)} ({targets}on {plural(counts.pages, 'page')})")
-    if not counts.links:
+    if head.checks is not None:
+        _print_checks(head.checks, counts.not_checked)
+    if not counts.links and not counts.not_checked:
         return
     if not is_external:
-        rows = [(_ending(each.outcome, each.status), count(each.targets), count(each.links)) for each in head.outcomes]
+        rows = [(_ending_of(each), count(each.targets), count(each.links)) for each in head.outcomes]
         print("\n" + table(["the target is", "URLs", "links"], rows))
     names = 0
     for group in found.groups():
@@ -156,6 +192,18 @@ def _print_read(crawl: str, pages: int, links: int) -> None:
     print(f"{printable(crawl, _URL_CHARS)}: {plural(pages, 'page')} with {plural(links, 'link')} read")
 
 
+def _print_checks(checks: CheckCounts, not_checked: int) -> None:
+    left = f"; {count(not_checked)} could not be checked, and are listed last" if not_checked else ""
+    print(f"checked: {plural(checks.asked, 'URL')} now, {count(checks.known)} before{left}")
+    for host, until in checks.promised.items():
+        print(f"  {printable(host)}: not asked, since the crawl has promised it to wait until {until}")
+
+
+def _ending_of(each: OutcomeCount) -> str:
+    ending = _ending(each.outcome, each.status)
+    return ending if each.is_checked else f"not checked: {ending}"
+
+
 def _print_group(group: LinkGroup, found: LinkTable, listing: Listing, *, is_external: bool) -> None:
     on = f"{plural(group.links, 'link')} on {plural(group.pages, 'page')}"
     if is_external:
@@ -163,6 +211,8 @@ def _print_group(group: LinkGroup, found: LinkTable, listing: Listing, *, is_ext
     for number, link in enumerate(listing.some(found.links(group.name))):
         if number == 0:
             ending = "" if is_external else f"{_ending(link.outcome, link.status)}; "
+            if not link.is_checked:
+                ending = f"not checked, {ending}"
             print(f"\n{printable(group.name, _URL_CHARS)}\n  {ending}{on}")
             for hop in link.chain:
                 print(f"  -> {printable(hop, _URL_CHARS)}")
@@ -171,7 +221,8 @@ def _print_group(group: LinkGroup, found: LinkTable, listing: Listing, *, is_ext
             elif link.error:
                 print(f"  {printable(link.error)}")
         to = f"{printable(link.to, _URL_CHARS)} " if is_external else ""
-        print(f'    {to}on {printable(link.from_url, _URL_CHARS)}  "{printable(link.text)}"')
+        text = f'"{printable(link.text)}"' if link.element == "a" else f"<{link.element}>"
+        print(f"    {to}on {printable(link.from_url, _URL_CHARS)}  {text}")
     if more := listing.rest(group.links, "--limit 0 shows all"):
         print(f"    {more}")
 

@@ -6,22 +6,28 @@ import argparse
 from collections import Counter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
+from gossamer.core.url import url_id
 from gossamer.errors import UsageError
+from gossamer.handover.link_findings import Wanted, collect
+from gossamer.handover.link_table import LinkTable, SeenIds
 from gossamer.handover.listing import Spool
 from gossamer.handover.missing import OUTCOMES, Missing, MissingKind, MissingUrls
 from gossamer.handover.where import ascii_host
+from gossamer.inspect.fates import NOT_FETCHED
 from gossamer.inspect.report.terminal import table
+from gossamer.inspect.view import CrawlView
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400
 _NOTES = """The table begins with counts by outcome; held and excluded ones name the rule. Dead letters have that of
-their last attempt. Links that a rule refused come from the events, each URL once; 'gossamer links DIR --to URL' says
-who links to one. Links beyond --max-links-per-page are known by their number and their page only; links of pages at
-the depth limit are not known at all. What is queued is counted, not listed. The crawl may be running.
+their last attempt. Links that a rule refused come from the events, each URL once, without referrers unless --referrers
+reads all pages for them. Links beyond --max-links-per-page are read in their stored page; links of pages at the depth
+limit are not known at all. What is queued is counted, not listed. The crawl may be running.
 
 examples:
   gossamer missing crawls/example
@@ -64,6 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", action="append", default=[], metavar="HOST", help="only URLs of this host (repeatable)"
     )
+    parser.add_argument(
+        "--referrers", action="store_true", help="read all stored pages for who links to what a rule refused"
+    )
     add_listing(parser)
 
 
@@ -87,13 +96,28 @@ def run(arguments: argparse.Namespace) -> int:
             missing.refused_links,
             crawl.figures().urls_queued,
         )
-        if listing.form == "table":
-            _print_table(head, waiting, listing)
-        else:
-            write_listing(listing, head, Missing, waiting.rows())
+        with Spool(Missing) as complete:
+            rows = _with_referrers(crawl, waiting, complete) if arguments.referrers else waiting
+            if listing.form == "table":
+                _print_table(head, rows, listing)
+            else:
+                write_listing(listing, head, Missing, rows.rows())
         if missing.reads_events:
             warn_of_elsewhere(crawl, "refused links and those beyond the limit per page")
     return 0
+
+
+def _with_referrers(crawl: CrawlView, waiting: Spool[Missing], complete: Spool[Missing]) -> Spool[Missing]:
+    """Return what is missing, each URL with a page that links to it, if a stored page does."""
+    with SeenIds() as wanted, LinkTable() as table:
+        for found in waiting.rows():
+            if found.url and not found.referrer:
+                wanted.put(url_id(found.url))
+        collect(crawl, lambda url, key: Wanted(url, NOT_FETCHED) if key in wanted else None, table)
+        for found in waiting.rows():
+            is_wanted = found.url and not found.referrer
+            complete.add(replace(found, referrer=table.first_page(url_id(found.url))) if is_wanted else found)
+    return complete
 
 
 def _print_table(head: MissingHead, waiting: Spool[Missing], listing: Listing) -> None:

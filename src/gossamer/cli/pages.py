@@ -1,4 +1,4 @@
-"""`gossamer pages DIR`: which pages are slow, large, thin, deep, without a title, or with that of another page?"""
+"""`gossamer pages DIR`: which pages are slow, large, thin, deep, without a title or description of their own?"""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 from msgspec import Struct
 
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
-from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
+from gossamer.cli.opening import add_crawl, open_view, report_elsewhere, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.page_findings import FoundPages, PageFilter, PageLine, find_pages
+from gossamer.handover.page_heads import is_html_page
+from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import ascii_host
 from gossamer.inspect.report.terminal import table
 from gossamer.settings.budget import size_from
@@ -20,7 +22,8 @@ from gossamer.telemetry.text import count, plural, printable, size
 _URL_CHARS = 400
 _TITLE_CHARS = 60
 _NOTES = """A page is listed if it matches all that is given; without any of these options, all pages are. The slowest,
-largest, thinnest or deepest come first, and pages with the same title together. What has changed is listed by
+largest, thinnest or deepest come first, and pages with the same title or description together. Descriptions and
+canonical URLs are read in the stored pages, everything else is in the catalog. What has changed is listed by
 'gossamer diff DIR --since TIME'. The crawl may be running: what is committed is read.
 
 examples:
@@ -49,6 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deep", type=int, metavar="N", help="at least as many links from a seed")
     parser.add_argument("--missing-title", action="store_true", help="HTML without a title")
     parser.add_argument("--duplicate-title", action="store_true", help="with the title of another page of its host")
+    parser.add_argument("--missing-description", action="store_true", help="HTML without a description")
+    parser.add_argument(
+        "--duplicate-description", action="store_true", help="with the description of another page of its host"
+    )
+    parser.add_argument("--canonical-elsewhere", action="store_true", help="that name another URL as the canonical one")
     parser.add_argument("--noindex", action="store_true", help="that ask not to be indexed")
     parser.add_argument("--host", action="append", default=[], metavar="HOST", help="only of this host (repeatable)")
     add_listing(parser)
@@ -61,14 +69,16 @@ def run(arguments: argparse.Namespace) -> int:
         pages = find_pages(crawl, wanted, found)
         head = PagesHead(crawl.name, pages, found.count)
         if listing.form == "table":
-            _print_table(head, found, listing, is_timed=wanted.slow_ms is not None)
+            _print_table(head, found, listing, wanted)
         else:
             write_listing(listing, head, PageLine, found.rows())
         if wanted.slow_ms is not None:
             warn_of_elsewhere(crawl, "the times of requests")
             if crawl.settings.mask_queries:
                 print("INCOMPLETE: the times of URLs with a query are not known (--mask-queries)", file=sys.stderr)
-    return 0
+        missing = StoredPages(crawl).elsewhere(is_html_page) if wanted.reads_heads and crawl.folders.elsewhere else 0
+        report_elsewhere(crawl, missing)
+    return 1 if missing else 0
 
 
 def _filter(arguments: argparse.Namespace) -> PageFilter:
@@ -87,15 +97,19 @@ def _filter(arguments: argparse.Namespace) -> PageFilter:
         missing_title=arguments.missing_title,
         duplicate_title=arguments.duplicate_title,
         noindex=arguments.noindex,
+        missing_description=arguments.missing_description,
+        duplicate_description=arguments.duplicate_description,
+        canonical_elsewhere=arguments.canonical_elsewhere,
         hosts=frozenset(ascii_host(host.lower()) for host in arguments.host),
     )
 
 
-def _print_table(head: PagesHead, found: FoundPages, listing: Listing, *, is_timed: bool) -> None:
+def _print_table(head: PagesHead, found: FoundPages, listing: Listing, wanted: PageFilter) -> None:
     print(f"{printable(head.crawl, _URL_CHARS)}: {count(head.found)} of {plural(head.pages, 'page')}")
     if not head.found:
         return
-    heads = ["URL", "status", "words", "size", "depth", *(["seconds"] if is_timed else []), "<title"]
+    is_timed, last = wanted.slow_ms is not None, _last_column(wanted)
+    heads = ["URL", "status", "words", "size", "depth", *(["seconds"] if is_timed else []), f"<{last}"]
     rows = [
         (
             printable(page.url, _URL_CHARS),
@@ -104,10 +118,18 @@ def _print_table(head: PagesHead, found: FoundPages, listing: Listing, *, is_tim
             size(page.bytes),
             str(page.depth),
             *([f"{(page.response_ms or 0) / 1000:.2f}"] if is_timed else []),
-            printable(page.title, _TITLE_CHARS) + (" (noindex)" if page.noindex else ""),
+            printable(getattr(page, last) or "", _URL_CHARS if last == "canonical" else _TITLE_CHARS)
+            + (" (noindex)" if page.noindex else ""),
         )
         for page in listing.some(found.rows())
     ]
     print("\n" + table(heads, rows, most=1 << 20))
     if more := listing.rest(head.found, "--limit 0 shows all"):
         print(f"  {more}")
+
+
+def _last_column(wanted: PageFilter) -> str:
+    """Return which field a table ends with: what the question is about."""
+    if wanted.canonical_elsewhere:
+        return "canonical"
+    return "description" if wanted.duplicate_description else "title"

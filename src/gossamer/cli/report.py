@@ -9,13 +9,17 @@ import msgspec
 
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.errors import UsageError
+from gossamer.events import masked_values
+from gossamer.inspect.report.record import DescriptionFigures
+from gossamer.inspect.view import CrawlView
+from gossamer.settings.stores import has_archive
 from gossamer.telemetry.text import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     add_crawl(parser)
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a web page")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a web page; reads descriptions")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
 
@@ -29,6 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     with open_view(arguments) as crawl:
         sources = ReportSources(crawl.folders.events, crawl.ledger, CrawlArchive(crawl.folders, ()).read)
         report = build_whole_report(sources, crawl.settings, crawl.figures(), crawl.now)
+        if arguments.html is not None and has_archive(crawl.settings.store):
+            report.findings.descriptions = _descriptions(crawl)
         if crawl.folders.hint:
             report.warnings.append(f"requests and times are without the events {printable(crawl.folders.hint, 2000)}")
     if arguments.html is not None:
@@ -43,3 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(render_text(report))
     return 0
+
+
+def _descriptions(crawl: CrawlView) -> DescriptionFigures:
+    """Return what is known about the descriptions of pages: all stored HTML pages are read for it."""
+    from gossamer.handover.page_heads import PageHeads
+    from gossamer.inspect.report.findings import SHOWN
+
+    with PageHeads() as heads:
+        heads.read(crawl)
+        found = heads.figures(SHOWN)
+    if crawl.settings.mask_queries:
+        return msgspec.convert(masked_values(msgspec.to_builtins(found)), DescriptionFigures)
+    return found

@@ -7,6 +7,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.ledger import is_ledger_url
@@ -18,6 +21,8 @@ from gossamer.commands import RetryLetters
 from gossamer.engine.revival import NO_LETTERS, is_requested, purpose_of, queued_again
 from gossamer.errors import UsageError
 from gossamer.inspect.shared_reader import SharedReader
+from gossamer.inspect.view import CrawlView
+from gossamer.records import UrlId, UrlRecord
 from gossamer.runtime.control_socket import send
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
@@ -37,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     what = group_of(parser, Group.WHAT)
     add_crawl(what, reads_folders=False)
-    what.add_argument("--list", action="store_true", help="only list the dead letters")
+    what.add_argument("--list", action="store_true", help="only list the dead letters; with --json a line of JSON each")
     what.add_argument("--outcome", action="append", metavar="WORD", help="only those with this outcome (timeout, …)")
     what.add_argument("--host", action="append", metavar="HOST", help="only those of this host")
     what.add_argument("--stored-on", metavar="NODE", help="with a ledger: what lies on this node, which is lost")
@@ -86,6 +91,28 @@ def _queue_again(arguments: argparse.Namespace) -> int:
         return _answered(queue_again(crawl, arguments.dir, retry_request(arguments, crawl)))
 
 
+class DeadLetter(Struct, frozen=True):
+    """A dead letter, as a line of JSON."""
+
+    url: str
+    id: str
+    outcome: str
+    status: int
+    error: str
+    purpose: str  # page, sitemap or probe
+    referrer: str  # the page, redirect or sitemap that it was found on; empty for a seed
+    depth: int
+    attempts: int
+    at: float  # of the last attempt
+
+
+def _letter(key: UrlId, row: UrlRecord, crawl: CrawlView) -> DeadLetter:
+    parent = crawl.ledger.look_up(row.parent) if row.parent else None
+    referrer = parent.url if parent is not None else ""
+    what = (row.outcome, row.status, row.error, purpose_of(row))
+    return DeadLetter(row.url, key.hex(), *what, referrer, row.depth, row.attempt + 1, row.fetched_at)
+
+
 def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
     with open_view(arguments) as crawl:
@@ -93,9 +120,13 @@ def _list(arguments: argparse.Namespace) -> int:
         if arguments.stored_on and shared is not None:
             check_node(shared, arguments.stored_on)
         wanted = retry_request(arguments, shared)
-        for _, row in crawl.ledger.urls():
-            if is_requested(row, wanted):
-                outcomes[row.outcome] += 1
+        for key, row in crawl.ledger.urls():
+            if not is_requested(row, wanted):
+                continue
+            outcomes[row.outcome] += 1
+            if arguments.json:
+                print(msgspec.json.encode(_letter(key, row, crawl)).decode())
+            else:
                 status = f" {row.status}" if row.status else ""
                 mark = "" if (purpose := purpose_of(row)) == "page" else f" [{purpose}]"
                 print(f"{row.outcome}{status} {printable(row.url, 2000)}{mark} {printable(row.error)}".rstrip())

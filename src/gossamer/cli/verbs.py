@@ -39,6 +39,7 @@ VERBS = {
     "links": ("gossamer.cli.links", "broken links, redirects, links out of the scope, and pages without links"),
     "missing": ("gossamer.cli.missing", "what is not there and why: forbidden, failed, refused, held back, cut off"),
     "pages": ("gossamer.cli.pages", "pages that are slow, large, thin, deep, or lack a title of their own"),
+    "sitemap": ("gossamer.cli.sitemap", "whether the sitemaps agree with what the crawl found"),
     "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
     "search": ("gossamer.cli.search", "search the pages of a crawl"),
     "diff": ("gossamer.cli.diff", "what is new, changed, gone or moved between two crawls, or since a time"),

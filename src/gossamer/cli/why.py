@@ -27,7 +27,7 @@ Lines = Iterator[tuple[str, str]]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     add_crawl(parser)
-    parser.add_argument("url", metavar="URL")
+    parser.add_argument("url", metavar="URL", help="a URL, a bare domain, or the id of a URL in hex, as events show it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -59,6 +59,7 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     if life.meta:
         yield "metadata", f"{life.meta}, attached to its link by a program"
     yield from _refused(life, crawl)
+    yield from (("but known", f"{twin}: ask for that one") for twin in life.twins)
     yield "robots.txt", _robots(life, crawl.now)
     yield from (("pace", line) for line in (life.pace.lines() if life.pace is not None else ()))
     yield from _attempts(life)

@@ -22,6 +22,7 @@ class RetryRule(Struct, frozen=True):
 
 
 RETRY: Mapping[Outcome, RetryRule] = {
+    Outcome.HEAD_REFUSED: RetryRule(attempts=1),  # the second request is a GET
     Outcome.SERVER_ERROR: RetryRule(attempts=3),
     Outcome.RATE_LIMITED: RetryRule(attempts=3),
     Outcome.CONNECT_FAILED: RetryRule(attempts=3),

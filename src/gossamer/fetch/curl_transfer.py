@@ -54,6 +54,7 @@ class CurlTransfer(ChunkedTransfer):
         "_has_extra_headers",
         "_has_messages",
         "_head_tail",
+        "_is_head",
         "_on_socket_made",
         "_route",
         "_socket",
@@ -81,6 +82,7 @@ class CurlTransfer(ChunkedTransfer):
         self._base_headers = list(identity.headers())
         self._head_tail = head_tail(identity)
         self._has_extra_headers = False
+        self._is_head = False
         self.is_length_ignored = False
         self._connect_to = ""
         self._route = route
@@ -102,6 +104,9 @@ class CurlTransfer(ChunkedTransfer):
             extra = [f"{name}: {value}" for name, value in request.headers]
             self.curl.setopt(pycurl.HTTPHEADER, self._base_headers + extra)
             self._has_extra_headers = bool(extra)
+        if request.is_head != self._is_head:
+            self._is_head = request.is_head
+            self.curl.setopt(pycurl.NOBODY if request.is_head else pycurl.HTTPGET, 1)
 
     def _request_messages(self, is_wanted: bool) -> None:
         if is_wanted != self._has_messages:
@@ -180,7 +185,8 @@ class CurlTransfer(ChunkedTransfer):
         if is_direct:
             self.address = address
         self.tls_version = self._tls_versions.get(self.origin, "")
-        self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers))
+        method = "HEAD" if self._is_head else "GET"
+        self.record_sent(request_head(self.request.url, self._head_tail, self.request.headers, method))
         return int(pycurl.PREREQFUNC_OK)
 
     def _on_body(self, chunk: bytes) -> int | None:
@@ -205,7 +211,7 @@ class CurlTransfer(ChunkedTransfer):
         named = head.named
         coding = named.get("transfer-encoding")
         self._part = _REST
-        if coding is None or not head.http_version.startswith("1"):
+        if coding is None or self._is_head or not head.http_version.startswith("1"):
             return
         if coding != "chunked" or len(named) != len(head.headers):  # nearly always it is, and no header is repeated
             framing = framing_of(head)

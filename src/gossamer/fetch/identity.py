@@ -33,12 +33,12 @@ def head_tail(identity: Identity) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1", "replace")
 
 
-def request_head(url: str, tail: bytes, extra: tuple[tuple[str, str], ...] = ()) -> bytes:
+def request_head(url: str, tail: bytes, extra: tuple[tuple[str, str], ...] = (), method: str = "GET") -> bytes:
     """Return the request head as libcurl writes it for a canonical URL (over HTTP/2: the HTTP/1.1 equivalent)."""
     authority, slash, target = url.partition("://")[2].partition("/")
     if "#" in target:
         target = target.partition("#")[0]
-    start = f"GET {slash}{target} HTTP/1.1\r\nHost: {authority}\r\n".encode("utf-8", "replace")
+    start = f"{method} {slash}{target} HTTP/1.1\r\nHost: {authority}\r\n".encode("utf-8", "replace")
     if not extra:
         return start + tail + b"\r\n"
     more = "".join([f"{name}: {value}\r\n" for name, value in extra])

@@ -202,7 +202,8 @@ class PlainEngine:
             return  # cancelled; `drop` follows
         if not transfer.requests_sent:
             request = transfer.request
-            connection.unsent = request_head(request.url, self._head_tail, request.headers)
+            method = "HEAD" if request.is_head else "GET"
+            connection.unsent = request_head(request.url, self._head_tail, request.headers, method)
             try:
                 transfer.record_sent(connection.unsent)
             except Exception as fault:  # the other transfers of this batch must still be served

@@ -156,6 +156,8 @@ class PlainTransfer(ChunkedTransfer):
         length, self.is_reusable, unframed = framing_of(head)
         if error or unframed:
             self._refuse(error or unframed)
+        elif self.request.is_head:
+            self._part = _NOTHING  # RFC 9110 9.3.2: its headers describe a body that is not sent
         elif length == IN_CHUNKS:
             self._part = _SIZE
         elif length == TO_THE_END:

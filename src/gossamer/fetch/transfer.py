@@ -62,6 +62,7 @@ class FetchRequest(Struct, frozen=True):
     wanted_types: frozenset[str] | None = None  # "text/html", or "text/" for all of them; None: everything
     max_bytes: int = 0  # 0: as in FetchLimits
     number: int = 0  # the caller's, for its marks
+    is_head: bool = False  # ask for the head of the answer only
 
     @property
     def is_conditional(self) -> bool:

@@ -109,6 +109,10 @@ class DocumentMaker:
 
     def make(self, page: StoredPage) -> PageDocument:
         """Return the document of a page."""
+        return self.make_with_source(page)[0]
+
+    def make_with_source(self, page: StoredPage) -> tuple[PageDocument, PageSource]:
+        """Return the document of a page, and what it was made from."""
         exchange = self._pages.exchange(page)
         declared = declared_type(exchange)
         source = PageSource(
@@ -122,7 +126,7 @@ class DocumentMaker:
             has_links=self._has_links,
         )
         article = self._by_plugin(source) if self._parsers and exchange.is_decoded else None
-        return PageDocument(self._facts(page, declared.essence), article or read_article(source))
+        return PageDocument(self._facts(page, declared.essence), article or read_article(source)), source
 
     def _by_plugin(self, source: PageSource) -> Article | None:
         """Return the article that a plugin reads; None if there is none for the type, or it raises."""

@@ -1,52 +1,38 @@
 """Which links of a crawl are broken, lead to redirects or out of its scope, and who links to a URL?
 
-One pass over the stored pages, as `export --format links` reads them. What became of a target is read from the catalog,
-at the end of its redirects; the links that are asked for wait on disk (`LinkTable`), so that memory does not grow with
-the crawl. A target that is queued is not broken: it has not been answered yet.
+One pass over the stored pages, as `export --format links` reads them. What became of a target is read from the catalog
+(`fates`); the links that are asked for wait on disk (`LinkTable`), so that memory does not grow with the crawl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from hashlib import blake2b
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.url import host_of, url_id
-from gossamer.handover.documents import FOUND_VIA, PageDocument, documents
-from gossamer.handover.link_table import Fate, LinkTable, SeenIds
-from gossamer.handover.links import graph_links
-from gossamer.handover.stored import is_page
+from gossamer.handover.checks import CheckTargets
+from gossamer.handover.documents import FOUND_VIA, DocumentMaker, PageDocument, documents
+from gossamer.handover.link_table import LinkTable, SeenIds
+from gossamer.handover.links import GraphLink, graph_links
+from gossamer.handover.stored import StoredPages, is_page
+from gossamer.inspect.fates import BROKEN, MALFORMED, NOT_FETCHED, Fate, Fates
 from gossamer.inspect.life_source import joined_scope
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.article import MAX_LINKS
-from gossamer.records import Outcome, Source, UrlId, UrlRecord, UrlState
+from gossamer.parse.other_links import other_links
+from gossamer.parse.requisites import requisites_of
+from gossamer.ports import Catalog
+from gossamer.records import Source, UrlId
 
-_MAX_CHAIN = 20  # more than the redirects that a crawl follows in a row
 _REMEMBERED = 50_000  # targets, about 20 MB
-NOT_FETCHED = Fate("")
-# What a visitor would get an error for. Not: what we decided not to fetch, or lost ourselves.
-BROKEN = frozenset(
-    {
-        Outcome.CLIENT_ERROR,
-        Outcome.RATE_LIMITED,
-        Outcome.SERVER_ERROR,
-        Outcome.BAD_STATUS,
-        Outcome.DNS_NOT_FOUND,
-        Outcome.DNS_FAILED,
-        Outcome.CONNECT_FAILED,
-        Outcome.CONNECT_TIMEOUT,
-        Outcome.TLS_ERROR,
-        Outcome.TIMEOUT,
-        Outcome.DISCONNECTED,
-        Outcome.PROTOCOL_ERROR,
-        Outcome.HEADER_TOO_LARGE,
-        Outcome.BAD_REDIRECT,
-        Outcome.REDIRECT_LOOP,
-        Outcome.TOO_MANY_REDIRECTS,
-    }
-)
+_ANCHOR = "a"
+_HEAD = "head"  # `link` with canonical, alternate, next or prev, or a refresh: a crawl follows them
+_LINKS = frozenset({_ANCHOR, _HEAD})
 
 
 class Wanted(Struct, frozen=True):
@@ -78,48 +64,50 @@ class Orphan(Struct, frozen=True):
     title: str
 
 
-class Fates:
-    """What became of URLs. Rows are looked up as they are asked for."""
+class Linked(Struct):
+    """A stored page, and what it refers to by which element."""
 
-    def __init__(self, crawl: CrawlView) -> None:
-        self._look_up = crawl.ledger.look_up
-
-    def of(self, key: UrlId) -> Fate:
-        """Return what became of a URL, at the end of its redirects."""
-        row, seen, chain = self._look_up(key), {key}, list[str]()
-        while row is not None and _redirects(row) and len(chain) < _MAX_CHAIN:
-            target = url_id(row.redirect_to)
-            chain.append(row.redirect_to)
-            if target in seen:
-                return Fate(Outcome.REDIRECT_LOOP.value, row.status, row.error, tuple(chain), is_loop=True)
-            seen.add(target)
-            row = self._look_up(target)
-        if row is None:
-            return Fate("", chain=tuple(chain))
-        if row.state is UrlState.QUEUED:
-            return Fate("queued", chain=tuple(chain))
-        is_loop = row.outcome == Outcome.REDIRECT_LOOP
-        return Fate(row.outcome, row.status, row.error, tuple(chain), is_loop=is_loop)
+    document: PageDocument
+    links: list[tuple[GraphLink, str]]
+    malformed: list[str]  # hrefs that are no URLs, as on the page
 
 
-def _redirects(row: UrlRecord) -> bool:
-    return row.outcome == Outcome.REDIRECT and row.state is not UrlState.QUEUED and bool(row.redirect_to)
+class Broken(Struct):
+    """Asks for links whose target, or the end of its redirects, has no answer or one that is an error.
+
+    With checks, for what could not be checked, too. Results of checks count only for what is to be checked.
+    """
+
+    fates: Fates
+    checked_fates: Fates
+    targets: CheckTargets | None = None
+
+    def link(self, url: str, key: UrlId) -> Wanted | None:
+        """Answer for a link."""
+        return self._wanted(url, key, self.targets.of_link if self.targets is not None else None)
+
+    def asset(self, url: str, key: UrlId) -> Wanted | None:
+        """Answer for something else that a page needs."""
+        return self._wanted(url, key, self.targets.of_asset if self.targets is not None else None)
+
+    def _wanted(self, url: str, key: UrlId, target_of: Callable[[str, UrlId], str] | None) -> Wanted | None:
+        is_target = target_of is not None and bool(target_of(url, key))
+        fate = (self.checked_fates if is_target else self.fates).of(key)
+        if fate.outcome in BROKEN:
+            return Wanted(url, fate)
+        why = CheckTargets.why_not_checked(fate) if is_target else ""
+        return Wanted(url, replace(fate, error=fate.error or why, is_checked=False)) if why else None
 
 
-def broken(crawl: CrawlView) -> Question:
-    """Ask for links whose target, or the end of its redirects, has no answer or one that is an error."""
-    fates = Fates(crawl)
-
-    def wanted(url: str, key: UrlId) -> Wanted | None:
-        fate = fates.of(key)
-        return Wanted(url, fate) if fate.outcome in BROKEN else None
-
-    return wanted
+def broken(crawl: CrawlView, targets: CheckTargets | None = None, results: Catalog | None = None) -> Broken:
+    """Ask for broken links, by the catalog of the crawl and, if there are any, by the results of checks."""
+    own = Fates(crawl.ledger)
+    return Broken(own, own if results is None else Fates(crawl.ledger, results), targets)
 
 
 def redirected(crawl: CrawlView) -> Question:
     """Ask for links to redirects, with where they end."""
-    fates = Fates(crawl)
+    fates = Fates(crawl.ledger)
 
     def wanted(url: str, key: UrlId) -> Wanted | None:
         fate = fates.of(key)
@@ -143,28 +131,69 @@ def external(crawl: CrawlView) -> Question:
 
 def leading_to(crawl: CrawlView, asked: UrlId) -> Question:
     """Ask for the links to one URL."""
-    fates = Fates(crawl)
+    fates = Fates(crawl.ledger)
     return lambda url, key: Wanted(url, fates.of(key)) if key == asked else None
 
 
-def collect(crawl: CrawlView, question: Question, table: LinkTable) -> LinkPass:
-    """Add the links that are asked for to a table; return what was read."""
+def collect(
+    crawl: CrawlView,
+    question: Question,
+    table: LinkTable,
+    assets: Question | None = None,
+    *,
+    with_malformed: bool = False,
+) -> LinkPass:
+    """Add the links that are asked for to a table, with `assets` also what else pages need; return what was read."""
 
     @lru_cache(maxsize=_REMEMBERED)
-    def number_of(url: str) -> int:
+    def number_of(url: str, is_asset: bool) -> int:
         key = url_id(url)
-        wanted = question(url, key)
+        wanted = assets(url, key) if is_asset and assets is not None else question(url, key)
         return table.add_target(key, wanted.name, url, wanted.fate) if wanted is not None else 0
 
     done = LinkPass()
-    for document in documents(crawl):
-        _count(done, document)
-        for link in graph_links([document]):
-            number = number_of(link.to_url)
+    for page in linked_pages(crawl, with_assets=assets is not None):
+        _count(done, page.document)
+        for link, element in page.links:
+            number = number_of(link.to_url, element not in _LINKS)
             if number:
-                table.add(number, link)
+                table.add(number, link, element)
+        for href in page.malformed if with_malformed else ():
+            number = table.add_target(_malformed_key(href), href, href, MALFORMED)
+            table.add(number, GraphLink(page.document.facts.url, href, "", "", False))
     table.index()
     return done
+
+
+def linked_pages(crawl: CrawlView, *, with_assets: bool) -> Iterator[Linked]:
+    """Yield the stored pages with their links, in archive order."""
+    pages = StoredPages(crawl)
+    maker = DocumentMaker(crawl, pages)
+    for page in pages.in_archive_order(is_page):
+        document, source = maker.make_with_source(page)
+        links = [(link, _ANCHOR) for link in graph_links([document])]
+        others = other_links(source, {link.url for link in document.article.links})
+        url = document.facts.url
+        links += [(GraphLink(url, to, "", "", False), _HEAD) for to in others.urls]
+        if with_assets:
+            links += [(GraphLink(url, each.url, "", "", False), each.element) for each in requisites_of(source)]
+        yield Linked(document, links, others.malformed)
+
+
+def _malformed_key(href: str) -> UrlId:
+    return blake2b(href.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def urls_to_check(crawl: CrawlView, targets: CheckTargets) -> Iterator[str]:
+    """Yield what is to be checked, each URL once."""
+    with SeenIds() as seen:
+        for page in linked_pages(crawl, with_assets=targets.assets):
+            for link, element in page.links:
+                ask = targets.of_link if element in _LINKS else targets.of_asset
+                url = ask(link.to_url, url_id(link.to_url))
+                if url and (key := url_id(url)) not in seen:
+                    seen.put(key)
+                    yield url
 
 
 def _count(done: LinkPass, document: PageDocument) -> None:
@@ -176,7 +205,7 @@ def _count(done: LinkPass, document: PageDocument) -> None:
 
 def orphans(crawl: CrawlView, done: LinkPass) -> Iterator[Orphan]:
     """Yield the pages that were found without a link, and to which no other stored page leads, also by redirects."""
-    fates = Fates(crawl)
+    fates = Fates(crawl.ledger)
     with SeenIds() as linked:
         for document in documents(crawl):
             _count(done, document)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gossamer.errors import DiskFullError
 from gossamer.handover.links import GraphLink
+from gossamer.inspect.fates import Fate
 from gossamer.records import UrlId
 
 _CACHE_KIB = 8000
@@ -25,9 +26,9 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE targets (
     number INTEGER PRIMARY KEY, id BLOB UNIQUE, name TEXT, url TEXT,
-    outcome TEXT, status INTEGER, error TEXT, chain TEXT, is_loop INTEGER
+    outcome TEXT, status INTEGER, error TEXT, chain TEXT, is_loop INTEGER, is_checked INTEGER
 );
-CREATE TABLE links (target INTEGER, page TEXT, text TEXT, rel TEXT, nofollow INTEGER);
+CREATE TABLE links (target INTEGER, page TEXT, text TEXT, rel TEXT, nofollow INTEGER, element TEXT);
 CREATE VIEW found AS SELECT links.rowid AS place, * FROM links JOIN targets ON number = target;
 """
 _IDS = """
@@ -36,26 +37,12 @@ PRAGMA synchronous = OFF;
 CREATE TABLE ids (id BLOB PRIMARY KEY, number INTEGER) WITHOUT ROWID;
 BEGIN;
 """
-_ALL_LINKS = """
-SELECT url, page, text, rel, nofollow, outcome, status, error, chain, is_loop FROM found ORDER BY name, url, place
-"""
-_LINKS_OF = """
-SELECT url, page, text, rel, nofollow, outcome, status, error, chain, is_loop FROM found
-WHERE name = ? ORDER BY url, place
-"""
+_COLUMNS = "url, page, text, rel, nofollow, outcome, status, error, chain, is_loop, element, is_checked"
+_ALL_LINKS = f"SELECT {_COLUMNS} FROM found ORDER BY is_checked DESC, name, url, place"  # noqa: S608
+_LINKS_OF = f"SELECT {_COLUMNS} FROM found WHERE name = ? ORDER BY url, place"  # noqa: S608 - constants
 
 
-class Fate(Struct, frozen=True):
-    """What became of a URL that a link leads to, at the end of its redirects."""
-
-    outcome: str  # empty: it was not fetched
-    status: int = 0
-    error: str = ""
-    chain: tuple[str, ...] = ()  # targets of redirects, in order
-    is_loop: bool = False  # the chain comes back to one of its URLs
-
-
-class FoundLink(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop"}):
+class FoundLink(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop", "is_checked": "checked"}):
     """A link with what became of its target."""
 
     to: str
@@ -68,6 +55,8 @@ class FoundLink(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loo
     error: str
     chain: list[str]
     is_loop: bool
+    element: str = "a"  # that refers to it: a for all links, else img, script, link, css, …
+    is_checked: bool = True
 
 
 class LinkGroup(Struct, frozen=True, gc=False):
@@ -85,6 +74,7 @@ class LinkCounts(Struct, frozen=True, gc=False):
     targets: int
     links: int
     pages: int  # that have them
+    not_checked: int = 0  # targets that could not be checked; not among the others
 
 
 class OutcomeCount(Struct, frozen=True, gc=False):
@@ -94,6 +84,7 @@ class OutcomeCount(Struct, frozen=True, gc=False):
     status: int
     targets: int
     links: int
+    is_checked: bool = True
 
 
 class LinkTable:
@@ -114,16 +105,16 @@ class LinkTable:
     def add_target(self, key: UrlId, name: str, url: str, fate: Fate) -> int:
         """Return the number of a target; the first of equal ids stays."""
         chain = msgspec.json.encode(fate.chain).decode()
-        row = (key, name, url, fate.outcome, fate.status, fate.error, chain, fate.is_loop)
+        row = (key, name, url, fate.outcome, fate.status, fate.error, chain, fate.is_loop, fate.is_checked)
         with enough_room():
-            self._db.execute("INSERT OR IGNORE INTO targets VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self._db.execute("INSERT OR IGNORE INTO targets VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             return int(self._db.execute("SELECT number FROM targets WHERE id = ?", (key,)).fetchone()[0])
 
-    def add(self, target: int, link: GraphLink) -> None:
+    def add(self, target: int, link: GraphLink, element: str = "a") -> None:
         """Add a link to a target."""
         with enough_room():
-            row = (target, link.from_url, link.text, link.rel, link.nofollow)
-            self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?)", row)
+            row = (target, link.from_url, link.text, link.rel, link.nofollow, element)
+            self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def index(self) -> None:
         """Make what was added ready to be read."""
@@ -133,31 +124,41 @@ class LinkTable:
 
     def counts(self) -> LinkCounts:
         """Return how many links there are."""
-        row = next(self._rows("SELECT count(DISTINCT target), count(*), count(DISTINCT page) FROM links"))
-        return LinkCounts(*row)
+        row = next(
+            self._rows("SELECT count(DISTINCT target), count(*), count(DISTINCT page) FROM found WHERE is_checked")
+        )
+        left = next(self._rows("SELECT count(DISTINCT target) FROM found WHERE NOT is_checked"))
+        return LinkCounts(*row, *left)
 
     def outcomes(self) -> list[OutcomeCount]:
         """Return how many targets and links ended in which way, the most frequent first."""
         rows = self._rows(
-            "SELECT outcome, status, count(DISTINCT target), count(*) AS links FROM found"
-            " GROUP BY outcome, status ORDER BY links DESC, outcome, status"
+            "SELECT outcome, status, count(DISTINCT target), count(*) AS links, is_checked FROM found"
+            " GROUP BY is_checked, outcome, status ORDER BY is_checked DESC, links DESC, outcome, status"
         )
-        return [OutcomeCount(*row) for row in rows]
+        return [OutcomeCount(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
     def groups(self) -> Iterator[LinkGroup]:
         """Yield the groups of links, the largest first."""
         rows = self._rows(
             "SELECT name, count(DISTINCT target), count(*) AS links, count(DISTINCT page)"
-            " FROM found GROUP BY name ORDER BY links DESC, name"
+            " FROM found GROUP BY name ORDER BY max(is_checked) DESC, links DESC, name"
         )
         return (LinkGroup(*row) for row in rows)
 
     def links(self, name: str | None = None) -> Iterator[FoundLink]:
         """Yield the links of one group, or all of them by group and target."""
         rows = self._rows(_ALL_LINKS) if name is None else self._rows(_LINKS_OF, name)
-        for url, page, text, rel, nofollow, outcome, status, error, chain, is_loop in rows:
+        for url, page, text, rel, nofollow, outcome, status, error, chain, is_loop, element, is_checked in rows:
             hops = msgspec.json.decode(chain, type=list[str])
-            yield FoundLink(url, page, text, rel, bool(nofollow), outcome, status, error, hops, bool(is_loop))
+            what = (outcome, status, error, hops, bool(is_loop), element, bool(is_checked))
+            yield FoundLink(url, page, text, rel, bool(nofollow), *what)
+
+    def first_page(self, key: UrlId) -> str:
+        """Return the first page that links to a target; empty if none does."""
+        question = "SELECT page FROM links JOIN targets ON number = target WHERE id = ? ORDER BY links.rowid LIMIT 1"
+        row = self._db.execute(question, (key,)).fetchone()
+        return str(row[0]) if row is not None else ""
 
     def _rows(self, question: str, *values: str) -> Iterator[tuple[Any, ...]]:
         with enough_room():

@@ -1,9 +1,10 @@
 """What is not in a crawl, and why: URL, outcome, reason, referrer.
 
 Rows of the catalog have what robots.txt forbids, dead letters (evicted and quarantined URLs among them) and what was
-read but not stored; tables of the ledger have what is held back; events have links that a rule refused and those
-beyond the limit per page. A refused URL is listed once, and not if it was queued by another link. Counts of rows agree
-with the totals of the crawl. Memory does not grow with the crawl: ids of refused URLs wait on disk.
+read but not stored; tables of the ledger have what is held back; events have links that a rule refused, and the pages
+with links beyond the limit per page, which are read for them. A refused URL is listed once, and not if it was queued by
+another link. Counts of rows agree with the totals of the crawl. Memory does not grow with the crawl: ids of refused
+URLs wait on disk.
 """
 
 from __future__ import annotations
@@ -16,21 +17,26 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.address_crowds import CROWDED
-from gossamer.core.tables import BACKLOG, HELD, HELD_COUNTS, INTRODUCED
-from gossamer.core.url import host_of, url_id
+from gossamer.core.tables import BACKLOG, HELD, HELD_COUNTS, INTRODUCED, held_key
+from gossamer.core.url import canonical, host_of, links_from, url_id
 from gossamer.engine.introduced_links import links_of
 from gossamer.engine.link_backlog import LINK_BACKLOG
 from gossamer.events import EventName
 from gossamer.handover.link_table import SeenIds
+from gossamer.handover.stored import StoredPages
 from gossamer.inspect.runs import Committed, read_all_runs
 from gossamer.inspect.view import CrawlView
-from gossamer.records import ANSWERED, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.parse.dispatch import parse_exchange
+from gossamer.parse.hrefs import max_examined
+from gossamer.records import ANSWERED, Link, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.settings.identity import robots_token_of
+from gossamer.settings.stores import has_archive
 from gossamer.state import HoldRule
 
 HELD_BACK = "held"
 HELD_DROPPED = "held_dropped"  # links beyond what a host may have held back: their URLs are not stored
 EXCLUDED = "excluded"
-LINKS_CUT = "links_cut"  # links beyond --max-links-per-page: their URLs are not stored
+LINKS_CUT = "links_cut"  # links beyond --max-links-per-page: their URLs are read in the stored page
 _NOT_STORED = frozenset({Outcome.LINKS_ONLY.value, Outcome.TYPE_REFUSED.value})
 OUTCOMES = (
     *(outcome.value for outcome in Outcome if outcome not in ANSWERED),
@@ -148,8 +154,40 @@ class MissingUrls:
                 yield from self._excluded(refused, seen)
             yield from self._excluded(refused, seen)
             for parent, links in cut.items():
-                page = self._referrer(parent)
-                yield Missing("", LINKS_CUT, 0, "max_links_per_page", "", page, host_of(page) if page else "", links)
+                yield from self._cut(parent, links, seen)
+
+    def _cut(self, parent: UrlId, links: int, refused: SeenIds) -> Iterator[Missing]:
+        """Yield the links of a page that were cut off and are still unknown; if it cannot be read, their number."""
+        page, rule = self._referrer(parent), "max_links_per_page"
+        found = self._links_of(parent) if page else None
+        if found is None:
+            yield Missing("", LINKS_CUT, 0, rule, "the page cannot be read", page, host_of(page) if page else "", links)
+            return
+        for link in found.values():
+            if self._crawl.ledger.look_up(link.id) is None and link.id not in refused and not self._is_held(link.id):
+                yield Missing(link.url, LINKS_CUT, 0, rule, "the page has more new links", page, link.host)
+
+    def _links_of(self, key: UrlId) -> dict[UrlId, Link] | None:
+        """Return the links of a stored page, as a crawl reads them; None if it cannot be read."""
+        row = self._crawl.ledger.look_up(key)
+        if row is None or not has_archive(self._crawl.settings.store):
+            return None
+        pages = StoredPages(self._crawl)
+        page = pages.at(key, row)
+        if page is None:
+            return None
+        exchange = pages.exchange(page)
+        if not exchange.is_decoded:
+            return None
+        settings = self._crawl.settings
+        document = parse_exchange(
+            exchange, want_text=False, want_pdf_links=settings.parse_pdf_links, token=robots_token_of(settings)
+        )
+        base = (canonical(document.base, row.url) if document.base else None) or row.url
+        return {link.id: link for link in links_from(base, document.hrefs[: max_examined(base)])}
+
+    def _is_held(self, key: UrlId) -> bool:
+        return any(self._crawl.ledger.record(HELD, held_key(key, rule)) is not None for rule in HoldRule)
 
     def _excluded(self, refused: list[_Refusal], seen: SeenIds) -> Iterator[Missing]:
         for each in refused:

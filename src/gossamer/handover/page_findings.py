@@ -1,7 +1,8 @@
-"""Which pages of a crawl are slow, large, thin, deep, without a title or with that of another page?
+"""Which pages of a crawl are slow, large, thin, deep, without a title or description, or with that of another page?
 
-From rows of the catalog: no page is read. How long an answer took is in the events; the last visit counts. Memory does
-not grow with the crawl: titles, slow answers and what was found wait on disk.
+From rows of the catalog; pages are read only if a filter needs what the catalog does not have (`page_heads`). How long
+an answer took is in the events; the last visit counts. Memory does not grow with the crawl: titles, heads, slow answers
+and what was found wait on disk.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from gossamer.core.url import host_of, url_id
 from gossamer.events import EventName
 from gossamer.handover.documents import iso_time
 from gossamer.handover.link_table import SeenIds, enough_room
+from gossamer.handover.page_heads import HTML, PageHead, PageHeads, is_elsewhere, plain
 from gossamer.handover.stored import is_page
 from gossamer.inspect.runs import Committed, read_all_runs
 from gossamer.inspect.view import CrawlView
 from gossamer.records import UrlId, UrlRecord
 
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
 _ANSWERS = (EventName.FETCH_OK, EventName.NOT_MODIFIED)
 _encode = msgspec.json.Encoder().encode
 
@@ -38,11 +39,29 @@ class PageFilter(Struct, frozen=True, kw_only=True):
     missing_title: bool = False
     duplicate_title: bool = False
     noindex: bool = False
+    missing_description: bool = False
+    duplicate_description: bool = False
+    canonical_elsewhere: bool = False
     hosts: frozenset[str] = frozenset()
+
+    @property
+    def reads_heads(self) -> bool:
+        """Whether the heads of pages must be read."""
+        return self.missing_description or self.duplicate_description or self.canonical_elsewhere
+
+    def matches_head(self, url: str, heads: PageHeads, head: PageHead | None) -> bool:
+        """Return whether what a page says about itself matches; what is not HTML, or cannot be read, never does."""
+        if head is None:
+            return not self.reads_heads
+        return (
+            (not self.missing_description or not head.description)
+            and (not self.duplicate_description or (bool(head.description) and heads.is_shared(url, head.description)))
+            and (not self.canonical_elsewhere or is_elsewhere(url, head))
+        )
 
     def matches(self, row: UrlRecord) -> bool:
         """Return whether a row matches, as far as it shows."""
-        is_html = row.content_type in _HTML
+        is_html = row.content_type in HTML
         return (
             (self.large is None or row.content_bytes >= self.large)
             and (self.thin is None or (is_html and row.words < self.thin))
@@ -63,7 +82,9 @@ class PageFilter(Struct, frozen=True, kw_only=True):
             return float(page.words)
         if self.deep is not None:
             return -float(page.depth)
-        return f"{host_of(page.url)} {_plain(page.title)}" if self.duplicate_title else 0.0
+        if self.duplicate_title:
+            return f"{host_of(page.url)} {plain(page.title)}"
+        return f"{host_of(page.url)} {plain(page.description or '')}" if self.duplicate_description else 0.0
 
 
 class PageLine(Struct, frozen=True):
@@ -79,6 +100,8 @@ class PageLine(Struct, frozen=True):
     noindex: bool
     response_ms: int | None  # None: not asked for
     fetched_at: str
+    description: str | None = None  # None: not read, like the next
+    canonical: str | None = None
 
 
 class FoundPages:
@@ -114,7 +137,9 @@ class FoundPages:
 def find_pages(crawl: CrawlView, wanted: PageFilter, found: FoundPages) -> int:
     """Add the pages that are asked for; return how many pages there are."""
     pages = 0
-    with SeenIds() as slow, SeenIds() as titles:
+    with SeenIds() as slow, SeenIds() as titles, PageHeads() as heads:
+        if wanted.reads_heads:
+            heads.read(crawl)
         if wanted.slow_ms is not None:
             _read_slow(crawl, wanted.slow_ms, slow)
         if wanted.duplicate_title:
@@ -128,8 +153,11 @@ def find_pages(crawl: CrawlView, wanted: PageFilter, found: FoundPages) -> int:
             if not wanted.matches(row) or (wanted.duplicate_title and titles.number(_title_key(row)) < 2):
                 continue
             response_ms = None if wanted.slow_ms is None else slow.number(key)
+            head = heads.of(key) if wanted.reads_heads else None
+            if not wanted.matches_head(row.url, heads, head):
+                continue
             if wanted.slow_ms is None or (key in slow and (response_ms or 0) >= wanted.slow_ms):
-                page = _line(row, response_ms)
+                page = _line(row, response_ms, head)
                 found.add(wanted.place(page), page)
     return pages
 
@@ -149,7 +177,7 @@ def _read_slow(crawl: CrawlView, slow_ms: int, slow: SeenIds) -> None:
                 slow.put(key, event.total_ms)
 
 
-def _line(row: UrlRecord, response_ms: int | None) -> PageLine:
+def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None) -> PageLine:
     return PageLine(
         row.url,
         row.title,
@@ -161,12 +189,10 @@ def _line(row: UrlRecord, response_ms: int | None) -> PageLine:
         is_noindex(row),
         response_ms,
         iso_time(row.fetched_at),
+        None if head is None else head.description,
+        None if head is None else head.canonical,
     )
 
 
-def _plain(title: str) -> str:
-    return " ".join(title.casefold().split())
-
-
 def _title_key(row: UrlRecord) -> UrlId:
-    return blake2b(f"{host_of(row.url)} {_plain(row.title)}".encode("utf-8", "replace"), digest_size=16).digest()
+    return blake2b(f"{host_of(row.url)} {plain(row.title)}".encode("utf-8", "replace"), digest_size=16).digest()

@@ -62,12 +62,12 @@ def is_answer(row: UrlRecord) -> bool:
 class StoredPages:
     """The pages of a crawl that is open for reading."""
 
-    def __init__(self, crawl: OpenCrawl) -> None:
+    def __init__(self, crawl: OpenCrawl, max_bytes: int = 0) -> None:
         if not has_archive(crawl.settings.store):
             raise UsageError(f"{crawl.name}: has no WARC archive (--store {', '.join(crawl.settings.store)})")
         self._crawl = crawl
         self._files = CrawlArchive(crawl.folders, crawl.settings.store)
-        self._max_bytes = crawl.settings.max_bytes
+        self._max_bytes = max_bytes or crawl.settings.max_bytes  # of a decoded body
 
     def in_archive_order(self, is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
         """Yield the wanted pages, oldest file first."""

@@ -142,6 +142,7 @@ class Life(Struct, kw_only=True):
     place: NodePlace | None = None  # in a cluster
     pace: PaceView | None = None  # of its host
     meta: str = ""  # that a program attached to its link, as JSON
+    twins: list[str] = []  # if it is not known: URLs that differ in scheme, www. or a slash at the end, and are
 
     @property
     def has_trace(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec.structs import asdict
 
 from gossamer.core.scope import Scope
 from gossamer.core.url import canonical, host_of, url_id
+from gossamer.errors import UsageError
 from gossamer.inspect.budgets import used_up_budgets
 from gossamer.inspect.life import Life, LifeSource, life_of
 from gossamer.inspect.pace_view import pace_view
@@ -19,12 +21,16 @@ from gossamer.settings.identity import robots_token_of
 from gossamer.settings.rules import scope_of
 from gossamer.settings.seeds import seed_from
 
+_ID = re.compile(r"[0-9a-fA-F]{32}")
+
 
 def life_in(crawl: CrawlView, asked: str) -> Life:
     """Return the life of a URL, or of the first page of a bare domain."""
     url = url_asked(asked, crawl)
     life = life_of(asked, url, life_source(crawl))
     life.pace = pace_view(crawl, life.host)
+    if life.row is None:
+        life.twins = [twin for twin in twins_of(url) if _is_known(twin, crawl)]
     host = crawl.ledger.host(life.host)
     if host is not None and life.row is not None and life.row.state is UrlState.QUEUED:
         life.waits_for = [*used_up_budgets(crawl, host), *life.waits_for]
@@ -46,13 +52,38 @@ def life_as_json(life: Life) -> dict[str, Any]:
 
 
 def url_asked(text: str, crawl: CrawlView) -> str:
-    """Return the canonical URL; for a bare domain, the one in the crawl."""
+    """Return the canonical URL; for a bare domain, the one in the crawl; for an id, as events show it, its URL."""
+    if _ID.fullmatch(text):
+        row = crawl.ledger.look_up(bytes.fromhex(text))
+        if row is None:
+            raise UsageError(f"{text}: no URL in the catalog has this id; expected that of a URL that was queued")
+        return row.url
     url = seed_from(text, "why").link.url
     if "://" in text:
         return url
     plain = canonical("http:" + url.removeprefix("https:")) or url
     known = [known for known in (url, plain) if _is_known(known, crawl)]
     return known[0] if known else url
+
+
+def twins_of(url: str) -> list[str]:
+    """Return the URLs that people take for the same one: other scheme, with or without www. and a slash at the end."""
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    bare = authority.removeprefix("www.")
+    head, mark, query = path.partition("?")
+    paths = dict.fromkeys(
+        [path, head.rstrip("/") + mark + query, f"{head.rstrip('/')}/{mark}{query}" if head else path]
+    )
+    found = [
+        f"{each}://{name}{slash}{where}"
+        for where in paths
+        for name in dict.fromkeys([authority, bare, f"www.{bare}"])
+        for each in dict.fromkeys([scheme, "http", "https"])
+    ]
+    known = {url_id(url)}
+    twins = [twin for text in found if (twin := canonical(text)) is not None]
+    return [twin for twin in dict.fromkeys(twins) if url_id(twin) not in known]
 
 
 def _is_known(url: str, crawl: CrawlView) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 
 import turbohtml
 from msgspec import Struct
-from turbohtml import Element, PlainText, Text
+from turbohtml import Element, Namespace, PlainText, Text
 
 from gossamer.core.url import canonical
 from gossamer.exchanges import Document
@@ -63,6 +63,7 @@ _PUBLISHED = (
     "pubdate",
 )
 _MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified")
+_LINKED = "a[href], a[xlink\\:href], area[href], iframe[src], frame[src]"
 _NOT_FOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
@@ -230,8 +231,8 @@ def _some_text(element: Element) -> str:
 def outlinks(tree: turbohtml.Document, base: str, said: Document) -> list[Outlink]:
     """Return the links of a page in document order, a URL as often as it is linked."""
     found: list[Outlink] = []
-    for anchor in islice(tree.select("a[href], area[href]"), MAX_LINKS):
-        href = (anchor.attr("href") or "").strip()
+    for anchor in islice(tree.select(_LINKED), MAX_LINKS):
+        href = _target_of(anchor).strip()
         if not href.isascii():
             href = encode_query(href.partition("#")[0], said.charset)
         url = canonical(href, base) if href and href[0] != "#" else None
@@ -242,6 +243,16 @@ def outlinks(tree: turbohtml.Document, base: str, said: Document) -> list[Outlin
         is_barred = said.is_nofollow or not _NOT_FOLLOWED.isdisjoint(rel.split())
         found.append(Outlink(url, text, rel, is_barred))
     return found
+
+
+def _target_of(element: Element) -> str:
+    """Return the target of an anchor, area or frame; an anchor of svg may have it in `xlink:href`."""
+    if element.tag in ("iframe", "frame"):
+        return element.attr("src") or ""
+    href = element.attr("href")
+    if href is None and element.namespace is not Namespace.HTML:
+        href = element.attr("xlink:href")
+    return href or ""
 
 
 def _image_text(anchor: Element) -> str:

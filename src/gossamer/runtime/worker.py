@@ -32,7 +32,7 @@ from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.fetch.transfer import OnSent
 from gossamer.parse.directives import ROBOTS_TOKEN
-from gossamer.parse.dispatch import may_be_pdf
+from gossamer.parse.dispatch import declared_type, may_be_pdf
 from gossamer.parse.feeds import feed_type
 from gossamer.parse.sniff import XML
 from gossamer.ports import FetchedPage, PageSink
@@ -53,6 +53,9 @@ SLICE_S = 0.004
 # A coding that does not compress adds a little: with that much more, whatever was cut off has the full length decoded.
 FETCHED_ROBOTS_BYTES = MAX_ROBOTS_BYTES + 4096
 MAX_SITEMAP_BYTES = 50_000_000
+CHECKED_BYTES = 4096  # of a body, if a URL is only checked and HEAD was refused; then the connection is closed
+# Answers to HEAD that say little: some servers know no HEAD, and some frameworks have no route for it.
+HEAD_REFUSALS = frozenset({400, 403, 404, 405, 406, 501})
 KEPT_TYPES = frozenset(
     {
         "text/",
@@ -113,6 +116,7 @@ class WorkerRules(Struct, frozen=True):
     judges_spam: bool = True
     parsers: tuple[str, ...] = ()  # plugins
     reads_anchors: bool = False  # text and rel of links, for hooks and plugins that decide about them
+    checks_only: bool = False  # no page is read: see `_is_head`
 
 
 class Worker:
@@ -153,9 +157,10 @@ class Worker:
             url=order.url,
             addresses=order.addresses,
             headers=_conditions(order),
-            wanted_types=self._wanted if order.kind is OrderKind.PAGE else None,
-            max_bytes=_max_bytes(order.kind),
+            wanted_types=self._wanted if order.kind is OrderKind.PAGE and not self._rules.checks_only else None,
+            max_bytes=_max_bytes(order.kind, self._rules),
             number=order.id,
+            is_head=self._rules.checks_only and _is_head(order),
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
         try:
@@ -346,7 +351,14 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
     return etag + since
 
 
-def _max_bytes(kind: OrderKind) -> int:
+def _is_head(order: Order) -> bool:
+    """Return whether a URL that is only checked is asked for by HEAD: the first time, since some servers refuse it."""
+    return order.kind is OrderKind.PAGE and not order.attempt
+
+
+def _max_bytes(kind: OrderKind, rules: WorkerRules) -> int:
+    if rules.checks_only and kind is OrderKind.PAGE:
+        return CHECKED_BYTES
     return {OrderKind.PAGE: 0, OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
 
 
@@ -374,6 +386,8 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
         result.fresh_s = fresh_s(named, exchange.finished_at)
     if exchange.outcome is Outcome.REDIRECT:
         _read_redirect(exchange, result)
+    elif rules.checks_only and order.kind is OrderKind.PAGE:
+        _read_check(order, exchange, result)
     elif exchange.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
         if order.kind is not OrderKind.PAGE:
             result.outcome = Outcome.OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
@@ -387,6 +401,13 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             if exchange.outcome is Outcome.OTHER_SUCCESS:
                 result.content_hash = result.signature = b""  # it is no page: nothing is a copy of it
     return result
+
+
+def _read_check(order: Order, exchange: Exchange, result: Result) -> None:
+    """Record the answer to a URL that is only checked: a link is called broken by a GET, never by HEAD alone."""
+    result.content_type = declared_type(exchange).essence
+    if _is_head(order) and exchange.status in HEAD_REFUSALS:
+        result.outcome = Outcome.HEAD_REFUSED
 
 
 def crashed_result(order: Order, exchange: Exchange, error: Exception) -> Result:

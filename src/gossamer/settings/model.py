@@ -209,6 +209,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _field(Group.PACE, "a host of your own: what its robots.txt forbids is fetched all the same", metavar="HOST"),
     ] = ()
+    check_only: Annotated[
+        bool,
+        _field(
+            Group.FETCHING, "only ask whether URLs are there: HEAD, then GET if refused; no page is read", is_fixed=True
+        ),
+    ] = False
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True

@@ -39,6 +39,7 @@ class Seed(Struct, frozen=True):
     rank: float | None = None  # from 0 to 1, if a list gives one
     had_credentials: bool = False  # whether it had a user name or password
     rules: SeedRecord | None = None  # rules and metadata of its own
+    is_trusted: bool = True  # whether a private address that it names may be contacted, as one that an operator gave
 
 
 def seed_from(text: str, where: str) -> Seed:
@@ -244,7 +245,11 @@ def seeds_from_csv(path: Path) -> list[Seed]:
 
 def opened_addresses(seed: Seed) -> tuple[str, ...]:
     """Return the private or loopback addresses that a seed names and thereby allows."""
-    host = seed.link.host
+    return _private_addresses(seed.link.host) if seed.is_trusted else ()
+
+
+def _private_addresses(host: str) -> tuple[str, ...]:
+    """Return the private or loopback addresses that the name of a host stands for."""
     if host == "localhost" or host.endswith(".localhost"):
         return ("127.0.0.1", "::1")
     try:
@@ -257,7 +262,7 @@ def opened_addresses(seed: Seed) -> tuple[str, ...]:
 def needs_contact(seed: Seed) -> bool:
     """Return whether a seed leads to the public web, where a crawler must identify itself."""
     host = seed.link.host.rstrip(".")
-    return not opened_addresses(seed) and host != "test" and not host.endswith(".test")
+    return not _private_addresses(seed.link.host) and host != "test" and not host.endswith(".test")
 
 
 def default_folder(about: str) -> Path:

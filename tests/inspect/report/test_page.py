@@ -112,14 +112,14 @@ def test_a_kind_of_dead_letters_has_ten_examples_and_the_command_that_lists_all(
     report = with_dead(tmp_path, 25)
     assert [len(kind.examples) for kind in report.left.dead] == [10]
     page = render_html(report)
-    assert page.count("http:/<wbr>/<wbr>a.<wbr>test/<wbr>") == 10
+    assert page.count("<li><code>http:/<wbr>/<wbr>a.<wbr>test/<wbr>") == 10
     assert "gossamer retry crawl --list --outcome client_error" in page
     assert "15 more" in page
 
 
 def test_all_dead_letters_are_there_if_they_are_few(tmp_path: Path) -> None:
     page = render_html(with_dead(tmp_path, 4))
-    assert page.count("http:/<wbr>/<wbr>a.<wbr>test/<wbr>") == 4
+    assert page.count("<li><code>http:/<wbr>/<wbr>a.<wbr>test/<wbr>") == 4
     assert "more: <code>" not in page
 
 

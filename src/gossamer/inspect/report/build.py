@@ -23,6 +23,7 @@ from gossamer.figures import Figures, Totals
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.inspect.report.events import EventFigures
+from gossamer.inspect.report.findings import Findings
 from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.languages import ReadRecord
 from gossamer.inspect.report.record import Left, Report, RobotsFigures
@@ -79,8 +80,10 @@ def build_whole_report(sources: ReportSources, settings: Settings, figures: Figu
 def _build(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
     events, catalog, domains, ledger = EventFigures(), CatalogFigures(), DomainFigures(), sources.ledger
     events.read(sources.events, (ledger.crawl_state() or CrawlState()).event_ends)
+    found = Findings()
     for _, row in ledger.urls():
         catalog.add(row)
+        found.add(row)
     for domain in ledger.domains():
         domains.add(domain)
     hosts = HostTables(now, settings.politeness_ms / 1000, figures.totals.seconds, events.rate_limited)
@@ -102,6 +105,7 @@ def _build(sources: ReportSources, settings: Settings, figures: Figures, now: fl
         left=_left(events, catalog, hosts, figures.totals),
         urls=catalog.urls(),
         warnings=_warnings(events, figures),
+        findings=found.figures(ledger),
     )
 
 

@@ -3,7 +3,7 @@
 Everything that came from the web (host names, URLs, rules, types) goes through `safe` or `breakable`. URLs are
 text, not links, so that nothing is opened by accident; the links of the page lead to places in it. Values of charts
 are titles, which a browser shows while the pointer is over them. This module has the frame, the totals, time and
-answers; `html_corpus` and `html_hosts` have the rest.
+answers; `html_corpus`, `html_findings` and `html_hosts` have the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from html import escape
 from gossamer import __version__
 from gossamer.figures import RUNNING
 from gossamer.inspect.report.html_corpus import corpus_cards
+from gossamer.inspect.report.html_findings import broken_cards, redirect_cards, title_cards
 from gossamer.inspect.report.html_hosts import host_cards, left_cards, rule_cards
 from gossamer.inspect.report.page import (
     Section,
@@ -51,6 +52,9 @@ def render_html(report: Report) -> str:
         Section("time", "Over time", _charts(report), flows=False),
         Section("answers", "Answers", [_statuses(report), _errors(report), _times(report), _dead(report)]),
         Section("corpus", "What was collected", corpus_cards(report)),
+        Section("broken", "Broken links", broken_cards(report), flows=False),
+        Section("redirects", "Redirects", redirect_cards(report), flows=False),
+        Section("titles", "Titles and descriptions", title_cards(report)),
         Section("rules", "Robots and rules", rule_cards(report)),
         Section("hosts", "Hosts", host_cards(report)),
         Section("left", "What is left", left_cards(report)),

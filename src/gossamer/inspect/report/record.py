@@ -136,6 +136,63 @@ class Left(Struct, kw_only=True):
     evicted: int  # URLs that left the queue because of its maximum length
 
 
+class BrokenUrl(Struct, frozen=True):
+    """A URL that answers with an error, or not at all, and a page that links to it."""
+
+    url: str
+    outcome: str
+    status: int
+    found_on: str  # empty: a seed, or a page that is not known
+
+
+class RedirectChain(Struct, frozen=True):
+    """A redirect, where it leads, and what is there."""
+
+    url: str
+    chain: list[str]
+    outcome: str  # of its end
+    status: int
+    is_loop: bool
+    found_on: str
+
+
+class SharedText(Struct, frozen=True):
+    """A title or description that several pages of one host have, and some of them."""
+
+    text: str
+    pages: int
+    examples: list[str]
+
+
+class DescriptionFigures(Struct, kw_only=True):
+    """Descriptions of pages: read in the archive, if somebody asks for it."""
+
+    read: int  # HTML pages
+    missing: int
+    missing_examples: list[str]
+    shared: int  # pages with the description of another one
+    shared_examples: list[SharedText]
+
+
+class FindingFigures(Struct, kw_only=True):
+    """What the owner of a site may want to correct: totals, and the first of each kind."""
+
+    broken: int  # URLs
+    broken_examples: list[BrokenUrl]
+    redirects: int
+    redirects_followed: int  # the counts below are of these
+    loops: int
+    broken_ends: int
+    chains: list[RedirectChain]  # loops first, then those that end broken, then the longest
+    html_pages: int
+    missing_titles: int
+    missing_title_examples: list[str]
+    titles_compared: int  # different ones; of more, only the first are compared
+    shared_titles: int  # pages with the title of another one
+    shared_title_examples: list[SharedText]
+    descriptions: DescriptionFigures | None = None  # None: not read
+
+
 class Report(Struct, kw_only=True):
     """A whole report."""
 
@@ -154,3 +211,4 @@ class Report(Struct, kw_only=True):
     left: Left
     urls: list[NamedCount]  # what became of them; together those known
     warnings: list[str]  # by time, which each begins with
+    findings: FindingFigures

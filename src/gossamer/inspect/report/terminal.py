@@ -6,6 +6,7 @@ goes through `printable`.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import fill
@@ -59,6 +60,7 @@ def render_text(report: Report) -> str:
         _over_time(report),
         _answers(report),
         _corpus(report),
+        _findings(report),
         _robots(report),
         _hosts(report),
         _counts("URLs", report.urls, 12),
@@ -134,6 +136,30 @@ def _answers(report: Report) -> str:
         ]
         if part
     )
+
+
+def _findings(report: Report) -> str:
+    """Return what may have to be corrected, with the commands that list it."""
+    found, out = report.findings, shlex.quote(report.summary.out)
+    part = f" of the first {count(found.redirects_followed)}" if found.redirects_followed < found.redirects else ""
+    lines = [
+        (found.broken, "broken", plural(found.broken, "URL"), "links", "--broken"),
+        (
+            found.redirects,
+            "redirects",
+            f"{count(found.redirects)};{part} {plural(found.loops, 'loop')}, {count(found.broken_ends)} end broken",
+            "links",
+            "--redirects",
+        ),
+        (found.missing_titles, "without title", plural(found.missing_titles, "page"), "pages", "--missing-title"),
+        (found.shared_titles, "same title", plural(found.shared_titles, "page"), "pages", "--duplicate-title"),
+    ]
+    shown = [
+        f"  {name:<13} {text}: gossamer {verb} {printable(out)} {option}"
+        for number, name, text, verb, option in lines
+        if number
+    ]
+    return "\n".join([_heading("To correct"), *shown]) if shown else ""
 
 
 def _dead(report: Report) -> str:

@@ -1,0 +1,132 @@
+"""`gossamer sitemap DIR`: do the sitemaps agree with what the crawl found?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
+from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
+from gossamer.cli.pipes import quiet_pipe
+from gossamer.handover.listing import Spool
+from gossamer.handover.sitemap_findings import BAD, Finding, SitemapCounts, SitemapFinding, Sitemaps
+from gossamer.handover.stored import StoredPages
+from gossamer.inspect.report.terminal import table
+from gossamer.records import OrderKind, UrlRecord
+from gossamer.settings.model import SitemapUse
+from gossamer.telemetry.text import count, plural, printable
+
+_URL_CHARS = 400
+_MEANING = {
+    Finding.UNREADABLE: "sitemaps that could not be read",
+    Finding.BROKEN: "listed, and broken",
+    Finding.REDIRECT: "listed, and a redirect",
+    Finding.DISALLOWED: "listed, and forbidden by robots.txt",
+    Finding.NOINDEX: "listed, and noindex",
+    Finding.LASTMOD: "lastmod contradicts",
+    Finding.NOT_FETCHED: "listed, and not fetched",
+    Finding.NOT_LISTED: "pages that no sitemap lists",
+}
+_NOTES = """Compares the sitemaps that the crawl has read, those that robots.txt lists, with its pages. Exit status 1:
+an entry is broken, a redirect, noindex or forbidden, or has a date that contradicts, or a sitemap cannot be read. What
+was not fetched or is not listed may be intended, and does not count. The crawl may be running: what is committed is
+read.
+
+examples:
+  gossamer sitemap crawls/example
+  gossamer sitemap crawls/example --finding broken --finding redirect -o sitemap.csv
+"""
+
+
+class SitemapHead(Struct, frozen=True):
+    """The first line of the output as JSON."""
+
+    crawl: str
+    compared: SitemapCounts
+    counts: dict[str, int]  # by finding
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _NOTES
+    add_crawl(parser)
+    parser.add_argument(
+        "--finding",
+        action="append",
+        default=[],
+        choices=[kind.value for kind in Finding],
+        help="list only this kind (repeatable); all are counted",
+    )
+    add_listing(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the verb. Exit status 1: there are differences that should be corrected."""
+    listing = listing_of(arguments)
+    listed = frozenset(arguments.finding or [kind.value for kind in Finding])
+    counts: Counter[str] = Counter()
+    with quiet_pipe(), open_view(arguments) as crawl, Spool(SitemapFinding) as waiting, Sitemaps(crawl) as sitemaps:
+        for found in sitemaps.findings():
+            counts[found.finding] += 1
+            if found.finding in listed:
+                waiting.add(found)
+        ordered = {kind.value: counts[kind] for kind in Finding if counts[kind]}
+        head = SitemapHead(crawl.name, sitemaps.counts, ordered)
+        if listing.form == "table":
+            _print_table(head, waiting, listing)
+        else:
+            write_listing(listing, head, SitemapFinding, waiting.rows())
+        if not sitemaps.counts.sitemaps:
+            is_off = crawl.settings.sitemaps is SitemapUse.OFF
+            why = "--sitemaps off" if is_off else "robots.txt of no host lists one"
+            print(f"note: the crawl has read no sitemap ({why})", file=sys.stderr)
+        missing = StoredPages(crawl).elsewhere(_is_sitemap) if crawl.folders.elsewhere else 0
+        report_elsewhere(crawl, missing)
+    return 1 if missing or any(counts[kind] for kind in BAD) else 0
+
+
+def _is_sitemap(row: UrlRecord) -> bool:
+    return row.kind is OrderKind.SITEMAP
+
+
+def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Listing) -> None:
+    what = head.compared
+    read = f"{plural(what.sitemaps, 'sitemap')} with {plural(what.listed, 'URL')}, {plural(what.pages, 'page')}"
+    print(f"{printable(head.crawl, _URL_CHARS)}: {read}")
+    if not head.counts:
+        return
+    rows = [(_MEANING[Finding(kind)], count(number)) for kind, number in head.counts.items()]
+    print("\n" + table(["finding", "URLs"], rows))
+    shown: Counter[str] = Counter()
+    kind = ""
+    for found in _by_finding(waiting):
+        shown[found.finding] += 1
+        if listing.limit and shown[found.finding] > listing.limit:
+            continue
+        if found.finding != kind:
+            kind = found.finding
+            print(f"\n{_MEANING[found.finding]}")
+        print(_line(found))
+    if listing.limit and any(number > listing.limit for number in shown.values()):
+        print(f"\n{listing.limit} of each are shown; --limit 0 shows all")
+
+
+def _by_finding(waiting: Spool[SitemapFinding]) -> Iterator[SitemapFinding]:
+    """Yield findings by kind: one pass over the file for each, so that memory does not grow."""
+    return (found for kind in Finding for found in waiting.rows() if found.finding is kind)
+
+
+def _line(found: SitemapFinding) -> str:
+    outcome = f"{found.outcome} {found.status or ''}".strip() if found.outcome not in ("", "ok") else ""
+    dates = f"lastmod {found.lastmod}" if found.finding is Finding.LASTMOD else ""
+    if found.last_modified and dates:
+        dates += f", Last-Modified {found.last_modified}"
+    chain = " -> ".join(found.chain)
+    notes = [printable(note, _URL_CHARS) for note in (outcome, chain and f"-> {chain}", dates, found.reason) if note]
+    source = f"  (in {printable(found.sitemap, _URL_CHARS)})" if found.sitemap else ""
+    return f"  {printable(found.url, _URL_CHARS)}  {'; '.join(notes)}".rstrip() + source
