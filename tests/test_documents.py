@@ -17,7 +17,8 @@ _LAYERS = "|".join(path.name for path in PACKAGE.iterdir() if (path / "__init__.
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_to_a_file(document: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text("utf-8"))
-    assert [link for link in links if "://" not in link and not (document.parent / link).exists()] == []
+    of_files = [link for link in links if "://" not in link and not link.startswith("reference/")]  # which are made
+    assert [link for link in of_files if not (document.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

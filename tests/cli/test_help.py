@@ -28,6 +28,8 @@ SAMPLES: dict[str, object] = {
     "include_pattern": ("/a",),
     "exclude_pattern": ("/b",),
     "block_host": ("a.org",),
+    "own_host": ("a.org",),
+    "plugin": ("sample",),
     "user_agent": "Sample/2.0",
     "robots_token": "sample",
     "contact": "me@example.org",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from gossamer.settings.model import PaceSetting
+from gossamer.settings.requests import RequestSetting
 
 
 class CrawlOptions(TypedDict, total=False):
@@ -54,6 +55,9 @@ class CrawlOptions(TypedDict, total=False):
     contact: str  # who is crawling: a URL or mail address
     robots_unreachable: Literal["deny", "allow"]  # if robots.txt cannot be reached: 5xx, time-out, no connection
     own_host: Sequence[str]  # a host of your own: what its robots.txt forbids is fetched all the same
+    check_only: bool  # only ask whether URLs are there: HEAD, then GET if refused; no page is read
+    insecure: Sequence[str]  # do not check the certificates of this host, or of *.example.org
+    proxy: str  # make requests through http://host:port, socks5://… or socks5h://…; none: not even as https_proxy says
     parse_pdf_links: bool  # extract links from PDF files
     pdf: Literal["links", "deep"]  # deep: text and all links, with gossamer[pdf]
     follow_duplicates: bool  # follow the links of pages seen under another URL
@@ -89,3 +93,4 @@ class CrawlOptions(TypedDict, total=False):
     ui_listen: str  # where the live page is served (127.0.0.1:0, any free port)
     metrics_listen: str  # serve /metrics, /healthz and /readyz there, without a token
     pace: Sequence[PaceSetting]  # delay and connections by host pattern (file only)
+    request: Sequence[RequestSetting | dict[str, object]]  # logins, headers, cookies, certificates, proxies by pattern

@@ -32,6 +32,16 @@ _PACE = """\
 # delay = 0.2
 # connections = 2
 """
+_REQUEST = """\
+# What requests to hosts of a pattern need: a login, headers, cookies, certificates, a proxy. Secrets are in variables
+# of the environment, or in files:
+#
+# [[request]]
+# host = "intranet.example.org"
+# auth = "basic"
+# user = "crawler"
+# password-env = "INTRANET_PASSWORD"
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +103,7 @@ def _lines(seeds: list[str], settings: Settings, named: set[str]) -> Iterator[st
         ("seeds = [", *(f"  {toml_value(seed)}," for seed in seeds), "]") if seeds else ('# seeds = ["example.org"]',)
     )
     for group in Group:
-        of_group = [option for option in options() if option.group is group and option.name != "pace"]
+        of_group = [option for option in options() if option.group is group and not option.is_table]
         if of_group:
             yield from ("", f"## {group.value}")
         for option in of_group:
@@ -117,12 +127,12 @@ def _unset(option: Option) -> str:
 
 
 def _tables(settings: Settings) -> Iterator[str]:
-    """Yield the pace by pattern, or an example of it."""
-    if not settings.pace:
-        yield _PACE
-    for rule in settings.pace:
-        yield "[[pace]]"
-        yield from (
-            f"{key} = {toml_value(value)}" for key, value in msgspec.to_builtins(rule).items() if value is not None
-        )
-        yield ""
+    """Yield the tables by host pattern, or examples of them."""
+    for name, example in (("pace", _PACE), ("request", _REQUEST)):
+        rules = msgspec.to_builtins(getattr(settings, name))
+        if not rules:
+            yield example
+        for rule in rules:
+            yield f"[[{name}]]"
+            yield from (f"{key} = {toml_value(value)}" for key, value in rule.items() if value is not None)
+            yield ""
