@@ -13,6 +13,7 @@ from gossamer.events import masked_values
 from gossamer.inspect.report.record import DescriptionFigures
 from gossamer.inspect.view import CrawlView
 from gossamer.settings.stores import has_archive
+from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import printable
 
 
@@ -32,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     with open_view(arguments) as crawl:
         sources = ReportSources(crawl.folders.events, crawl.ledger, CrawlArchive(crawl.folders, ()).read)
-        report = build_whole_report(sources, crawl.settings, crawl.figures(), crawl.now)
+        figures = crawl.figures()
+        with ProgressLine("report", figures.totals.urls_seen, "URLs") as progress:
+            report = build_whole_report(sources, crawl.settings, figures, crawl.now, progress.step)
         if arguments.html is not None and has_archive(crawl.settings.store):
             report.findings.descriptions = _descriptions(crawl)
         if crawl.folders.hint:

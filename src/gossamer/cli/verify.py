@@ -17,6 +17,7 @@ from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
 from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import CrawlView
 from gossamer.ports import Ledger
 from gossamer.runtime.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
 from gossamer.runtime.object_mending import download_missing, mend_objects
@@ -24,7 +25,8 @@ from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
 from gossamer.runtime.rebuilding import set_state_aside
 from gossamer.settings.load import settings_for_known
-from gossamer.telemetry.text import count, plural, printable
+from gossamer.telemetry.progress_line import ProgressLine
+from gossamer.telemetry.text import count, plural, printable, size
 
 _SHOWN = 50
 
@@ -54,16 +56,23 @@ def run(arguments: argparse.Namespace) -> int:
                 if url := s3_url(stores):
                     done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
                 done += mend_pages(crawl) + mend_page_objects(crawl) + mend_catalog_rows(crawl)
-                found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=False)
+                found = _compare(crawl, is_running=False)
                 _check_stores(crawl, found)
             finally:
                 crawl.folder.release()
         else:
-            found = check_agreement(crawl.folders, crawl.ledger, stores, is_running=crawl.owner is not None)
+            found = _compare(crawl, is_running=crawl.owner is not None)
             if crawl.owner is None:
                 _check_stores(crawl, found)
     found.notes = [*done, *found.notes]
     return _print(found, arguments)
+
+
+def _compare(crawl: CrawlView, *, is_running: bool) -> Agreement:
+    with ProgressLine("verify", sum(crawl.ledger.archive_ends().values()), shown=size) as progress:
+        return check_agreement(
+            crawl.folders, crawl.ledger, crawl.settings.store, is_running=is_running, on_bytes=progress.show
+        )
 
 
 def _check_stores(crawl: CrawlReader, found: Agreement) -> None:
@@ -77,7 +86,7 @@ def _verify_nodes(arguments: argparse.Namespace) -> int:
     if arguments.mend:
         raise UsageError("--mend changes a folder: stop the node, and give the node's own folder instead of the ledger")
     with open_view(arguments) as crawl:
-        found = check_agreement(crawl.folders, crawl.ledger, crawl.settings.store, is_running=crawl.is_running)
+        found = _compare(crawl, is_running=crawl.is_running)
         if not crawl.is_running:
             check_catalog_rows(crawl, found)
         if crawl.folders.hint:

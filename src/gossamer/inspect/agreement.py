@@ -12,7 +12,7 @@ While a crawl runs, only what no longer changes is checked. Costs: 90 µs per re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -93,11 +93,19 @@ class _Captures:
 
 
 def check_agreement(
-    folders: NodeFolders, ledger: Catalog, stores: Sequence[str] = ("warc",), *, is_running: bool
+    folders: NodeFolders,
+    ledger: Catalog,
+    stores: Sequence[str] = ("warc",),
+    *,
+    is_running: bool,
+    on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Agreement:
-    """Return what is wrong with a crawl that has these stores: with its folder, or with those of its nodes."""
+    """Return what is wrong with a crawl that has these stores: with its folder, or with those of its nodes.
+
+    `on_bytes` is called with how much of the archive was read.
+    """
     archive = CrawlArchive(folders, stores)
-    check = _Check(folders, ledger, archive, is_running)
+    check = _Check(folders, ledger, archive, is_running, on_bytes)
     check.run()
     found = check.found
     found.objects = sum(check_objects(files, stores, found.add_problem) for files in archive.parts().values())
@@ -111,7 +119,16 @@ def check_agreement(
 class _Check:
     """One verification, from start to end."""
 
-    def __init__(self, folders: NodeFolders, ledger: Catalog, archive: CrawlArchive, is_running: bool) -> None:
+    def __init__(
+        self,
+        folders: NodeFolders,
+        ledger: Catalog,
+        archive: CrawlArchive,
+        is_running: bool,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._on_bytes = on_bytes
+        self._bytes_before = 0  # in the files that were read
         self._folders = folders
         self._files = archive
         self._ledger = ledger
@@ -165,6 +182,7 @@ class _Check:
             if not is_committed and self._is_running:
                 break
             self._check_record(file, record, ids)
+            self._on_bytes(self._bytes_before + record.offset)
             if record.type not in INDEXED_TYPES:
                 continue
             lines, total = lines + 1, total + line_hash(record_line(record, name))
@@ -172,6 +190,7 @@ class _Check:
                 self._check_capture(file, name, record)
             else:
                 unfinished += 1
+        self._bytes_before += size
         self._check_end(file, reader, end)
         if unfinished:
             self.found.notes.append(f"{file}: captures that are not in the catalog yet: {unfinished}; resume adds them")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
@@ -25,10 +25,19 @@ T = TypeVar("T")
 class ProgressLine:
     """A line about work of a known (or, with 0, unknown) length; use it with `with`."""
 
-    def __init__(self, verb: str, total: int, unit: str, out: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        verb: str,
+        total: int,
+        unit: str = "",
+        out: TextIO | None = None,
+        *,
+        shown: Callable[[float], str] = count,
+    ) -> None:
         self._verb = verb
         self._total = total
-        self._unit = unit
+        self._unit = f" {unit}" if unit else ""
+        self._shown = shown  # a number as it is read
         self._out = raw_stream(out or sys.stderr)
         self._is_shown = self._out.isatty() and os.environ.get("TERM", "") != "dumb"
         self._began = self._next = 0.0
@@ -75,11 +84,11 @@ class ProgressLine:
         """Return the line after that many seconds."""
         done, total = self._done, self._total
         if total <= 0:
-            return f"{self._verb}  {count(done)} {self._unit}"
+            return f"{self._verb}  {self._shown(done)}{self._unit}"
         share = min(1.0, done / total)
         left = seconds * (1 - share) / share if share else 0.0
         rest = f"  {duration(left)} left" if share and seconds > 1 else ""
-        return f"{self._verb}  {count(done)} of {count(total)} {self._unit}  {100 * share:.0f} %{rest}"
+        return f"{self._verb}  {self._shown(done)} of {self._shown(total)}{self._unit}  {100 * share:.0f} %{rest}"
 
     def _columns(self) -> int:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -69,21 +69,26 @@ class ReportSources(Struct, frozen=True):
     read_record: ReadRecord  # of the archive, as far as it is on this machine
 
 
-def build_whole_report(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
-    """Return the report of a crawl."""
-    report = _build(sources, settings, figures, now)
+def build_whole_report(
+    sources: ReportSources, settings: Settings, figures: Figures, now: float, on_row: Callable[[], None] = lambda: None
+) -> Report:
+    """Return the report of a crawl; `on_row` is called for every URL of the catalog."""
+    report = _build(sources, settings, figures, now, on_row)
     if settings.mask_queries:
         report = msgspec.convert(masked_values(msgspec.to_builtins(report)), Report)
     return report
 
 
-def _build(sources: ReportSources, settings: Settings, figures: Figures, now: float) -> Report:
+def _build(
+    sources: ReportSources, settings: Settings, figures: Figures, now: float, on_row: Callable[[], None]
+) -> Report:
     events, catalog, domains, ledger = EventFigures(), CatalogFigures(), DomainFigures(), sources.ledger
     events.read(sources.events, (ledger.crawl_state() or CrawlState()).event_ends)
     found = Findings()
     for _, row in ledger.urls():
         catalog.add(row)
         found.add(row)
+        on_row()
     for domain in ledger.domains():
         domains.add(domain)
     hosts = HostTables(now, settings.politeness_ms / 1000, figures.totals.seconds, events.rate_limited)
