@@ -46,7 +46,9 @@ def test_a_seed_is_the_same_every_time() -> None:
 def test_a_planted_bug_is_found(bug: str) -> None:
     with planted(bug):
         first = FIRST_SEEDS.get(bug, 0)
-        assert any(_fails(seed) for seed in range(first, first + SEEDS_TO_FIND)), f"not found within {SEEDS_TO_FIND} seeds"
+        assert any(_fails(seed) for seed in range(first, first + SEEDS_TO_FIND)), (
+            f"not found within {SEEDS_TO_FIND} seeds"
+        )
 
 
 def _fails(seed: int) -> bool:
