@@ -89,7 +89,7 @@ def test_no_view_of_a_finished_crawl_has_a_serious_fault(
 def test_no_view_of_a_running_crawl_has_a_serious_fault(
     browser: Browser, axe: str, web: RunningWeb, tmp_path: Path
 ) -> None:
-    running = PageCrawl(web, tmp_path / "out", pace_ms=4000)  # it must still run at the end
+    running = PageCrawl(web, tmp_path / "out", pace_ms=2500)  # it must still run at the end
     browser.go(running.address)
     browser.find("#state", "running")
     host = web.seeds()[3].split("/")[2].partition(":")[0]
