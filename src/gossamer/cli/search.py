@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.index is not None:
         raise UsageError("--index is for a ledger URL; the index of a crawl in a folder is in that folder")
     with quiet_pipe(), open_folder(arguments) as crawl, SearchIndex(crawl.folder.path) as index:
-        _update(index, Feed(crawl, has_links=False), crawl.folder.path)
+        _update(index, Feed(crawl, for_search=True), crawl.folder.path)
         _print(index, words, arguments)
     return 0
 

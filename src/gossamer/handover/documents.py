@@ -98,10 +98,10 @@ class PageDocument(Struct):
 class DocumentMaker:
     """Makes documents of stored pages. URLs of parents are looked up once for many children."""
 
-    def __init__(self, crawl: OpenCrawl, pages: StoredPages, *, has_links: bool = True) -> None:
+    def __init__(self, crawl: OpenCrawl, pages: StoredPages, *, for_search: bool = False) -> None:
         self._crawl = crawl
         self._pages = pages
-        self._has_links = has_links
+        self._for_search = for_search
         self._robots_token = robots_token_of(crawl.settings)
         self._parsers = of_kind(crawl.settings.plugin, PARSER)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
@@ -123,7 +123,7 @@ class DocumentMaker:
             header_charset=declared.charset,
             fetched_at=page.row.fetched_at,
             robots_token=self._robots_token,
-            has_links=self._has_links,
+            for_search=self._for_search,
         )
         article = self._by_plugin(source) if self._parsers and exchange.is_decoded else None
         return PageDocument(self._facts(page, declared.essence), article or read_article(source)), source

@@ -70,11 +70,11 @@ class _Line(Struct, kw_only=True):
 class EntryMaker:
     """Makes entries of changes."""
 
-    def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False, has_links: bool = True) -> None:
+    def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False, for_search: bool = False) -> None:
         self._crawl = crawl
         self._has_copies = has_copies  # whether duplicates have documents, too
         self._pages = StoredPages(crawl)
-        self._maker = DocumentMaker(crawl, self._pages, has_links=has_links)
+        self._maker = DocumentMaker(crawl, self._pages, for_search=for_search)
 
     def is_elsewhere(self, change: Change) -> bool:
         """Return whether the document of a change would need bytes that cannot be read here."""
@@ -108,9 +108,9 @@ class EntryMaker:
 class Feed:
     """The changes of a crawl in a folder that is open for reading."""
 
-    def __init__(self, crawl: CrawlReader, *, has_copies: bool = False, has_links: bool = True) -> None:
+    def __init__(self, crawl: CrawlReader, *, has_copies: bool = False, for_search: bool = False) -> None:
         self._crawl = crawl
-        self._entries = EntryMaker(crawl, has_copies=has_copies, has_links=has_links)
+        self._entries = EntryMaker(crawl, has_copies=has_copies, for_search=for_search)
         self.position = 0  # how far was read, including the entries that were omitted
         self.cursor_text = ""  # the cursor of the reader, as it is stored; empty: it has got nothing
 

@@ -149,4 +149,4 @@ def _begin(folder: str) -> None:
 
 
 def _read_range(after: int, until: int) -> bytes:
-    return _encode([entry_of(entry) for entry in Feed(_opened[0], has_links=False).read(after, until)])
+    return _encode([entry_of(entry) for entry in Feed(_opened[0], for_search=True).read(after, until)])
