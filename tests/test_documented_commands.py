@@ -17,7 +17,7 @@ DOCUMENTS = [
     *(path for path in sorted(ROOT.glob("docs/**/*.md")) if path.parent.name != "decisions"),
 ]
 _BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_COMMAND = re.compile(r"(?m)^(?:\$ )?(?:\.venv/bin/)?gossamer (.*)$")
+_COMMAND = re.compile(r"(?m)^(?:[$#] )?(?:\.venv/bin/)?gossamer (.*)$")
 _IN_A_SENTENCE = re.compile(r"`gossamer ([^`]+)`")
 _PLACEHOLDER = "…"  # for whatever else a reader wants to give
 

@@ -126,9 +126,7 @@ def test_wrong_rules_of_a_seed_are_named_with_file_and_line(tmp_path: Path, fiel
     assert "\n" not in str(what.value)
 
 
-@pytest.mark.parametrize(
-    "line", ["https://a.test/  scope=prefix t=x", "a.test depth=3", "https://a.test/ a=b\tc=d"]
-)
+@pytest.mark.parametrize("line", ["https://a.test/  scope=prefix t=x", "a.test depth=3", "https://a.test/ a=b\tc=d"])
 def test_fields_behind_spaces_are_no_part_of_the_url(tmp_path: Path, line: str) -> None:
     path = tmp_path / "seeds.txt"
     path.write_text(f"https://b.test/\n{line}\n")
