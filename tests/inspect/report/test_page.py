@@ -119,6 +119,14 @@ def test_domains_and_queue_are_drawn_from_where_they_are_known(tmp_path: Path) -
     assert "<title>1 s: queued" not in page
 
 
+def test_a_short_last_moment_is_no_peak_of_the_rate(tmp_path: Path) -> None:
+    page = over_time(
+        tmp_path, Point(1.0, 10, 10.0, 0, 1, 1), Point(2.0, 20, 10.0, 0, 1, 1), Point(2.05, 30, 10.0, 0, 1, 1)
+    )
+    assert re.search(r"<title>2(\.\d+)? s: pages per second 19\.05<", page)
+    assert "pages per second 200" not in page
+
+
 def test_a_crawl_that_ended_before_its_first_heartbeat_has_no_curve_of_domains(tmp_path: Path) -> None:
     page = over_time(tmp_path, Point(1.0, 6, 6.0, 0, 0, 0), Point(2.0, 10, 4.0, 0, 1, 1))
     assert "Pages per second" in page

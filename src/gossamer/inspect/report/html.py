@@ -146,6 +146,8 @@ def _mean_rates(timeline: list[Point]) -> list[tuple[float, float]]:
     """Return the rate between points that are far enough apart for it to mean something."""
     step = max(1, len(timeline) // 60)
     ends = timeline[::-1][::step][::-1]
+    if len(ends) > 2 and ends[-1].t_s - ends[-2].t_s < (ends[-2].t_s - ends[-3].t_s) / 2:
+        del ends[-2]  # the crawl ended soon after it: one page in so short a time would be a peak
     starts = [timeline[0], *ends]
     pairs = [(a, b) for a, b in zip(starts, ends, strict=False) if b.t_s > a.t_s]
     return [(b.t_s, (b.pages - a.pages) / (b.t_s - a.t_s)) for a, b in pairs]
