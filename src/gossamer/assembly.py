@@ -84,6 +84,7 @@ from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
 from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import Budget
+from gossamer.settings.extras import pip_install
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.model import PdfUse, Settings
 from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, check_plugins, of_kind, with_versions
@@ -121,7 +122,7 @@ def open_shared(url: str, warn: Callable[[str], None] = lambda _: None) -> Share
     scheme = url.partition(":")[0]
     clients, extra = _LEDGER_CLIENTS.get(scheme, ("redis", "redis"))
     if not all(find_spec(client) for client in clients.split()):
-        raise UsageError(f"{scheme}:// needs its clients: pip install 'gossamer[{extra}]'")
+        raise UsageError(f"{scheme}:// needs its clients: {pip_install(extra)}")
     if scheme == "postgresql":
         from gossamer.backends.postgresql.connect import connect as connect_postgresql
 

@@ -134,3 +134,18 @@ def test_resume_lists_exactly_what_it_accepts(option: Option, tmp_path: Path) ->
 def test_the_readme_has_every_verb_in_a_table() -> None:
     listed = re.findall(r"(?m)^\| `gossamer ([\w-]+)", README.read_text("utf-8"))
     assert sorted(listed) == sorted(VERBS)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pages", "x", "--slow", "soon"], "pages: --slow soon: not a number; expected a number, as 2 or 0.5"),
+        (["pace", "x", "*", "fast"], "pace: SECONDS fast: not a number; expected a number, as 2 or 0.5"),
+        (["links", "x", "--broken", "--limit", "all"], "links: --limit all: not a number; expected a whole number"),
+        (["pages", "x", "--thin", "\x1b[2J"], "pages: --thin \\x1b[2J: not a number; expected a whole number"),
+    ],
+)
+def test_what_is_no_number_is_named_with_what_would_be_one(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, *words) == (2, "", f"gossamer {expected}\n")

@@ -179,7 +179,8 @@ def test_results_are_valid_for_a_day_unless_asked_again(scene: Scene, capsys: Ou
     scene.other.requests.clear()
     again, same = scene.checked(capsys)
     assert same == rows
-    assert first["checks"]["asked"] == again["checks"]["known"] + 1  # the server that cannot be reached
+    unanswered = 2  # the server that cannot be reached, and the private address
+    assert first["checks"]["asked"] == again["checks"]["known"] + unanswered
     assert scene.other.requests == []
     scene.other.answers["/gone"] = (200, "back", "")
     scene.other.answers["/fine"] = (410, "", "")
@@ -191,6 +192,15 @@ def test_results_are_valid_for_a_day_unless_asked_again(scene: Scene, capsys: Ou
         for days, due in ((0.5, 1), (1.5, 4)):
             crawl.now = time.time() + days * DAY_S
             assert len(due_of(urls, crawl, results.ledger, is_again=False).seeds) == due
+
+
+def test_a_private_address_is_checked_as_soon_as_the_crawl_may_contact_it(scene: Scene, capsys: Output) -> None:
+    private = "http://10.255.255.1/"
+    error = scene.checked(capsys)[1][private]["error"]
+    assert error.endswith("; 'gossamer resume DIR --allow-network CIDR' allows private addresses")
+    with CrawlReader(scene.path) as crawl, CrawlReader(scene.path / "checks") as results:
+        urls = [private, f"{scene.other.url}/gone"]
+        assert [seed.link.url for seed in due_of(urls, crawl, results.ledger, is_again=False).seeds] == [private]
 
 
 def test_a_check_that_was_killed_goes_on_with_what_is_left(scene: Scene, capsys: Output) -> None:

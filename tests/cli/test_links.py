@@ -173,6 +173,11 @@ def test_a_table_begins_with_counts_and_is_limited(crawled: Crawled, capsys: Out
     assert out.count("  a loop: the redirects never end\n") == 2
 
 
+@pytest.mark.parametrize(("question", "status"), [("--broken", 1), ("--redirects", 0), ("--orphans", 0)])
+def test_a_reader_that_has_had_enough_changes_no_exit_status(crawled: Crawled, question: str, status: int) -> None:
+    assert crawled.unread("links", question, "--csv") == (status, b"")
+
+
 def test_control_characters_of_anchor_texts_are_escaped(crawled: Crawled, capsys: Output) -> None:
     for words in (("--limit", "0"), ("--json",)):
         _, out, _ = said(capsys, "links", crawled.path, "--broken", *words)

@@ -146,6 +146,11 @@ def test_csv_has_a_line_per_page(crawled: Crawled, capsys: Output, tmp_path: Pat
     assert {row["response_ms"] for row in rows} == {""}
 
 
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_a_reader_that_has_had_enough_ends_it_quietly(crawled: Crawled, form: str) -> None:
+    assert crawled.unread("pages", form) == (0, b"")
+
+
 def test_wrong_options_and_folders_are_one_line(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:
     wrong = (["--large", "big"], ["--thin", "-1"], ["--slow", "nan"], ["--deep", "x"])
     for words in ((tmp_path,), *((crawled.path, *each) for each in wrong)):

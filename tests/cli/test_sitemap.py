@@ -126,6 +126,11 @@ def test_findings_can_be_chosen_and_written_as_csv(crawled: Crawled, capsys: Out
     assert len(rows) == 12
 
 
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_a_reader_that_has_had_enough_changes_no_exit_status(crawled: Crawled, form: str) -> None:
+    assert crawled.unread("sitemap", form) == (1, b"")
+
+
 def test_a_table_has_counts_and_some_of_each_kind(crawled: Crawled, capsys: Output) -> None:
     status, out, _ = said(capsys, "sitemap", crawled.path, "--limit", "1")
     assert status == 1

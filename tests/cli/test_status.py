@@ -41,6 +41,15 @@ def test_a_running_crawl_names_its_process(stopped: Crawled, capsys: pytest.Capt
     assert (found["is_running"], found["owner"], found["finished"]) == (True, os.getpid(), "running")
 
 
+def test_a_process_that_writes_its_report_is_not_said_to_crawl(
+    stopped: Crawled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with owned(stopped.path):
+        _, out, _ = said(capsys, "status", stopped.path)
+    assert f"state      begins or ends, process {os.getpid()}; it takes no commands now\n" in out
+    assert "waits for  its own files: report and index at the end, the ledger at the start\n" in out
+
+
 def test_a_killed_crawl_is_interrupted(stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = stopped.copied(tmp_path / "copy")
     with ledger_of(folder) as ledger:

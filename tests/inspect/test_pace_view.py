@@ -81,3 +81,9 @@ def test_delays_that_hosts_share_are_named() -> None:
     settings = Settings(domain_politeness_ms=250)
     _, line = lines_of(settings, HostRecord("a.test", "a.test"))
     assert line == "0.25 s between requests to its domain (--domain-politeness-ms)"
+
+
+def test_a_short_delay_is_doubled_from_half_a_second() -> None:
+    (line,) = lines_of(Settings(politeness_ms=50), HostRecord("a.test", "a.test", backoff=2))
+    text = "--politeness-ms 50, doubled 2 times from 0.5 s after failures or refusals (back-off)"
+    assert line == f"one request every 2 s, 1 at a time: {text}"

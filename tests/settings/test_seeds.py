@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.errors import UsageError
-from gossamer.settings.seeds import needs_contact, opened_addresses, seed_from, seeds_from, seeds_from_csv
+from gossamer.settings.seeds import needs_contact, opened_addresses, seed_from, seeds_from, seeds_from_csv, seeds_in
 from gossamer.state import SeedRecord
 
 
@@ -124,6 +124,20 @@ def test_wrong_rules_of_a_seed_are_named_with_file_and_line(tmp_path: Path, fiel
     assert "seeds.txt:2: " in str(what.value)
     assert part in str(what.value)
     assert "\n" not in str(what.value)
+
+
+@pytest.mark.parametrize("line", ["https://a.test/  scope=prefix t=x", "a.test depth=3", "https://a.test/ a=b\tc=d"])
+def test_fields_behind_spaces_are_no_part_of_the_url(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text(f"https://b.test/\n{line}\n")
+    with pytest.raises(UsageError, match="fields behind spaces; expected a tab before each key=value") as raised:
+        seeds_from([str(path)])
+    assert str(raised.value).startswith(f"{path}:2: ")
+
+
+def test_a_url_with_spaces_is_a_url() -> None:
+    urls = [seed.link.url for seed in seeds_in(["https://a.test/a file", "https://a.test/?q=a b=c"])]
+    assert urls == ["https://a.test/a%20file", "https://a.test/?q=a%20b=c"]
 
 
 def test_a_seed_that_is_listed_twice_has_one_set_of_rules(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -189,7 +190,7 @@ def start(
     with page_served(settings, Served(str(folder.path), ledger), printer.notify, printer.warn):
         summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl
-        _print_end(summary, folder, as_json=arguments.json, is_node=seat is not None)
+        print_end(summary, folder, as_json=arguments.json, ledger=ledger)
     if exit_status(summary) == 1:
         print(f"gossamer crawl: no page could be fetched: {_why_empty(session, summary)}", file=sys.stderr)
     return exit_status(summary)
@@ -205,8 +206,10 @@ def _why_empty(session: Session, summary: Summary) -> str:
 
 
 def program() -> str:
-    """Return how the program was called, for hints that can be pasted."""
-    return sys.argv[0] if Path(sys.argv[0]).name == "gossamer" else "gossamer"
+    """Return how the program is called, for hints that can be pasted."""
+    called, found = sys.argv[0], shutil.which("gossamer")
+    is_other = found is None or Path(found).resolve() != Path(called).resolve()
+    return called if Path(called).name == "gossamer" and is_other else "gossamer"
 
 
 def exit_status(summary: Summary) -> int:
@@ -216,7 +219,8 @@ def exit_status(summary: Summary) -> int:
     return 0 if summary.pages else 1
 
 
-def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, is_node: bool) -> None:
+def print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, ledger: str) -> None:
+    """Print the summary, and how to continue; `ledger` is that of a node."""
     if as_json:
         print(msgspec.json.encode(summary).decode())
         return
@@ -226,9 +230,11 @@ def _print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, is_node:
     print(f"Crawl {folder.path}")
     print(text)
     print(f"  report    {folder.path / 'report.html'}")
-    if is_node:
+    if ledger:
+        from gossamer.cli.ledger import shown_url
+
         if summary.finished in ("signal", "stopped", "left", "max_time"):
-            print(f"  continue  {program()} join LEDGER -o {folder.path}")
+            print(f"  continue  {program()} join {shlex.quote(shown_url(ledger))} -o {folder.path}")
     elif summary.finished in ("signal", "stopped", "parked"):
         print(f"  continue  {program()} resume {folder.path}")
     elif summary.finished in ("max_pages", "max_time") and summary.urls_queued:

@@ -160,10 +160,11 @@ def _counted(done: LinkPass, found: LinkTable) -> tuple[int, int, LinkCounts, li
 
 
 def _write(head: LinksHead, found: LinkTable, listing: Listing) -> int:
-    if listing.form == "table":
-        _print_table(head, found, listing)
-    else:
-        write_listing(listing, head, FoundLink, found.links())
+    with quiet_pipe():  # here, too: what is broken is, however much of it is read
+        if listing.form == "table":
+            _print_table(head, found, listing)
+        else:
+            write_listing(listing, head, FoundLink, found.links())
     return head.counts.links
 
 

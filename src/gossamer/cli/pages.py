@@ -65,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     listing, wanted = listing_of(arguments), _filter(arguments)
+    missing = 0
     with quiet_pipe(), open_view(arguments) as crawl, FoundPages() as found:
         pages = find_pages(crawl, wanted, found)
         head = PagesHead(crawl.name, pages, found.count)

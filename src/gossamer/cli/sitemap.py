@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     listing = listing_of(arguments)
     listed = frozenset(arguments.finding or [kind.value for kind in Finding])
     counts: Counter[str] = Counter()
+    missing = 0
     with quiet_pipe(), open_view(arguments) as crawl, Spool(SitemapFinding) as waiting, Sitemaps(crawl) as sitemaps:
         for found in sitemaps.findings():
             counts[found.finding] += 1

@@ -120,6 +120,8 @@ def _state(status: CrawlStatus) -> str:
     if status.is_running and status.state is RunState.STOPPING:
         waits = f"waits for {plural(status.in_flight, 'request')} in flight" if status.in_flight else "commits"
         return f"stopping, process {status.owner}: {waits}"
+    if status.is_between:
+        return f"begins or ends, process {status.owner}; it takes no commands now"
     if status.is_running:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":

@@ -74,6 +74,12 @@ def printed(message: str, words: Sequence[str]) -> str:
     return safe(message)
 
 
+_NOT_A_NUMBER = re.compile(
+    r"argument (?:-\w(?: \S+)?/)?(?P<name>\S+): invalid (?P<kind>int|float) value: '(?P<value>.*)'", re.DOTALL
+)
+_NUMBERS = {"int": "a whole number", "float": "a number, as 2 or 0.5"}
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser with errors in one line."""
 
@@ -82,6 +88,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         """Print what is wrong and where to find help; exit 2."""
         hint = f"see '{self.prog} --help'"
+        if number := _NOT_A_NUMBER.fullmatch(message):
+            message, hint = f"{number['name']} {number['value']}: not a number", f"expected {_NUMBERS[number['kind']]}"
         if message.startswith("unrecognized arguments: "):
             close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
             hint = f"did you mean '{close[0]}'?" if close else hint

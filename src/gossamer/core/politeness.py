@@ -1,7 +1,8 @@
 """How long must a host be left alone? Pace, refusals and parking; all of it durable in `HostRecord`.
 
 The delay in force is the larger of the configured delay and the host's Crawl-delay,
-doubled once for each step of backoff and of slowness. It never falls below that floor. A
+doubled once for each step of backoff and of slowness; backoff begins with at least half a second.
+It never falls below that floor. A
 refusal (429, or 503 with Retry-After) parks the whole host, and so do five failures in a row.
 Each doubling of the latency doubles the delay, and each halving halves it again, one step at a
 time. Requests that were on their way when the delay was doubled do not double it again.
@@ -24,6 +25,7 @@ FAILURES_BEFORE_BACKOFF = 2
 FIRST_PARK_S = 60.0
 MAX_PARK_S = 3600.0
 MAX_BACKOFF = 8  # 256 times the delay
+MIN_BACKOFF_S = 0.5  # what is doubled after failures, however short the delay is
 MAX_DELAY_S = 3600.0
 FIRST_REFUSAL_S = 5.0
 MIN_REFUSAL_S = 2.0  # a commit starts at once and has ended by then: a refusal is durable before the next request
@@ -104,7 +106,7 @@ def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
     if not record.backoff and not record.slow_steps:
         return floor_s
     # With a configured delay of 0, failures cause a delay, but slow answers do not.
-    min_s = max(floor_s, 0.5) if record.backoff else floor_s
+    min_s = max(floor_s, MIN_BACKOFF_S) if record.backoff else floor_s
     return max(floor_s, min(MAX_DELAY_S, min_s * float(1 << (record.backoff + record.slow_steps))))
 
 

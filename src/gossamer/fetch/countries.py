@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from gossamer.errors import UsageError
+from gossamer.settings.extras import pip_install
 
 
 def open_countries(path: str) -> Callable[[str], str]:
@@ -17,7 +18,7 @@ def open_countries(path: str) -> Callable[[str], str]:
     if not path:
         raise UsageError("the crawl has --region rules by country: expected --geoip FILE on every node")
     if find_spec("maxminddb") is None:
-        raise UsageError("--geoip needs the reader of MaxMind files: pip install 'gossamer[geo]'")
+        raise UsageError(f"--geoip needs the reader of MaxMind files: {pip_install('geo')}")
     import maxminddb
 
     try:

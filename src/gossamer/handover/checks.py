@@ -36,7 +36,7 @@ _NO_LIMIT = 1_000_000_000
 _EVERY_TYPE = ("application/*", "audio/*", "font/*", "image/*", "text/*", "video/*")
 _WHY_NOT = {
     Outcome.ROBOTS_DENIED.value: "robots.txt forbids it",
-    Outcome.BLOCKED_ADDRESS.value: "its address is private: --allow-network of the crawl decides",
+    Outcome.BLOCKED_ADDRESS.value: "'gossamer resume DIR --allow-network CIDR' allows private addresses",
     Outcome.OPTED_OUT.value: "its host is blocked",
     Outcome.WORKER_LOST.value: "it was not finished",
     Outcome.INTERNAL_ERROR.value: "our own error",
@@ -74,7 +74,10 @@ class CheckTargets:
     @staticmethod
     def why_not_checked(fate: Fate) -> str:
         """Return why a target has no answer; empty if it has one."""
-        return _WHY_NOT.get(fate.outcome, "")
+        why = _WHY_NOT.get(fate.outcome, "")
+        if fate.outcome == Outcome.BLOCKED_ADDRESS and fate.error:
+            return f"{fate.error}; {why}"
+        return fate.error or why if why else ""
 
     def _unknown_end(self, url: str, key: UrlId) -> str:
         fate = self._fates.of(key)
@@ -105,7 +108,7 @@ def due_of(urls: Iterable[str], crawl: CrawlView, results: Catalog | None, *, is
 
 
 def _is_old(row: UrlRecord, now: float) -> bool:
-    if row.state is UrlState.QUEUED:
+    if row.state is UrlState.QUEUED or row.outcome == Outcome.BLOCKED_ADDRESS:  # which nobody was asked for
         return True
     return now - max(row.fetched_at, row.found_at) > FRESH_S
 

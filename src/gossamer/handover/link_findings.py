@@ -96,7 +96,7 @@ class Broken(Struct):
         if fate.outcome in BROKEN:
             return Wanted(url, fate)
         why = CheckTargets.why_not_checked(fate) if is_target else ""
-        return Wanted(url, replace(fate, error=fate.error or why, is_checked=False)) if why else None
+        return Wanted(url, replace(fate, error=why, is_checked=False)) if why else None
 
 
 def broken(crawl: CrawlView, targets: CheckTargets | None = None, results: Catalog | None = None) -> Broken:

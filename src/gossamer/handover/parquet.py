@@ -14,6 +14,7 @@ from gossamer.errors import UsageError
 from gossamer.handover.columns import COMMON_CRAWL, OURS, TEXT, columns_of
 from gossamer.handover.documents import PageDocument
 from gossamer.handover.output import whole_file
+from gossamer.settings.extras import pip_install
 
 ROWS_PER_GROUP = 10_000
 TEXT_CHARS_PER_GROUP = 16_000_000
@@ -49,9 +50,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UsageError(
-            "--format parquet needs pyarrow, which is not installed: pip install 'gossamer[parquet]'"
-        ) from None
+        raise UsageError(f"--format parquet needs pyarrow, which is not installed: {pip_install('parquet')}") from None
     return pyarrow, pyarrow.parquet
 
 

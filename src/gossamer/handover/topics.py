@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from gossamer.errors import UsageError
 from gossamer.ports.document_topic import DocumentTopic
+from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import KAFKA, complete_store, scheme_of
 
 
@@ -42,9 +43,7 @@ def open_topic(url: str, option: str = "feed") -> DocumentTopic:
     """Return the topic behind a URL; raise UsageError if its client library is not installed."""
     client = TOPICS[scheme_of(url)]
     if find_spec(client.library) is None:
-        raise UsageError(
-            f"{scheme_of(url)}:// needs the package {client.library}: pip install 'gossamer[{client.extra}]'"
-        )
+        raise UsageError(f"{scheme_of(url)}:// needs the package {client.library}: {pip_install(client.extra)}")
     return cast(TopicModule, import_module(client.module)).open_topic(complete_store(url, os.environ, option))
 
 

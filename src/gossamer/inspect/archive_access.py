@@ -13,6 +13,7 @@ from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NodeFolders
 from gossamer.ports.object_store import ObjectStore
 from gossamer.records import ArchiveSpan
+from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import S3, scheme_of
 
 
@@ -64,7 +65,7 @@ def s3_url(stores: Sequence[str]) -> str:
 def open_s3(url: str) -> ObjectStore:
     """Return the objects of an S3 store."""
     if find_spec("boto3") is None:
-        raise UsageError("s3:// needs the package boto3: pip install 'gossamer[s3]'")
+        raise UsageError(f"s3:// needs the package boto3: {pip_install('s3')}")
     from gossamer.backends.s3.store import S3Store
 
     return S3Store(url)

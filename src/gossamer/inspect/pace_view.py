@@ -1,7 +1,7 @@
 """Which rule sets the pace of a host, and with which value? For `why`, `hosts`, and the page of a crawl.
 
     least delay         the larger of Crawl-delay and the settings: the narrowest `pace` rule, else --politeness-ms
-    doubled             once per step of back-off and of slowness
+    doubled             once per step of back-off, from half a second at least, and of slowness
     left alone          parked: Retry-After, a refusal, failures in a row, robots.txt that cannot be reached
 
 The values are those of `core/politeness`, applied to what is committed.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gossamer.core.identity import host_id
-from gossamer.core.politeness import delay_in_force_s
+from gossamer.core.politeness import MIN_BACKOFF_S, delay_in_force_s
 from gossamer.core.robots import parse_robots
 from gossamer.core.robots_state import is_ban
 from gossamer.inspect.host_view import HostSource
@@ -40,9 +40,9 @@ class PaceView(Struct, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """Return the pace for people: what is in force and why, then what else the host waits for."""
-        doubled = (
-            [f"doubled {plural(self.backoff, 'time')} after failures or refusals (back-off)"] if self.backoff else []
-        )
+        start = f" from {MIN_BACKOFF_S:g} s" if self.least_delay_s < MIN_BACKOFF_S else ""
+        times = f"doubled {plural(self.backoff, 'time')}{start} after failures or refusals (back-off)"
+        doubled = [times] if self.backoff else []
         if self.slow_steps:
             doubled.append(f"doubled {plural(self.slow_steps, 'time')} because its answers became slower")
         reasons = ", ".join([self._least(), *doubled])

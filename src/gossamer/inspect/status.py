@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.events import Event
+from gossamer.events import Event, EventName
 from gossamer.figures import (
     ActiveWarning,
     BoundBy,
@@ -34,6 +34,9 @@ _LIVE_STATES = {
     **{"ready": "ready", "waiting": "waiting", "parked": "parked", "busy": "busy"},
     **{"blocked": "at_limit", "budget_exhausted": "over_budget"},
 }
+
+
+_BETWEEN = "its own files: report and index at the end, the ledger at the start"
 
 
 class CrawlStatus(Struct, kw_only=True):
@@ -84,12 +87,14 @@ class CrawlStatus(Struct, kw_only=True):
     warnings: list[ActiveWarning]
     private_bytes: int
     worker_deaths: int
+    is_between: bool  # a process owns the crawl, but its run has not begun, or has ended: it reads or writes files
 
 
 def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus:
     """Return the status of a crawl; `live` are the figures of its process, if that could be asked."""
     figures, hosts = live or crawl.figures(), crawl.hosts()
     last, totals = last_event(crawl.folder.events), figures.totals
+    is_between = crawl.owner is not None and live is None and last is not None and last.event is EventName.STOPPED
     return CrawlStatus(
         out=str(crawl.folder.path),
         is_running=crawl.owner is not None,
@@ -119,7 +124,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         quiet_s=round(max(0.0, crawl.now - last.ts), 3) if last else 0.0,
         loop_stall_p99_ms=round(figures.loop_stall_p99_ms, 2),
         loop_stall_max_ms=round(figures.loop_stall_max_ms, 2),
-        waits_for=_waits_for(crawl, figures, hosts),
+        waits_for=_BETWEEN if is_between else _waits_for(crawl, figures, hosts),
         parked=[_parked_line(host, crawl.now) for host in hosts.parked.rows()],
         held=totals.held,
         held_dropped=totals.held_dropped,
@@ -133,6 +138,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         warnings=figures.warnings,
         private_bytes=figures.private_bytes,
         worker_deaths=figures.worker_deaths,
+        is_between=is_between,
     )
 
 

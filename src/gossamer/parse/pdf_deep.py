@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.errors import UsageError
+from gossamer.settings.extras import pip_install
 
 
 class DeepLimits(Struct, frozen=True):
@@ -45,7 +46,7 @@ def check_deep(*, parses_pdf: bool) -> None:
     try:
         import_module("pypdf")
     except ImportError:
-        raise UsageError("--pdf deep needs pypdf, which is not installed: pip install 'gossamer[pdf]'") from None
+        raise UsageError(f"--pdf deep needs pypdf, which is not installed: {pip_install('pdf')}") from None
 
 
 def read_deep(content: bytes, limits: DeepLimits = DEFAULT_LIMITS) -> DeepPdf:

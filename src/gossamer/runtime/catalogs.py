@@ -19,6 +19,7 @@ from gossamer.inspect.catalog_rows import CatalogRows
 from gossamer.ports import Ledger
 from gossamer.ports.catalog_store import CatalogInventory
 from gossamer.runtime.publishing import CatalogPublisher
+from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import CASSANDRA, MONGODB, POSTGRESQL, complete_catalog, scheme_of
 
 
@@ -67,9 +68,7 @@ def open_catalog(url: str) -> CheckedCatalog:
     """Return the catalog behind a URL; raise UsageError if its client library is not installed."""
     client = CATALOGS[scheme_of(url)]
     if find_spec(client.library) is None:
-        raise UsageError(
-            f"{scheme_of(url)}:// needs the package {client.library}: pip install 'gossamer[{client.extra}]'"
-        )
+        raise UsageError(f"{scheme_of(url)}:// needs the package {client.library}: {pip_install(client.extra)}")
     return cast(CatalogModule, import_module(client.module)).open_catalog(complete_catalog(url, os.environ))
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from gossamer.errors import UsageError
 from gossamer.ports.setup import SetupOptions
+from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import check_catalogs, check_feeds, complete_catalog, complete_store, scheme_of
 
 
@@ -75,7 +76,7 @@ def init(url: str, purpose: Purpose | None, options: SetupOptions) -> Sequence[s
             raise UsageError(f"--{name} has no meaning for a {purpose.value} at {scheme}://")
     missing = [library for library in needs.libraries if find_spec(library) is None]
     if missing:
-        raise UsageError(f"{scheme}:// needs the package {missing[0]}: pip install 'gossamer[{needs.extra}]'")
+        raise UsageError(f"{scheme}:// needs the package {missing[0]}: {pip_install(needs.extra)}")
     module, _, name = needs.function.partition(":")
     function = cast(Callable[[str, SetupOptions], Sequence[str]], getattr(import_module(module), name))
     return function(_complete(url, purpose), options)

@@ -23,6 +23,7 @@ from gossamer.archive.writer import MAX_FILE_BYTES, ArchiveWriter
 from gossamer.errors import UsageError
 from gossamer.ports.page_sink import PageSink
 from gossamer.ports.page_store import PageInventory
+from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import MONGODB, complete_store, has_archive, scheme_of
 
 
@@ -134,5 +135,5 @@ def url_store(store: str) -> UrlStore:
     scheme = scheme_of(store)
     client = CLIENTS[scheme]
     if find_spec(client.module) is None:
-        raise UsageError(f"{scheme}:// needs the package {client.module}: pip install 'gossamer[{client.extra}]'")
+        raise UsageError(f"{scheme}:// needs the package {client.module}: {pip_install(client.extra)}")
     return cast(UrlStore, import_module(f"gossamer.backends.{scheme}.store"))

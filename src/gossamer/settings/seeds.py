@@ -28,6 +28,7 @@ MAX_SEED_DEPTH = 999_999
 SEEDS_KEY = "seeds"  # in a configuration file
 _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
 _KEY = re.compile(r"[A-Za-z0-9._-]+")
+_SPACED = re.compile(r"[^\s?]+ +[A-Za-z0-9._-]+=")  # fields behind spaces, which a URL would take for its own
 _CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
 
 
@@ -171,6 +172,8 @@ def _lines_in(path: Path) -> list[tuple[int, str]]:
 def _add_line(line: str, where: str, seeds: dict[UrlId, Seed]) -> None:
     """Add the seed of a line: a URL or domain, then its rules and metadata. The same seed may be given repeatedly."""
     text, *fields = line.split("\t")
+    if _SPACED.match(text.strip()):
+        raise UsageError(f"{where}: {_short(text)}: fields behind spaces; expected a tab before each key=value")
     seed = seed_from(re.split(r"\s+#", text)[0] if text.strip() else line, where)
     rules = _rules_from(seed.link.url, fields, where)
     known = seeds.setdefault(seed.link.id, seed)

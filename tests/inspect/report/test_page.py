@@ -16,7 +16,7 @@ from gossamer.figures import Figures, Totals
 from gossamer.inspect.report.build import build_report
 from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.page import breakable
-from gossamer.inspect.report.record import Report
+from gossamer.inspect.report.record import Point, Report
 from gossamer.inspect.report.svg import Series, line_chart
 from gossamer.inspect.report.terminal import render_text
 from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
@@ -103,6 +103,35 @@ def test_a_chart_of_a_long_crawl_has_few_enough_moments_to_point_at() -> None:
 
 def test_the_parts_of_the_bar_of_statuses_say_their_value(page: str) -> None:
     assert re.search(r'<rect class="s2"[^>]*><title>2xx success: [\d,]+</title></rect>', page)
+
+
+def over_time(folder: Path, *points: Point) -> str:
+    return render_html(replace(with_hosts(folder), timeline=[Point(0.0, 0, 0.0, 0, 0, 0), *points]))
+
+
+def test_domains_and_queue_are_drawn_from_where_they_are_known(tmp_path: Path) -> None:
+    page = over_time(
+        tmp_path, Point(1.0, 20, 20.0, 0, 0, 0), Point(2.0, 50, 30.0, 0, 7, 40), Point(3.0, 60, 10.0, 0, 9, 30)
+    )
+    assert "<title>2 s: domains 7</title>" in page
+    assert "<title>1 s: pages 20" in page
+    assert "<title>1 s: domains" not in page
+    assert "<title>1 s: queued" not in page
+
+
+def test_a_short_last_moment_is_no_peak_of_the_rate(tmp_path: Path) -> None:
+    page = over_time(
+        tmp_path, Point(1.0, 10, 10.0, 0, 1, 1), Point(2.0, 20, 10.0, 0, 1, 1), Point(2.05, 30, 10.0, 0, 1, 1)
+    )
+    assert re.search(r"<title>2(\.\d+)? s: pages per second 19\.05<", page)
+    assert "pages per second 200" not in page
+
+
+def test_a_crawl_that_ended_before_its_first_heartbeat_has_no_curve_of_domains(tmp_path: Path) -> None:
+    page = over_time(tmp_path, Point(1.0, 6, 6.0, 0, 0, 0), Point(2.0, 10, 4.0, 0, 1, 1))
+    assert "Pages per second" in page
+    assert "Unique domains" not in page
+    assert "URLs queued" not in page
 
 
 # -- examples -------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def as_ours(error: Exception, name: str) -> GossamerError:
     if isinstance(error, _REFUSED) or "can't access at least one of the keys" in text:
         return UsageError(
             f"ledger {name}: {text}; give a user and a password that may run scripts (EVALSHA, SCRIPT LOAD, INFO) and "
-            f"use the keys gossamer:{name}:*"
+            f"use the keys gossamer:{name}:*, in the URL or as GOSSAMER_REDIS_USER and GOSSAMER_REDIS_PASSWORD"
         )
     if "DB index is out of range" in text:
         return UsageError(

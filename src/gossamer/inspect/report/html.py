@@ -117,16 +117,25 @@ def _charts(report: Report) -> list[str]:
     pages = Series("pages", "main", [(point.t_s, float(point.pages)) for point in timeline])
     errors = Series("errors", "second", [(point.t_s, float(point.errors)) for point in timeline])
     rate = Series("pages per second", "main", _mean_rates(timeline))
-    domains = Series("domains", "main", [(point.t_s, float(point.domains)) for point in timeline])
-    queued = Series("queued", "main", [(point.t_s, float(point.queued)) for point in timeline])
+    counted = [point for point in timeline if _is_counted(point)]
+    domains = Series("domains", "main", [(point.t_s, float(point.domains)) for point in counted])
+    queued = Series("queued", "main", [(point.t_s, float(point.queued)) for point in counted])
+    has_beats = any(point.domains for point in timeline[:-1])  # else there is nothing but the end to draw
+    of_domains = key([("main", "registrable domains with a page")]) + _chart("unique domains", domains)
+    of_queue = key([("main", "found and not fetched yet")]) + _chart("URLs queued", queued)
     of_pages = key([("main", "pages"), ("second", "errors")]) + _chart("pages and errors over time", pages, errors)
     return [
         card("Pages", of_pages),
-        card("Unique domains", key([("main", "registrable domains with a page")]) + _chart("unique domains", domains)),
+        *([card("Unique domains", of_domains)] if has_beats else []),
         card("Pages per second", key([("main", "mean of each interval")]) + _chart("pages per second", rate)),
-        card("URLs queued", key([("main", "found and not fetched yet")]) + _chart("URLs queued", queued)),
+        *([card("URLs queued", of_queue)] if has_beats else []),
         _numbers(timeline),
     ]
+
+
+def _is_counted(point: Point) -> bool:
+    """Return whether domains and queue are known here: the first heartbeat comes after some pages."""
+    return bool(point.domains) or not point.pages
 
 
 def _chart(title: str, *series: Series) -> str:
@@ -137,17 +146,20 @@ def _mean_rates(timeline: list[Point]) -> list[tuple[float, float]]:
     """Return the rate between points that are far enough apart for it to mean something."""
     step = max(1, len(timeline) // 60)
     ends = timeline[::-1][::step][::-1]
+    if len(ends) > 2 and ends[-1].t_s - ends[-2].t_s < (ends[-2].t_s - ends[-3].t_s) / 2:
+        del ends[-2]  # the crawl ended soon after it: one page in so short a time would be a peak
     starts = [timeline[0], *ends]
     pairs = [(a, b) for a, b in zip(starts, ends, strict=False) if b.t_s > a.t_s]
     return [(b.t_s, (b.pages - a.pages) / (b.t_s - a.t_s)) for a, b in pairs]
 
 
+def _counts_at(point: Point) -> tuple[str, str]:
+    return (count(point.domains), count(point.queued)) if _is_counted(point) else ("", "")
+
+
 def _numbers(timeline: list[Point]) -> str:
     step = max(1, -(-(len(timeline) - 1) // _ROWS_OVER_TIME))
-    rows = [
-        (span(p.t_s), count(p.pages), count(p.errors), count(p.domains), count(p.queued))
-        for p in timeline[:0:-step][::-1]
-    ]
+    rows = [(span(p.t_s), count(p.pages), count(p.errors), *_counts_at(p)) for p in timeline[:0:-step][::-1]]
     heads = ["after", "pages", "errors", "domains", "queued"]
     inner = card("Since the start", table(heads, rows, frozenset({1, 2, 3, 4})))
     return f'<details class="wide"><summary>the same in numbers</summary>{inner}</details>'
