@@ -14,11 +14,13 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from gossamer.archive.recovery import seal
 from gossamer.errors import CorruptFolderError
-from gossamer.handover import wacz, wacz_pages
+from gossamer.handover import index, wacz, wacz_pages
 from gossamer.handover.export import export
 from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.view import CrawlView
 from tests.inspect.folders import Crawled, finished, is_one_line, owned, said, small_web
 
 __all__ = ["finished", "small_web"]
@@ -223,3 +225,54 @@ def test_an_archive_file_that_is_missing_is_an_error(finished: Crawled, tmp_path
     assert status != 0
     assert path.name in err
     assert is_one_line(err)
+
+
+def test_files_without_an_index_are_indexed(finished: Crawled, tmp_path: Path) -> None:
+    folder = finished.copied(tmp_path / "copy")
+    (folder / "index" / "index.cdxj").unlink()
+    package = packed(folder, tmp_path / "c.wacz")
+    assert b"".join(index_of(package)) == (finished.path / "index" / "index.cdxj").read_bytes()
+
+
+def test_a_crawl_without_an_archive_is_refused_before_anything_is_written(
+    finished: Crawled, tmp_path: Path, capsys: Output
+) -> None:
+    folder = finished.copied(tmp_path / "copy")
+    settings = (folder / "crawl.toml").read_text("utf-8")
+    (folder / "crawl.toml").write_text(settings.replace('store = ["warc"]', 'store = ["files"]'), "utf-8")
+    assert settings != (folder / "crawl.toml").read_text("utf-8")
+    status, _, err = said(capsys, "export", folder, "--format", "wacz", "-o", tmp_path / "c.wacz")
+    assert status == 2
+    assert "has no WARC archive" in err
+    assert is_one_line(err)
+    assert not (tmp_path / "c.wacz").exists()
+
+
+def test_large_files_have_large_entries(finished: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wacz, "_ZIP64_BYTES", 10)
+    package = packed(finished.path, tmp_path / "c.wacz")
+    assert package.testzip() is None
+    path = min((finished.path / "archive").glob("*.warc.gz"))
+    assert package.read(f"archive/{path.name}") == path.read_bytes()
+    head = (tmp_path / "c.wacz").read_bytes()[:30]
+    assert int.from_bytes(head[28:30], "little") >= 20  # an extra field with room for sizes of 8 bytes each
+
+
+def test_nothing_is_missed_if_a_file_is_finished_meanwhile(
+    finished: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = finished.copied(tmp_path / "copy")
+    (folder / "index" / "index.cdxj").unlink()
+    for path in (folder / "archive").glob("*.warc.gz"):
+        path.rename(path.with_name(path.name + ".open"))
+    read_unfinished = index._unfinished
+
+    def sealed_before(crawl: CrawlView) -> list[list[bytes]]:
+        for path in (folder / "archive").glob("*.open"):
+            seal(path, folder / "index")
+        return read_unfinished(crawl)
+
+    monkeypatch.setattr(index, "_unfinished", sealed_before)
+    with owned(folder), CrawlReader(folder) as crawl:
+        lines = b"".join(index.index_lines(crawl))
+    assert lines == (finished.path / "index" / "index.cdxj").read_bytes()

@@ -32,8 +32,9 @@ from msgspec import Struct
 
 from gossamer import __version__
 from gossamer.errors import CorruptFolderError
-from gossamer.handover.index import index_lines
 from gossamer.handover.output import disk_full_at, whole_file
+from gossamer.handover.stored import StoredPages
+from gossamer.handover.wacz_index import whole_index
 from gossamer.handover.wacz_pages import PageLists, chunks_of, list_pages
 from gossamer.handover.where import Selection
 from gossamer.inspect.archive_access import CrawlArchive
@@ -53,17 +54,6 @@ class _Resource(Struct, frozen=True):
     path: str
     hash: str
     bytes: int
-
-
-class _Capture(Struct, frozen=True):
-    """Where a line of the index says that its record is."""
-
-    filename: str
-    offset: str
-    length: str
-
-
-_capture = msgspec.json.Decoder(_Capture).decode
 
 
 class Package:
@@ -114,12 +104,14 @@ def write_wacz(crawl: CrawlView, out: Path | None, title: str, selection: Select
 
     The selection is of listed pages; archive and index are whole.
     """
+    pages = StoredPages(crawl)
+    archive = CrawlArchive(crawl.folders, crawl.settings.store)
     with _opened(out) as file, PageLists(with_text=with_text) as lists, ZipFile(file, "w") as packed:
         package = Package(packed, crawl.now)
-        archive = CrawlArchive(crawl.folders, crawl.settings.store)
         ends = _copy_archive(archive, crawl.ledger.archive_ends(), package)
-        _add_index(_captures_within(index_lines(crawl), ends), package)
-        list_pages(crawl, selection, ends, lists)
+        with whole_index(crawl, archive, ends) as lines:
+            _add_index(lines, package)
+        list_pages(crawl, pages, selection, ends, lists)
         for name, lines in lists.files():
             package.add(f"pages/{name}", lines, packs=True)
         package.finish(title, lists.main_page)
@@ -166,14 +158,6 @@ def _first_bytes(file: BinaryIO, name: str, end: int) -> Iterator[bytes]:
             )
         left -= len(chunk)
         yield chunk
-
-
-def _captures_within(lines: Iterable[bytes], ends: Mapping[str, int]) -> Iterator[bytes]:
-    """Yield the lines of the index whose records were copied."""
-    for line in lines:
-        capture = _capture(line.split(b" ", 2)[2])
-        if int(capture.offset) + int(capture.length) <= ends.get(capture.filename, 0):
-            yield line
 
 
 def _add_index(lines: Iterable[bytes], package: Package) -> None:

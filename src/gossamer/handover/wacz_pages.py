@@ -91,9 +91,10 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-def list_pages(crawl: CrawlView, selection: Selection, ends: Mapping[str, int], lists: PageLists) -> None:
+def list_pages(
+    crawl: CrawlView, pages: StoredPages, selection: Selection, ends: Mapping[str, int], lists: PageLists
+) -> None:
     """Add the selected pages whose records lie before the ends of the archive files."""
-    pages = StoredPages(crawl)
     maker = DocumentMaker(crawl, pages, has_links=False)
     is_read = lists.with_text or bool(selection.languages)
     is_wanted, hosts = wanted_pages(selection), selection.hosts
