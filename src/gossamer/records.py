@@ -295,6 +295,15 @@ class Revisit(Struct, array_like=True, gc=False):
     fresh_s: int = 0  # how long it would stay as it is, by its own word at the last visit
 
 
+class RequestTimes(Struct, frozen=True, gc=False, array_like=True):
+    """How long a request took, in milliseconds; -1: not known, or there was no such part."""
+
+    first_byte: int  # since the request was sent
+    total: int  # until the last byte, with connection and handshake
+    connect: int = -1  # -1 on a kept connection
+    tls: int = -1  # the handshake
+
+
 class UrlRecord(Struct, array_like=True):
     """A row of the catalog: everything known about a URL."""
 
@@ -341,6 +350,7 @@ class UrlRecord(Struct, array_like=True):
     words: int = 0  # in the text
     revisit: Revisit | None = None  # None: it is not to be fetched again
     spam: SpamVerdict | None = None  # None: nothing suspicious
+    times: RequestTimes | None = None  # of the last answer; None: not known
 
 
 class RobotsRecord(Struct, array_like=True):

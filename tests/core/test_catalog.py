@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from gossamer.core.catalog import change_of, finished_record, queued_from, record_of
+from gossamer.core.catalog import change_of, finished_record, queued_from, record_of, times_of
+from gossamer.core.rows import decode_url, encode
 from gossamer.records import (
     ArchiveSpan,
     ChangeKind,
     OrderKind,
     Outcome,
     QueuedUrl,
+    RequestTimes,
     Result,
     Source,
     Truncation,
@@ -127,3 +131,23 @@ def test_the_row_after_a_fetch_says_what_url_and_result_say() -> None:
     assert {name: getattr(row, name) for name in of_url} == {name: getattr(_URL, name) for name in of_url}
     assert {name: getattr(row, name) for name in of_result} == {name: getattr(_RESULT, name) for name in of_result}
     assert (row.state, row.fetched_at, row.visits) == (UrlState.DEAD, 9.0, 1)
+
+
+def test_a_row_says_how_long_the_request_took() -> None:
+    kept = Result(1, Outcome.OK, sent_at=10.0, first_byte_at=10.05, finished_at=10.3)
+    assert times_of(kept) == RequestTimes(50, 300)
+    new = replace(kept, connect_s=0.02, tls_s=0.08)
+    assert times_of(new) == RequestTimes(50, 400, 20, 80)
+    assert times_of(replace(new, tls_s=-1.0)) == RequestTimes(50, 320, 20, -1)
+    assert finished_record(_URL, UrlState.DONE, new, None).times == RequestTimes(50, 400, 20, 80)
+
+
+@pytest.mark.parametrize("result", [Result(1, Outcome.TIMEOUT, sent_at=10.0), Result(1, Outcome.OK, finished_at=9.0)])
+def test_without_an_answer_or_from_the_archive_there_are_no_times(result: Result) -> None:
+    assert times_of(result) is None
+
+
+def test_rows_that_were_written_without_times_are_read() -> None:
+    row = finished_record(_URL, UrlState.DONE, _RESULT, None)
+    old = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(row))[:-1])
+    assert decode_url(old) == row

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -44,5 +46,12 @@ def test_the_disk_of_a_node_that_died_is_not_needed(server: RedisServer, store: 
     assert exported.returncode == 0, exported.stderr
     pages = [json.loads(line)["url"] for line in exported.stdout.splitlines()]
     assert len(pages) == len(set(pages)) == summary["pages"]
+    # The index of that node is lost, too: its files are indexed from the store.
+    packed = run("export", nodes.url, "--format", "wacz", "-o", str(tmp_path / "c.wacz"), environment=environment)
+    assert packed.returncode == 0, packed.stderr
+    with ZipFile(tmp_path / "c.wacz") as package:
+        lines = gzip.decompress(package.read("indexes/index.cdx.gz")).splitlines()
+    assert lines == sorted(lines)
+    assert set(pages) <= {json.loads(line.split(b" ", 2)[2])["url"] for line in lines}
     verified = run("verify", nodes.url, environment=environment)
     assert verified.returncode == 0, verified.stdout

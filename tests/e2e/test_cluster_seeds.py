@@ -35,10 +35,11 @@ class SeededNodes(Nodes):
 
 
 def seeds_by_page(crawl: str) -> dict[str, tuple[str, dict[str, str]]]:
+    """Return the seeds that have metadata, and these, by page; which of the others finds a page first is chance."""
     done = run("export", crawl, "--format", "jsonl")
     assert done.returncode == 0, done.stderr
     documents = map(json.loads, done.stdout.splitlines())
-    return {each["url"]: (each["seed"], each["seed_metadata"]) for each in documents}
+    return {each["url"]: (each["seed"] if each["seed_metadata"] else "", each["seed_metadata"]) for each in documents}
 
 
 def test_seeds_with_rules_reach_the_same_pages_as_on_one_machine(

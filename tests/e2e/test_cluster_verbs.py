@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
+from zipfile import ZipFile
 
 import pytest
 
@@ -128,7 +130,9 @@ def exported(capsys: Output, *words: str, status: int = 0) -> dict[str, dict[str
     for page in pages:
         for name in ("fetched_at", "storage", "worker", "parent", "depth", "found_via", "duplicate_of"):
             del page[name]
-        for name in ("near_duplicate_of", "similarity", "payload_digest"):
+        for name in ("near_duplicate_of", "similarity", "payload_digest", "seed", "redirected_from"):
+            del page[name]
+        for name in ("connect_ms", "tls_ms", "first_byte_ms", "total_ms"):
             del page[name]
     assert len({page["url"] for page in pages}) == len(pages)
     return {page["url"]: page for page in pages}
@@ -143,6 +147,31 @@ def test_the_export_is_that_of_a_crawl_on_one_machine(crawls: Crawls, capsys: Ou
     host = next(iter(exported(capsys, crawls.ledger))).split("/")[2].partition(":")[0]
     chosen = exported(capsys, crawls.ledger, "--where", f"host={host}")
     assert {url.split("/")[2].partition(":")[0] for url in chosen} == {host}
+
+
+def packed(capsys: Output, out: Path, *words: str, status: int = 0) -> tuple[set[str], set[str]]:
+    """Return the nodes whose archive files are in a WACZ, and the pages that it lists."""
+    shown(capsys, "export", *words, "--format", "wacz", "-o", str(out), status=status)
+    with ZipFile(out) as package:
+        nodes = {name.split("-")[1] for name in package.namelist() if name.startswith("archive/")}
+        pages = {json.loads(line)["url"] for line in package.read("pages/pages.jsonl").splitlines()[1:]}
+        captures = gzip.decompress(package.read("indexes/index.cdx.gz")).decode()
+    assert pages <= {json.loads(line.split(" ", 2)[2])["url"] for line in captures.splitlines()}
+    return nodes, pages
+
+
+def test_a_wacz_has_the_archives_of_all_nodes(crawls: Crawls, capsys: Output, tmp_path: Path) -> None:
+    everything = exported(capsys, crawls.ledger)
+    nodes, pages = packed(capsys, tmp_path / "c.wacz", crawls.ledger)
+    assert (nodes, pages) == (set(NODES), set(everything))
+    b, moved = crawls.folder / "b", crawls.folder / "moved"
+    b.rename(moved)
+    try:
+        nodes, pages = packed(capsys, tmp_path / "c.wacz", crawls.ledger, status=1)
+        assert nodes == set(NODES) - {"b"}
+        assert pages == set(exported(capsys, crawls.ledger, status=1))
+    finally:
+        moved.rename(b)
 
 
 def test_archives_index_and_catalog_of_all_nodes_agree(crawls: Crawls, capsys: Output) -> None:

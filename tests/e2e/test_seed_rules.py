@@ -53,7 +53,7 @@ def test_a_file_of_seeds_with_rules_is_crawled_exported_and_explained(tmp_path: 
         assert by_seed == {
             near.seed: {str((near.seed, {"team": "news"}))},
             far.seed: {str((far.seed, {"team": "sport", "desk": "a b"}))},
-            plain.seed: {str(("", {}))},
+            plain.seed: {str((plain.seed, {}))},
         }
         why = run("why", str(out), f"{far.seed}p/3").stdout
         assert f"from the seed {far.seed}, with scope=prefix depth=3 team=sport desk='a b'" in why

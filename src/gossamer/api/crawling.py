@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from gossamer.api.failed_seeds import failed_seeds
 from gossamer.api.hooks import AwaitedLinkHooks, DirectLinkHooks, Failure, HookCalls, Hooks, Meta, encoded_meta
-from gossamer.api.meta import meta_of
 from gossamer.api.page import Page, PageParts
 from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
@@ -27,6 +26,7 @@ from gossamer.errors import GossamerError, SeedsFailedError, UsageError
 from gossamer.events import Event, EventName
 from gossamer.handover.documents import DocumentMaker
 from gossamer.handover.stored import StoredPages
+from gossamer.inspect.link_meta import meta_of
 from gossamer.inspect.node_folders import one_folder
 from gossamer.ports import Ledger
 from gossamer.records import ANSWERED, Order, OrderKind, Outcome, Result, Source, UrlState

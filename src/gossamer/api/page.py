@@ -15,11 +15,11 @@ import turbohtml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.api.meta import meta_of
 from gossamer.errors import GossamerError
 from gossamer.exchanges import Exchange
 from gossamer.handover.documents import DocumentMaker, PageDocument
 from gossamer.handover.stored import StoredPage, StoredPages
+from gossamer.inspect.link_meta import meta_of
 from gossamer.inspect.view import OpenCrawl
 from gossamer.parse.article import Article, Outlink
 from gossamer.parse.charset import decode_html, decode_text

@@ -15,7 +15,15 @@ from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import FIELDS, selection_from
 from gossamer.telemetry.text import count
 
-_UNITS = {"jsonl": "pages", "parquet": "pages", "csv": "pages", "cdxj": "captures", "links": "links", "wet": "texts"}
+_UNITS = {
+    "jsonl": "pages",
+    "parquet": "pages",
+    "csv": "pages",
+    "cdxj": "captures",
+    "links": "links",
+    "wet": "texts",
+    "wacz": "pages",
+}
 _TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
 _FORMATS = """formats:
   jsonl    one page per line: its metadata, text and links
@@ -24,6 +32,7 @@ _FORMATS = """formats:
   cdxj     the index of all captures, sorted
   links    one link per line: from, to, text, rel; as TSV or CSV if FILE ends that way
   wet      the texts as WARC conversion records
+  wacz     archive, index and list of pages as one file for ReplayWeb.page and other replay tools
 
 Pages are written in archive order (oldest file first), which is fastest to read; cdxj is sorted by URL. The crawl may
 be running: what is committed is exported. A file gets its final name when it is complete.
@@ -31,6 +40,7 @@ be running: what is committed is exported. A file gets its final name when it is
 examples:
   gossamer export crawls/example --format jsonl | head -1
   gossamer export crawls/example --format parquet -o pages.parquet --with-text
+  gossamer export crawls/example --format wacz -o example.wacz
   gossamer export crawls/example --format links -o links.tsv --where domain=example.org
   gossamer export crawls/example --format jsonl --where 'status>=400' --where after=2026-05-01
 """
@@ -52,15 +62,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help=f"only pages that match, repeatable; FIELD=VALUE, !=, >=, <=, >, <; fields: {', '.join(FIELDS)}",
     )
-    parser.add_argument("--with-text", action="store_true", help="parquet, csv: a column with the text")
+    parser.add_argument(
+        "--with-text", action="store_true", help="parquet, csv: a column with the text; wacz: texts to search in"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: pages are missing, since their bytes lie on nodes elsewhere."""
     selection = selection_from(arguments.where)
-    if arguments.with_text and arguments.format not in ("parquet", "csv"):
+    if arguments.with_text and arguments.format not in ("parquet", "csv", "wacz"):
         raise UsageError(
-            f"--with-text is for --format parquet and csv; {arguments.format} has {_TEXT_IN[arguments.format]}"
+            f"--with-text is for --format parquet, csv and wacz; {arguments.format} has {_TEXT_IN[arguments.format]}"
         )
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
@@ -68,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)
             print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)
+        if arguments.format == "wacz" and arguments.where:
+            print("note: --where selects the pages that are listed; archive and index are whole", file=sys.stderr)
         missing = StoredPages(crawl).elsewhere(wanted_pages(selection)) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
     return 1 if missing else 0

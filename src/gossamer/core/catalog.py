@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from gossamer.records import ChangeKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord, UrlState
+from gossamer.records import (
+    ChangeKind,
+    Outcome,
+    QueuedUrl,
+    RequestTimes,
+    Result,
+    Source,
+    UrlId,
+    UrlRecord,
+    UrlState,
+)
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
@@ -124,9 +134,27 @@ def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: Url
     )
     if result.spam is not None:
         record.spam = result.spam
+    record.times = times_of(result)
     if before is not None and result.status == 304:
         _copy_content(record, before)
     return record
+
+
+def times_of(result: Result) -> RequestTimes | None:
+    """Return how long a request took; None if that is not known: no answer, or one that was read from the archive."""
+    sent_at, first_byte_at = result.sent_at, result.first_byte_at
+    if not first_byte_at > sent_at > 0:
+        return None
+    connect, tls = result.connect_s, result.tls_s
+    if connect < 0:  # a kept connection: most answers
+        return RequestTimes(round(1000 * (first_byte_at - sent_at)), round(1000 * (result.finished_at - sent_at)))
+    total_s = connect + max(0.0, tls) + result.finished_at - sent_at
+    return RequestTimes(
+        round(1000 * (first_byte_at - sent_at)),
+        round(1000 * total_s),
+        round(1000 * connect),
+        round(1000 * tls) if tls >= 0 else -1,
+    )
 
 
 def _copy_content(record: UrlRecord, before: UrlRecord) -> None:

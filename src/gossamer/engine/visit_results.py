@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer.core.catalog import finished_record
+from gossamer.core.catalog import finished_record, times_of
 from gossamer.core.frontier_io import Denied, Effects
 from gossamer.core.revisit.page import Found, Visit
 from gossamer.core.revisit.text_change import has_changed
@@ -118,7 +118,7 @@ class VisitResults:
             effects.is_page and result.content_hash == before.content_hash and url.known is Known.PAGE
         )
         if is_same:
-            row = replace(before, fetched_at=result.finished_at, visits=before.visits + 1)
+            row = replace(before, fetched_at=result.finished_at, visits=before.visits + 1, times=times_of(result))
             if result.outcome is not _NOT_MODIFIED:  # that answer need not have them
                 row.etag, row.last_modified = result.etag, result.last_modified
             return row

@@ -2,21 +2,23 @@
 
 If Common Crawl has no value (the default port of the scheme, the redirect target of a page
 that is no redirect) there is none here either. `content_languages` has ISO 639-3 codes as
-there, `language` the two-letter code.
+there, `language` the two-letter code. Dates are points in time: a day without a time of day is midnight UTC.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from publicsuffixlist import PublicSuffixList
 
 from gossamer.archive.surt import surt
 from gossamer.core.url import host_of
+from gossamer.core.written_dates import written_time
 from gossamer.handover.documents import PageDocument
 
 # Name, and the type's name in pyarrow.
@@ -57,8 +59,8 @@ OURS: tuple[tuple[str, str], ...] = (
     ("description", "string"),
     ("language", "string"),
     ("language_declared", "string"),
-    ("published", "string"),
-    ("modified", "string"),
+    ("published", "timestamp"),
+    ("modified", "timestamp"),
     ("canonical", "string"),
     ("depth", "int32"),
     ("parent", "string"),
@@ -75,8 +77,16 @@ OURS: tuple[tuple[str, str], ...] = (
     ("outlinks", "int32"),
     ("directives", "string"),
     ("usage", "string"),
-    ("lastmod", "string"),
+    ("lastmod", "timestamp"),
     ("worker", "int32"),
+    ("redirected_from", "list"),
+    ("redirects", "list"),
+    ("redirect_loop", "bool"),
+    ("meta", "string"),
+    ("connect_ms", "int32"),
+    ("tls_ms", "int32"),
+    ("first_byte_ms", "int32"),
+    ("total_ms", "int32"),
 )
 TEXT = ("text", "string")
 
@@ -178,13 +188,14 @@ def _fetch_columns(document: PageDocument, segment: str) -> dict[str, Any]:
 
 def _our_columns(document: PageDocument) -> dict[str, Any]:
     facts, article = document.facts, document.article
+    fetched_at = datetime.fromisoformat(facts.fetched_at).timestamp()
     return {
         "title": article.title or None,
         "description": article.description or None,
         "language": article.language or None,
         "language_declared": article.language_declared or None,
-        "published": article.published or None,
-        "modified": article.modified or None,
+        "published": _moment(article.published, fetched_at),
+        "modified": _moment(article.modified, fetched_at),
         "canonical": article.canonical or None,
         "depth": facts.depth,
         "parent": facts.parent or None,
@@ -201,6 +212,20 @@ def _our_columns(document: PageDocument) -> dict[str, Any]:
         "outlinks": len(article.links),
         "directives": facts.directives or None,
         "usage": facts.usage or None,
-        "lastmod": facts.lastmod or None,
+        "lastmod": _moment(facts.lastmod, fetched_at),
         "worker": facts.worker,
+        "redirected_from": facts.redirected_from,
+        "redirects": facts.redirects,
+        "redirect_loop": facts.redirect_loop,
+        "meta": msgspec.json.encode(facts.meta).decode() if facts.meta else None,
+        "connect_ms": facts.connect_ms,
+        "tls_ms": facts.tls_ms,
+        "first_byte_ms": facts.first_byte_ms,
+        "total_ms": facts.total_ms,
     }
+
+
+def _moment(text: str, fetched_at: float) -> datetime | None:
+    """Return the point in time that a date denotes; None if it denotes none, or lies after the fetch."""
+    seconds = written_time(text, fetched_at) if text else 0.0
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None

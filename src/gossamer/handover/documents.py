@@ -1,7 +1,7 @@
 """One page as one record: its facts in the catalog, and its content.
 
 In JSON both are on one level. Times are UTC in ISO 8601, hashes are in hex, and what is not
-known is an empty string, not a missing name.
+known is an empty string (a number: null), not a missing name.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,12 +17,15 @@ from msgspec import Struct
 from gossamer.archive.warc import sha1_base32
 from gossamer.core.tables import SEEDS
 from gossamer.errors import PluginError
+from gossamer.handover.ancestry import Ancestry
 from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
+from gossamer.inspect.fates import Fate, Fates
+from gossamer.inspect.link_meta import meta_of
 from gossamer.inspect.view import CrawlView, OpenCrawl
 from gossamer.parse.article import Article, PageSource, read_article
 from gossamer.parse.dispatch import declared_type
-from gossamer.records import Source, UrlId, UrlRecord
+from gossamer.records import RequestTimes, Source, UrlId, UrlRecord
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.plugins import PARSER, of_kind
 from gossamer.state import SeedRecord
@@ -34,6 +38,8 @@ FOUND_VIA = {
     Source.NOTICE: "notice",
     Source.PROBE: "probe",
 }
+_NO_FATE = Fate("")
+_NO_TIMES = RequestTimes(-1, -1)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,11 +62,15 @@ class PageFacts(Struct, kw_only=True):
     declared_type: str  # as declared by the server
     charset: str
     redirect_to: str
+    redirected_from: list[str]  # URLs whose redirects led to it, in order
+    redirects: list[str]  # of an answer that is a redirect: all targets, in order
+    redirect_loop: bool  # they come back to one of them
     depth: int
     parent: str  # the URL of the page that it was found on; empty for a seed
     found_via: str
-    seed: str  # the seed that it descends from, if that has rules or metadata of its own
-    seed_metadata: dict[str, str]  # of that seed
+    seed: str  # the seed that it descends from; empty if it was found without one
+    seed_metadata: dict[str, str]  # of that seed, if it has any
+    meta: dict[str, Any]  # what a program attached to the link that led to it
     etag: str
     last_modified: str
     lastmod: str  # according to a sitemap
@@ -76,6 +86,10 @@ class PageFacts(Struct, kw_only=True):
     directives: str
     usage: str
     worker: int  # that fetched it
+    connect_ms: int | None  # None on a kept connection
+    tls_ms: int | None  # None without a new handshake
+    first_byte_ms: int | None  # since the request was sent
+    total_ms: int | None  # until the last byte, with connection and handshake
     storage: Storage
 
 
@@ -106,6 +120,7 @@ class DocumentMaker:
         self._parsers = of_kind(crawl.settings.plugin, PARSER)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
         self._seeds: dict[int, SeedRecord] = {0: SeedRecord("")}
+        self._ancestry = Ancestry(crawl)
 
     def make(self, page: StoredPage) -> PageDocument:
         """Return the document of a page."""
@@ -140,6 +155,8 @@ class DocumentMaker:
 
     def _facts(self, page: StoredPage, declared: str) -> PageFacts:
         row, span, seed = page.row, page.span, self._seed(page.row.seed)
+        onward = Fates(self._crawl.ledger).of(page.url_id) if 300 <= row.status < 400 and row.redirect_to else _NO_FATE
+        times = row.times or _NO_TIMES
         return PageFacts(
             url=row.url,
             fetched_at=iso_time(row.fetched_at),
@@ -148,11 +165,15 @@ class DocumentMaker:
             declared_type=declared,
             charset=row.charset,
             redirect_to=row.redirect_to,
+            redirected_from=self._ancestry.redirected_from(page.url_id, row),
+            redirects=list(onward.chain),
+            redirect_loop=onward.is_loop,
             depth=row.depth,
             parent=self.url_of(row.parent),
             found_via=FOUND_VIA[row.source],
-            seed=seed.url,
+            seed=seed.url or self._ancestry.seed_of(page.url_id, row),
             seed_metadata=seed.metadata,
+            meta=meta_of(page.url_id, row, self._crawl.ledger),
             etag=row.etag,
             last_modified=row.last_modified,
             lastmod=row.lastmod,
@@ -168,6 +189,10 @@ class DocumentMaker:
             directives=row.directives,
             usage=row.usage,
             worker=row.worker,
+            connect_ms=_known(times.connect),
+            tls_ms=_known(times.tls),
+            first_byte_ms=_known(times.first_byte),
+            total_ms=_known(times.total),
             storage=Storage(span.file, span.offset, span.length, page.record.id),
         )
 
@@ -184,6 +209,10 @@ class DocumentMaker:
     def _look_up_url(self, key: UrlId) -> str:
         row = self._crawl.ledger.look_up(key)
         return row.url if row is not None else ""
+
+
+def _known(milliseconds: int) -> int | None:
+    return milliseconds if milliseconds >= 0 else None
 
 
 def documents(crawl: CrawlView, selection: Selection = ANYTHING) -> Iterator[PageDocument]:

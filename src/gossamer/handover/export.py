@@ -18,6 +18,7 @@ from gossamer.handover.links import link_lines
 from gossamer.handover.output import whole_file, write_lines, write_stream
 from gossamer.handover.page_csv import page_lines
 from gossamer.handover.parquet import require_pyarrow, write_parquet
+from gossamer.handover.wacz import write_wacz
 from gossamer.handover.wet import wet_members
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.inspect.view import CrawlView
@@ -30,8 +31,9 @@ FORMATS = {
     "cdxj": "index.cdxj",
     "links": "links.jsonl",
     "wet": "text.warc.wet.gz",
+    "wacz": "crawl.wacz",
 }
-_BINARY = frozenset({"parquet", "wet"})
+_BINARY = frozenset({"parquet", "wet", "wacz"})
 
 
 def export(
@@ -46,6 +48,8 @@ def export(
         require_pyarrow()
         assert target is not None
         return write_parquet(documents(crawl, selection), target, short_name(crawl), with_text=with_text)
+    if form == "wacz":
+        return write_wacz(crawl, target, short_name(crawl), selection, with_text=with_text)
     if form == "wet":
         about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {short_name(crawl)}"}
         name = target.name if target is not None else FORMATS["wet"]

@@ -38,6 +38,9 @@ def index_lines(crawl: CrawlView, selection: Selection = ANYTHING) -> Iterator[b
 
 def _merged(crawl: CrawlView) -> Iterator[bytes]:
     """Yield all lines in order, equal ones once."""
+    # A file that is closed meanwhile is indexed before it is renamed, and an index is removed once the whole has it:
+    # in this order (files that are being written, indexes of files, the whole) nothing is missed.
+    unfinished = _unfinished(crawl)
     with ExitStack() as stack:
         paths = [path for path in _index_files(crawl) if path.exists()]
         if len(paths) > _OPEN_AT_ONCE:
@@ -49,7 +52,7 @@ def _merged(crawl: CrawlView) -> Iterator[bytes]:
             with suppress(FileNotFoundError):  # merged into the whole by a crawl that has just ended
                 files.append(stack.enter_context(path.open("rb")))
         previous = b""
-        for line in heapq.merge(*files, *_unfinished(crawl)):
+        for line in heapq.merge(*files, *unfinished):
             if line != previous:
                 yield line
             previous = line
@@ -57,8 +60,8 @@ def _merged(crawl: CrawlView) -> Iterator[bytes]:
 
 def _index_files(crawl: CrawlView) -> Iterator[Path]:
     for folder in crawl.folders.found.values():
-        yield folder.index / INDEX_NAME
         yield from sorted((folder.index / PARTS_FOLDER).glob("*.cdxj"))
+        yield folder.index / INDEX_NAME
 
 
 def _unfinished(crawl: CrawlView) -> list[list[bytes]]:

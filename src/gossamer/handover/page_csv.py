@@ -1,7 +1,7 @@
 """The pages as CSV: the columns of Parquet, with a header, quoted by RFC 4180.
 
-What is not known is empty, a time is UTC in ISO 8601, the metadata of a seed is JSON. Texts that a spreadsheet would
-treat as formulas are prefixed with `'`: they come from the web.
+What is not known is empty, a time is UTC in ISO 8601, metadata are JSON, the URLs of a list are separated by blanks.
+Texts that a spreadsheet would treat as formulas are prefixed with `'`: they come from the web.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - any column
         return safe_cells([value])[0]
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return " ".join(value)
     if isinstance(value, list):  # a map
         return msgspec.json.encode(dict(value)).decode() if value else ""
     return str(value)

@@ -61,6 +61,8 @@ def _type(arrow: Any, kind: str) -> Any:  # noqa: ANN401 - pyarrow is optional
         "int32": arrow.int32,
         "int64": arrow.int64,
         "float": arrow.float32,
+        "bool": arrow.bool_,
+        "list": lambda: arrow.list_(arrow.string()),
         "map": lambda: arrow.map_(arrow.string(), arrow.string()),
         "timestamp": lambda: arrow.timestamp("ms", tz="UTC"),
     }
