@@ -243,11 +243,11 @@ def test_who_would_ask_is_known_without_any_effect() -> None:
 
 def test_links_that_a_rule_holds_back_are_asked_about_too() -> None:
     intake = _intake()
-    links = _links(*(f"/2020/01/{day:02d}/" for day in range(1, 29)))
-    while not intake.screen(links[:1], PAGE, 0.0).held:
-        links = [link_to(f"http://h.test/2020/02/01/{intake.next_seq}"), *links]
-    asked = intake.asked(links[:1], PAGE)
-    assert ([link.url for link in asked.held], asked.links) == ([links[0].url], [])
+    dated = _links(*(f"/{2000 + number // 12}/{1 + number % 12:02d}/" for number in range(41)))
+    held = [refused.link for refused in intake.screen(dated, PAGE, 0.0).held]
+    assert held == dated[40:]
+    asked = intake.asked(_links("/1999/01/"), PAGE)
+    assert ([link.url for link in asked.held], asked.links) == (["http://h.test/1999/01/"], [])
 
 
 def test_metadata_of_a_hook_wait_for_the_admission() -> None:

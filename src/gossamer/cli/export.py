@@ -13,6 +13,7 @@ from gossamer.handover.documents import wanted_pages
 from gossamer.handover.export import FORMATS, export, target_file
 from gossamer.handover.stored import StoredPages
 from gossamer.handover.where import FIELDS, selection_from
+from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count
 
 _UNITS = {
@@ -76,7 +77,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
-        written = export(crawl, arguments.format, arguments.out, selection, with_text=arguments.with_text)
+        pages = crawl.figures().totals.pages if not arguments.where else 0
+        with ProgressLine("export", pages if arguments.out is not None else 0, "pages") as progress:
+            written = export(
+                *(crawl, arguments.format, arguments.out, selection),
+                with_text=arguments.with_text,
+                watch=progress.each if arguments.out is not None else iter,
+            )
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)
             print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)

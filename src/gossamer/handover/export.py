@@ -7,12 +7,13 @@ crawl may be running.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from gossamer import __version__
 from gossamer.errors import UsageError
-from gossamer.handover.documents import documents
+from gossamer.handover.documents import PageDocument, documents
 from gossamer.handover.index import index_lines
 from gossamer.handover.links import link_lines
 from gossamer.handover.output import whole_file, write_lines, write_stream
@@ -33,38 +34,46 @@ FORMATS = {
     "wet": "text.warc.wet.gz",
     "wacz": "crawl.wacz",
 }
+Watch: TypeAlias = Callable[[Iterator[PageDocument]], Iterator[PageDocument]]
 _BINARY = frozenset({"parquet", "wet", "wacz"})
 
 
 def export(
-    crawl: CrawlView, form: str, out: Path | None, selection: Selection = ANYTHING, *, with_text: bool = False
+    crawl: CrawlView,
+    form: str,
+    out: Path | None,
+    selection: Selection = ANYTHING,
+    *,
+    with_text: bool = False,
+    watch: Watch = iter,
 ) -> int:
     """Write a crawl that is open for reading in one of `FORMATS` to a file, into a folder, or to stdout (None).
 
-    Return how many pages, captures, links or texts were written.
+    Return how many pages, captures, links or texts were written. `watch` sees the pages that are read, except for
+    an index and a WACZ, which need none.
     """
     target = target_file(form, out)
     if form == "parquet":
         require_pyarrow()
         assert target is not None
-        return write_parquet(documents(crawl, selection), target, short_name(crawl), with_text=with_text)
+        return write_parquet(watch(documents(crawl, selection)), target, short_name(crawl), with_text=with_text)
     if form == "wacz":
         return write_wacz(crawl, target, short_name(crawl), selection, with_text=with_text)
     if form == "wet":
         about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {short_name(crawl)}"}
         name = target.name if target is not None else FORMATS["wet"]
         # The first record describes the file.
-        return _write_members(wet_members(documents(crawl, selection), name, about), target) - 1
+        return _write_members(wet_members(watch(documents(crawl, selection)), name, about), target) - 1
     if form == "csv":
-        lines = page_lines(documents(crawl, selection), short_name(crawl), with_text=with_text)
+        lines = page_lines(watch(documents(crawl, selection)), short_name(crawl), with_text=with_text)
         return write_lines(lines, target) - 1  # the header
     if form == "links":
         layout = _links_form(target)
-        written = write_lines(link_lines(documents(crawl, selection), layout), target)
+        written = write_lines(link_lines(watch(documents(crawl, selection)), layout), target)
         return written if layout == "jsonl" else written - 1  # the header
     if form == "cdxj":
         return write_lines(index_lines(crawl, selection), target)
-    return write_lines((document.to_json() + b"\n" for document in documents(crawl, selection)), target)
+    return write_lines((document.to_json() + b"\n" for document in watch(documents(crawl, selection))), target)
 
 
 def short_name(crawl: CrawlView) -> str:

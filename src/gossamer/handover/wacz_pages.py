@@ -95,7 +95,7 @@ def list_pages(
     crawl: CrawlView, pages: StoredPages, selection: Selection, ends: Mapping[str, int], lists: PageLists
 ) -> None:
     """Add the selected pages whose records lie before the ends of the archive files."""
-    maker = DocumentMaker(crawl, pages, has_links=False)
+    maker = DocumentMaker(crawl, pages, for_search=not selection.languages)
     is_read = lists.with_text or bool(selection.languages)
     is_wanted, hosts = wanted_pages(selection), selection.hosts
     for page in pages.of_hosts(hosts, is_wanted) if hosts else pages.in_archive_order(is_wanted):
