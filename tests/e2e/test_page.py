@@ -116,12 +116,12 @@ def test_a_host_is_found_and_a_url_is_inspected(browser: Browser, web: RunningWe
     browser.press("/")
     browser.wait(lambda: browser.run("return document.activeElement.type") == "search", "focus on the search")
     browser.find("main input[type=search]").type(name)
-    browser.find("main td a", name).click()
+    browser.click_at_once("main td a", name)
     browser.find("main h1", name)
     browser.wait_for_text("robots.txt of http://")
     browser.find("main table td.url a", "/")
     assert "[object" not in browser.text()
-    browser.all("main table td.url a")[-1].click()
+    browser.click_at_once("main table td.url a", "/")
     browser.wait_for_text("The path from the seed")
     browser.wait_for_text("robots.txt")
     crawl.process.terminate()
@@ -174,7 +174,7 @@ def test_a_host_is_blocked_and_left_alone_within_two_seconds(browser: Browser, w
 def test_seeds_are_added_and_a_limit_is_changed(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
     first, *_, last = web.seeds()
     out = tmp_path / "out"
-    options = ("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "--politeness-ms", "100", "--max-wait", "3")
+    options = ("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "--politeness-ms", "500", "--max-wait", "3")
     process = start("crawl", first, "--scope", "host", "-o", str(out), *options, "--json", "--no-progress", "--ui")
     browser.go(address_in(process))
     view(browser, "settings", "Settings")

@@ -275,9 +275,10 @@ def test_head_is_answered_without_a_body_and_the_connection_serves_the_next_get(
         assert scene.connections == 1
 
     async def main() -> None:
-        for engine in ("_plain", "_curl"):
+        for is_curl in (False, True):
             async with asyncio.timeout(20), stage(script, limits=FetchLimits()) as scene:
-                scene.fetcher._engines["http:"] = getattr(scene.fetcher, engine)
+                if is_curl:
+                    scene.fetcher._engines["http:"] = scene.fetcher._curl_engine(USUAL)
                 await asked_by(scene)
 
     asyncio.run(main())

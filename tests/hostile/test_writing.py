@@ -31,7 +31,7 @@ def test_w01_file_names_come_from_hashes(after: Aftermath) -> None:
         assert path.name.endswith(".html")
         assert set(path.stem) <= set("0123456789abcdef")
     assert {path.name for path in after.out.iterdir()} <= {
-        "crawl.toml", "state", "archive", "index", "events", "files", "report.json", "report.html", "lock",
+        "crawl.toml", "state", "archive", "index", "events", "files", "report.json", "report.html", "lock", "seeds.txt",
     }  # fmt: skip
 
 

@@ -84,6 +84,15 @@ class Browser:
     def run_async(self, script: str, *arguments: Any) -> Any:
         return self.call("POST", "/execute/async", {"script": script, "args": list(arguments)})
 
+    def click_at_once(self, selector: str, text: str) -> None:
+        """Wait for an element with a text and click it before the page can draw it anew."""
+        script = (
+            "const all = [...document.querySelectorAll(arguments[0])];"
+            "const found = all.find(each => each.textContent.includes(arguments[1]));"
+            "if (found) found.click(); return Boolean(found);"
+        )
+        self.wait(lambda: self.run(script, selector, text), f"{selector} with {text!r}")
+
     def all(self, selector: str) -> list[Element]:
         found = self.call("POST", "/elements", {"using": "css selector", "value": selector})
         return [Element(self, each[_ELEMENT]) for each in found]
