@@ -33,7 +33,7 @@ PLAN = preset("small", seed=3, pages=200)
 PACE_MS = 20
 LEASE_S = "2"
 STOPPED_AT = 60
-KEPT = ("archive/", "index/", "events/", "files/", "crawl.log", "crawl.toml")
+KEPT = ("archive/", "index/", "events/", "files/", "crawl.log", "crawl.toml", "seeds.txt")
 Content = tuple[bytes, str, str, bytes, object]
 
 

@@ -22,7 +22,7 @@ from gossamer.archive.cdxj import INDEX_NAME, PARTS_FOLDER, index_file, merge_in
 from gossamer.archive.objects import MergedFiles
 from gossamer.archive.verify import index_fingerprints
 from gossamer.archive.writer import sync_folder
-from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.local.folder import SEEDS_FILE, CrawlFolder
 from gossamer.errors import GossamerError
 from gossamer.runtime.opt_out import FILE_NAME
 from gossamer.telemetry import crawl_log
@@ -91,6 +91,9 @@ class FileCopy:
         log = node.folder.path / crawl_log.FILE_NAME
         if log.is_file():
             self._bring(log, self._target.path / f"{log.stem}{suffix}{log.suffix}", log.stat().st_size, links=False)
+        seeds = node.folder.path / SEEDS_FILE
+        if seeds.is_file():
+            self._target.record_seeds(seeds.read_text("utf-8").splitlines())
         for path in node.folder.files.rglob("*"):
             if path.is_file():
                 place = self._target.files / path.relative_to(node.folder.files)
