@@ -24,7 +24,7 @@ PLAN = preset("small", seed=5, pages=PAGES)
 PACE_MS = 10
 SAVE = ("--save-interval", "10")
 # What differs between two crawls of the same web.
-VOLATILE = ("fetched_at", "storage")
+VOLATILE = ("fetched_at", "storage", "connect_ms", "tls_ms", "first_byte_ms", "total_ms")
 
 
 @pytest.fixture(scope="module")
