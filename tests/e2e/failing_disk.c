@@ -1,7 +1,7 @@
 /* A disk that fails: loaded into a process before the C library, it makes calls on files fail while a flag exists.
 
    FAILING_DISK_PART   only files whose path contains this
-   FAILING_DISK_FLAG   calls fail while a file of this name exists
+   FAILING_DISK_FLAG   calls fail while a file of this name exists; the first failure makes FLAG.met
    FAILING_DISK_CALLS  which calls, for example "write,fsync"
    FAILING_DISK_ERRNO  with which error number
    FAILING_DISK_FORM   "half": a write stores half of its bytes before the next one fails */
@@ -29,6 +29,9 @@ static int is_failing(const char *call, const char *path) {
         return 0;
     if (access(flag, F_OK) != 0)
         return 0;
+    char met[4096];
+    snprintf(met, sizeof met, "%s.met", flag);
+    symlink(path, met);
     errno = atoi(setting("FAILING_DISK_ERRNO"));
     return 1;
 }

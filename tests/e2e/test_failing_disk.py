@@ -28,10 +28,10 @@ ENDS_WITHIN_S = 20.0  # the first error, a last sync, the files of two workers
 # Which calls fail, of which files, and the error.
 FAULTS = {
     "a write of every archive file": ("write,truncate", "archive/", errno.EIO),
-    "a write of one worker's file": ("write,truncate", "-00-00000.warc", errno.EIO),
+    "a write of one worker's file": ("write,truncate", "-00-0", errno.EIO),
     "half a write that cannot be undone": ("write,truncate,half", "archive/", errno.EIO),
     "a sync of every archive file": ("fsync", "archive/", errno.EIO),
-    "a sync of one worker's file": ("fsync", "-00-00000.warc", errno.EIO),
+    "a sync of one worker's file": ("fsync", "-00-0", errno.EIO),
     "everything in the archive": ("write,truncate,fsync,rename,open,read", "archive/", errno.EIO),
     "a write of the ledger": ("write", "state/", errno.EIO),
     "a sync of the ledger": ("fsync", "state/", errno.EIO),
@@ -141,6 +141,7 @@ def fail_once_pages_come(process: subprocess.Popen[str], flag: Path) -> str:
     try:
         said = process.communicate(timeout=FAILS_FOR_S)[1]
     except subprocess.TimeoutExpired:
+        assert flag.with_name(f"{flag.name}.met").is_symlink(), "nothing failed within the time"
         flag.unlink()
         try:
             said = process.communicate(timeout=ENDS_WITHIN_S)[1]
