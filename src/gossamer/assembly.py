@@ -31,7 +31,6 @@ from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
-from gossamer.handover.topic_feed import FeedPublisher, RunningCrawl
 from gossamer.handover.topics import check_topics, open_topic
 from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.node_folders import one_folder
@@ -62,7 +61,7 @@ from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.plugin_links import with_filters, with_policy
-from gossamer.runtime.publishing import open_publishers
+from gossamer.runtime.publishing import Publishing, open_publishers
 from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
@@ -240,10 +239,16 @@ def _open_stores(
     node = "" if basis.seat is None else basis.seat.node.name
     publishers = open_publishers(basis.settings, rules.files, node, ledger)
     catalogs = open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
-    crawl = RunningCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
-    feeds = [FeedPublisher(open_topic(url), crawl, outage.warn) for url in basis.settings.feed]
+    feeds = _open_feeds(basis, ledger, outage) if basis.settings.feed else []
     uploads = build_uploads(basis.upload_plan, basis.folder, ends)
     return RunStores(publishers, catalogs, feeds, uploads, basis.upload_plan, outage)
+
+
+def _open_feeds(basis: _Basis, ledger: Ledger, outage: OutageControl) -> list[Publishing]:
+    from gossamer.handover.topic_feed import FeedPublisher, RunningCrawl  # 50 ms: documents are read from trees
+
+    crawl = RunningCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
+    return [FeedPublisher(open_topic(url), crawl, outage.warn) for url in basis.settings.feed]
 
 
 def _build_observer(
