@@ -444,7 +444,7 @@ typedef struct {
     size_t floors[MAX_TEMPLATES];          /* what `floor` was before each open template */
     uint32_t open[TAG_SLOTS];              /* elements of HTML that have begun and not ended, by tag */
     span style;                            /* of the tag that is read, like the next */
-    int has_hidden, looks_for_style, in_noscript;
+    int has_hidden, is_self_closing, looks_for_style, in_noscript;
     const tag_entry *hiding;               /* the tag of the element that hides what is read, or NULL */
     size_t hiding_depth, part_count;       /* elements with that tag that are open in it, itself included */
     foreign_element foreign[MAX_FOREIGN];  /* from here on not cleared before a scan */
@@ -556,9 +556,9 @@ static void put(state *s, const char *bytes, size_t length)
 }
 
 /* Copy characters to the first of a class; return its position. There is room for all of them. */
-static inline const char *copy_word(state *s, const char *p, const char *end, uint8_t class)
+static inline const char *copy_word(char **to, const char *p, const char *end, uint8_t class)
 {
-    char *out = s->text + s->text_length;
+    char *out = *to;
 #ifdef __SSE2__
     const __m128i blank = _mm_set1_epi8(' '), and = _mm_set1_epi8('&'), less = _mm_set1_epi8('<');
     while (end - p >= WIDE) { /* stops at every character that can be of a class, and at some that are not */
@@ -576,7 +576,37 @@ static inline const char *copy_word(state *s, const char *p, const char *end, ui
 #endif
     while (p < end && !(classes[(unsigned char)*p] & class))
         *out++ = *p++;
-    s->text_length = (size_t)(out - s->text);
+    *to = out;
+    return p;
+}
+
+/* Add words up to a character of a class that is not white space. What is counted is in variables meanwhile: for the
+ * compiler, a character that is written could be part of the state. */
+static inline const char *add_words(state *s, const char *p, const char *end, uint8_t class)
+{
+    char *const text = s->text, *out = text + s->text_length;
+    size_t words = s->words;
+    int gap = s->gap;
+    while (p < end) {
+        uint8_t kind = classes[(unsigned char)*p];
+        if (!(kind & class)) {
+            if (gap) {
+                if (out != text)
+                    *out++ = gap == 2 ? '\n' : ' ';
+                words++;
+                gap = 0;
+            }
+            p = copy_word(&out, p, end, class);
+        } else if (kind & SPACE) {
+            gap = gap ? gap : 1;
+            p = skip_spaces(p + 1, end);
+        } else {
+            break;
+        }
+    }
+    s->text_length = (size_t)(out - text);
+    s->words = words;
+    s->gap = gap;
     return p;
 }
 
@@ -598,18 +628,12 @@ static const char *add_reference(state *s, const char *p, const char *end)
 static const char *add_text(state *s, const char *p, const char *end, uint8_t class, int mends_nul)
 {
     while (p < end) {
-        unsigned char c = (unsigned char)*p;
-        if (!(classes[c] & class)) {
-            if (make_room(s, (size_t)(end - p) + 1))
-                return end;
-            begin_word(s);
-            p = copy_word(s, p, end, class);
-        } else if (classes[c] & SPACE) {
-            leave_gap(s);
-            p = skip_spaces(p + 1, end);
-        } else if (c == '<') {
+        if (make_room(s, (size_t)(end - p) + 1)) /* for all words: each but the first has a blank before it */
+            return end;
+        p = add_words(s, p, end, class);
+        if (p >= end || *p == '<')
             return p;
-        } else if (c == '&') {
+        if (*p == '&') {
             p = add_reference(s, p, end);
         } else {
             if (mends_nul) /* elsewhere the standard drops it */
@@ -708,14 +732,13 @@ static const char *read_value(const char *p, const char *end, const char **value
     return *value_end;
 }
 
-/* Read attributes from p to the end of the tag. Return what follows the ">", or NULL if the text ends before. */
-static const char *read_attributes(state *s, const char *p, const char *end, wanted *w, int *is_self_closing)
+static const char *read_some_attributes(state *s, const char *p, const char *end, wanted *w)
 {
     int looks_for_style = s->looks_for_style;
     for (;;) {
-        *is_self_closing = 0;
+        s->is_self_closing = 0;
         while (p < end && (is_space((unsigned char)*p) || *p == '/'))
-            *is_self_closing = *p++ == '/';
+            s->is_self_closing = *p++ == '/';
         if (p >= end)
             return NULL;
         if (*p == '>')
@@ -735,6 +758,17 @@ static const char *read_attributes(state *s, const char *p, const char *end, wan
         if (place && !place->bytes)
             *place = decoded(s, value, value_end, 1);
     }
+}
+
+/* Read attributes from p to the end of the tag. Return what follows the ">", or NULL if the text ends before. Most tags
+ * have none. */
+static inline const char *read_attributes(state *s, const char *p, const char *end, wanted *w)
+{
+    if (p < end && *p == '>') {
+        s->is_self_closing = 0;
+        return p + 1;
+    }
+    return read_some_attributes(s, p, end, w);
 }
 
 /* -- what is collected ----------------------------------------------------------------------- */
@@ -1334,24 +1368,23 @@ static inline void clear(wanted *w)
 /* Return what follows the end tag of a raw element, which begins at p. */
 static const char *behind_raw_end(state *s, int kind, const char *p, const char *end)
 {
-    int is_self_closing;
     if (p >= end)
         return end;
-    p = read_attributes(s, p + 2 + strlen(raw_names[kind]), end, NULL, &is_self_closing);
+    p = read_attributes(s, p + 2 + strlen(raw_names[kind]), end, NULL);
     return p ? p : end;
 }
 
 static const char *start_tag(state *s, const char *p, const char *end, const tag_entry *tag, int is_nested)
 {
     wanted w;
-    int kind = tag->kind, is_self_closing;
+    int kind = tag->kind;
     int is_collected = kind >= A && kind <= TEMPLATE && !s->templates;
     if (is_collected)
         clear(&w);
     s->style = (span){NULL, 0};
     s->has_hidden = 0;
     s->looks_for_style = s->hiding || tag->flags & CAN_HIDE;
-    p = read_attributes(s, p, end, is_collected ? &w : NULL, &is_self_closing);
+    p = read_attributes(s, p, end, is_collected ? &w : NULL);
     s->looks_for_style = 0;
     if (!p)
         return end;
@@ -1374,7 +1407,7 @@ static const char *start_tag(state *s, const char *p, const char *end, const tag
         return p;
     case SVG:
     case MATH:
-        if (!is_self_closing)
+        if (!s->is_self_closing)
             push_foreign(s, tag->name, kind, kind == MATH, (span){NULL, 0});
         return p;
     case PLAINTEXT:
@@ -1404,10 +1437,10 @@ static const char *start_tag(state *s, const char *p, const char *end, const tag
 static const char *start_foreign(state *s, const char *p, const char *end, tag_name name, const tag_entry *tag)
 {
     wanted w;
-    int kind = tag->kind, is_self_closing, is_math = innermost(s)->is_math;
+    int kind = tag->kind, is_math = innermost(s)->is_math;
     int is_read = kind == A || kind == FONT || kind == ANNOTATION_XML;
     clear(&w);
-    p = read_attributes(s, p, end, is_read ? &w : NULL, &is_self_closing);
+    p = read_attributes(s, p, end, is_read ? &w : NULL);
     if (!p)
         return end;
     if (kind == FONT && w.font.bytes) {
@@ -1422,15 +1455,25 @@ static const char *start_foreign(state *s, const char *p, const char *end, tag_n
             w.href = w.xlink_href;
         add_anchor(s, &w);
     }
-    if (!is_self_closing)
+    if (!s->is_self_closing)
         push_foreign(s, name, kind, is_math, w.encoding);
     return p;
 }
 
-/* Read a name of up to LONGEST_NAME characters in lower case; return where it ends. Longer ones are no name. */
-static const char *read_name(const char *p, const char *end, tag_name *name)
+/* Return a name of up to LONGEST_NAME characters in lower case. Longer ones are no name. */
+static tag_name name_of(const char *start, size_t length)
 {
-    *name = (tag_name){0, 0};
+    tag_name name = {0, 0};
+    for (size_t i = 0; length <= LONGEST_NAME && i < length; i++) {
+        char c = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] | 32 : start[i]);
+        ((char *)&name)[i] = c ? c : ' '; /* zeros are only after the end, blanks in no name */
+    }
+    return name;
+}
+
+/* Read a name; return where it ends. */
+static inline const char *read_name(const char *p, const char *end, tag_name *name)
+{
 #ifdef __SSE2__
     if (end - p >= WIDE) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)p);
@@ -1441,20 +1484,16 @@ static const char *read_name(const char *p, const char *end, tag_name *name)
         if (length <= 8 && classes[(unsigned char)p[length]] & ENDS_NAME) {
             /* The bit that small letters have is in digits too; what has it not is no letter, or a control, which
              * stopped us. */
-            memcpy(&name->first, p, 8);
-            name->first = (name->first | 0x2020202020202020u) & (~(uint64_t)0 >> (64 - 8 * length));
+            uint64_t first;
+            memcpy(&first, p, 8);
+            *name = (tag_name){(first | 0x2020202020202020u) & (~(uint64_t)0 >> (64 - 8 * length)), 0};
             return p + length;
         }
     }
 #endif
-    const char *start = p;
-    p = skip_to(p, end, ENDS_NAME);
-    size_t length = (size_t)(p - start);
-    for (size_t i = 0; length <= LONGEST_NAME && i < length; i++) {
-        char c = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] | 32 : start[i]);
-        ((char *)name)[i] = c ? c : ' '; /* zeros are only after the end, blanks in no name */
-    }
-    return p;
+    const char *behind_name = skip_to(p, end, ENDS_NAME);
+    *name = name_of(p, (size_t)(behind_name - p));
+    return behind_name;
 }
 
 /* Read a name exactly, though only its first LONGEST_NAME bytes: within svg and math, unknown ones are compared too. */
@@ -1470,27 +1509,40 @@ static const char *read_exact_name(const char *p, const char *end, tag_name *nam
     return p;
 }
 
-/* Read a tag whose name begins at p; return what follows it. */
-static const char *read_tag(state *s, const char *p, const char *end, int is_end, int is_nested)
+/* Read a tag within svg or math whose name begins at p; return what follows it. */
+static const char *read_inside_tag(state *s, const char *p, const char *end, int is_end, int is_nested)
 {
     tag_name name;
-    int is_inside = s->depth > s->floor;
-    p = is_inside ? read_exact_name(p, end, &name) : read_name(p, end, &name);
+    p = read_exact_name(p, end, &name);
     const tag_entry *tag = entry_of(name);
-    if (!is_end) {
-        if (!is_inside || !is_foreign_start(s, tag->kind))
-            return start_tag(s, p, end, tag, is_nested);
+    if (is_end) {
+        p = read_attributes(s, p, end, NULL);
+        if (p && end_foreign(s, name, tag))
+            end_tag(s, tag);
+        return p ? p : end;
+    }
+    if (is_foreign_start(s, tag->kind)) {
         if (!(tag->flags & BREAKS_OUT))
             return start_foreign(s, p, end, name, tag);
         break_out(s);
-        return start_tag(s, p, end, tag, is_nested);
     }
-    int is_self_closing;
-    p = read_attributes(s, p, end, NULL, &is_self_closing);
+    return start_tag(s, p, end, tag, is_nested);
+}
+
+/* Read a tag whose name begins at p; return what follows it. */
+static inline const char *read_tag(state *s, const char *p, const char *end, int is_end, int is_nested)
+{
+    if (s->depth > s->floor)
+        return read_inside_tag(s, p, end, is_end, is_nested);
+    tag_name name;
+    p = read_name(p, end, &name);
+    const tag_entry *tag = entry_of(name);
+    if (!is_end)
+        return start_tag(s, p, end, tag, is_nested);
+    p = read_attributes(s, p, end, NULL);
     if (!p)
         return end;
-    if (!is_inside || end_foreign(s, name, tag))
-        end_tag(s, tag);
+    end_tag(s, tag);
     return p;
 }
 
@@ -1530,7 +1582,7 @@ static const char *read_markup(state *s, const char *p, const char *end, int is_
 static void scan_markup(state *s, const char *p, const char *end, int is_nested)
 {
     while (p < end && !s->is_out_of_memory) {
-        const char *tag = shows_text(s) ? add_text(s, p, end, ENDS_TEXT, 0) : find(p, end, '<');
+        const char *tag = *p == '<' ? p : shows_text(s) ? add_text(s, p, end, ENDS_TEXT, 0) : find(p, end, '<');
         if (!tag || tag >= end)
             return;
         p = read_markup(s, tag, end, is_nested);
