@@ -90,6 +90,9 @@ HOW_TO_REBUILD = "; restore it from a copy, or rebuild it from the archive: goss
 
 def damage_of(error: BaseException) -> CorruptFolderError | None:
     """Return an error that only damaged state can cause as one of ours; None for any other."""
+    if isinstance(error, BaseExceptionGroup):  # of the tasks of a run
+        found = [damage_of(one) for one in error.exceptions]
+        return found[0] if all(found) else None
     kind = type(error)
     is_of_store = isinstance(error, msgspec.DecodeError) or kind.__module__.partition(".")[0] == "lmdb"
     # What the ledger's own code cannot make sense of, it did not write.

@@ -1,0 +1,26 @@
+"""What is damage of the ledger, and what is a fault of ours? Only the latter may show a traceback."""
+
+from __future__ import annotations
+
+import lmdb
+import msgspec
+import pytest
+
+from gossamer.errors import damage_of
+
+PAGE = lmdb.PageNotFoundError("mdb_get")
+ROW = msgspec.DecodeError("Input data was truncated")
+OURS = RuntimeError("a fault")
+
+
+@pytest.mark.parametrize("error", [PAGE, ROW, ExceptionGroup("tasks", [PAGE]), ExceptionGroup("tasks", [ROW, PAGE])])
+def test_damage_is_told_as_such_also_if_tasks_met_it(error: Exception) -> None:
+    damage = damage_of(error)
+    assert damage is not None
+    assert "the ledger is damaged" in str(damage)
+    assert "--mend" in str(damage)
+
+
+@pytest.mark.parametrize("error", [OURS, ValueError("ours"), ExceptionGroup("tasks", [PAGE, OURS])])
+def test_a_fault_of_ours_is_no_damage(error: Exception) -> None:
+    assert damage_of(error) is None
