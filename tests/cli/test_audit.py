@@ -11,7 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.core.identity import host_id
+from gossamer.core.robots_state import MAX_ROBOTS_HOPS
 from gossamer.events import Event, EventName, Promises
+from gossamer.inspect.audit import Auditor
+from gossamer.inspect.reader import CrawlReader
+from gossamer.inspect.requests_made import SentRequest
+from gossamer.inspect.robots_captures import RobotsCaptures
 from gossamer.sim.chaos import audit_problems
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
@@ -288,3 +293,36 @@ def test_the_pace_of_a_run_is_the_one_that_it_promised(
     assert _breaches(capsys, folder) == {}, "the setting may have changed since"
     _doctored(folder, lambda events: _promise(events, Promises(delay_s=0.5)))
     assert "too_soon" in _breaches(capsys, folder)
+
+
+HOPS = MAX_ROBOTS_HOPS + 1  # after which a robots.txt that only redirects counts as none
+
+
+@pytest.mark.parametrize(("before", "after", "is_known"), [(0, HOPS, True), (0, HOPS - 1, False), (3, HOPS, True)])
+def test_a_run_that_ends_among_redirects_begins_them_anew(
+    good: Crawled, before: int, after: int, is_known: bool
+) -> None:
+    url, first, second = "http://circle.test/robots.txt", (0, 1.0), (0, 50.0)
+
+    def sent(at: float, run: tuple[int, float], *, is_robots: bool = True) -> SentRequest:
+        return SentRequest(
+            url=url if is_robots else "http://circle.test/",
+            host="circle.test",
+            origin="http://circle.test",
+            is_robots=is_robots,
+            sent_at=at,
+            ordered_at=at,
+            ended_at=at + 0.1,
+            outcome="redirect" if is_robots else "ok",
+            requests=1,
+            retry_after_s=0.0,
+            address="",
+            run=run,
+        )
+
+    facts = [sent(1 + number, first) for number in range(before)]
+    facts += [sent(50 + number, second) for number in range(after)]
+    facts.append(sent(90, second, is_robots=False))
+    with CrawlReader(good.path) as crawl:
+        report = Auditor(Promises(), RobotsCaptures(crawl, "gossamer")).check(facts)
+    assert report.breaches == ({} if is_known else {"robots_not_fetched": 1})

@@ -98,6 +98,7 @@ class _Robots:
     is_unreachable: bool = False
     good_until: float = 0.0
     hops: int = 0  # redirects so far; 0 once it was answered
+    run: tuple[int, float] = (0, 0.0)  # that asked for it
     before: _Robots | None = None
 
 
@@ -297,8 +298,10 @@ class Auditor:
         before = owner.origins.get(request.origin)
         now, asked_at, hops = request.ended_at, request.sent_at, 0
         if before is not None and before.hops:
-            asked_at, hops, before = before.asked_at, before.hops, before.before
-        robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, before=before)
+            if before.run == request.run:  # a run that ends among the redirects forgets them
+                asked_at, hops = before.asked_at, before.hops
+            before = before.before
+        robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, run=request.run, before=before)
         if request.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
             robots.known_at, robots.hops = float("inf"), hops + 1
         elif request.outcome == Outcome.OK.value:

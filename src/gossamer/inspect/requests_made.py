@@ -37,6 +37,7 @@ class SentRequest(Struct, frozen=True, kw_only=True):
     requests: int
     retry_after_s: float
     address: str
+    run: tuple[int, float]  # node, and when the run that sent it started
 
 
 class RunStarted(Struct, frozen=True):
@@ -81,11 +82,11 @@ def facts_in_order(folder: Path, node: int = 0) -> Iterator[Fact]:
     """Yield the facts of all runs in order of time, each order once."""
     pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
-    number, run, started_at = 0, -1, 0.0
+    number, run, started_at, before_at = 0, -1, 0.0, 0.0
     for event_run, event in read_runs(folder):
         if event_run != run:
-            run, started_at = event_run, event.ts
-        fact = _fact_of(event, started_at, node)
+            run, started_at, before_at = event_run, event.ts, started_at
+        fact = _fact_of(event, started_at, before_at, node)
         if fact is None:
             continue
         if isinstance(fact, RunStarted) and fact.promises is not None:
@@ -100,9 +101,10 @@ def facts_in_order(folder: Path, node: int = 0) -> Iterator[Fact]:
         yield heappop(pending)[2]
 
 
-def _fact_of(event: Event, started_at: float, node: int) -> Fact | None:
+def _fact_of(event: Event, started_at: float, before_at: float, node: int) -> Fact | None:
+    """Return the fact in an event of a run, if it has one; `before_at` is when the run before it started."""
     if event.event in REQUEST_EVENTS:
-        return _sent_request(event, started_at) if event.sent_at else None
+        return _sent_request(event, started_at, before_at, node) if event.sent_at else None
     if event.event not in _STEERING:
         return None
     if event.event is EventName.STARTED:
@@ -112,7 +114,7 @@ def _fact_of(event: Event, started_at: float, node: int) -> Fact | None:
     return OptOut(event.ts, event.host, event.event is EventName.OPT_OUT_ENDED, node)
 
 
-def _sent_request(event: Event, started_at: float) -> SentRequest:
+def _sent_request(event: Event, started_at: float, before_at: float, node: int) -> SentRequest:
     # A page recovered from the archive has only the time of sending.
     is_recovered = event.sent_at < started_at
     ended_at = event.sent_at if is_recovered else event.ts
@@ -128,4 +130,5 @@ def _sent_request(event: Event, started_at: float) -> SentRequest:
         requests=event.requests,
         retry_after_s=event.retry_after_s,
         address=event.address,
+        run=(node, before_at if is_recovered else started_at),
     )
