@@ -14,7 +14,7 @@ from gossamer.engine.revival import NO_LETTERS
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import ADDRESS, shown, wait_for
-from tests.e2e.test_cluster import Nodes
+from tests.e2e.test_cluster import Nodes, verb
 from tests.servers.redis import RedisServer
 from tests.web.serving import Served
 
@@ -71,6 +71,7 @@ def test_the_page_of_a_ledger_shows_and_steers_all_nodes(nodes: Nodes, web: Runn
 
 
 def test_a_node_with_a_page_shows_the_whole_crawl_and_its_own_metrics(nodes: Nodes) -> None:
+    verb("pace", nodes.url, "*", "2")  # the crawl must not be over soon
     output = nodes.running["b"].stderr
     assert output is not None
     text = ""

@@ -64,10 +64,12 @@ def shown(capsys: Output, *words: str, status: int = 0) -> str:
 def test_hosts_are_fetched_by_the_nodes_with_their_label(
     web: RunningWeb, server: RedisServer, tmp_path: Path, capsys: Output
 ) -> None:
-    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--strict-regions"])
+    nodes = RegionNodes(web, server, tmp_path, more=[*RULES, "--strict-regions", "--politeness-ms", "2000"])
     nodes.label("a", "eu", more=("--workers", "2"))
     nodes.label("b", "us")
     nodes.start("a", "b")
+    nodes.wait_for(lambda: nodes.asked_by(".test") == {"a", "b"})
+    nodes.quicken()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check()
     assert nodes.asked_by(".de") == {"a"}

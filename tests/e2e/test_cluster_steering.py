@@ -91,8 +91,14 @@ def test_where_a_block_has_ended_a_retry_continues(nodes: Nodes, web: RunningWeb
     assert "opted_out" not in run("retry", nodes.url, "--list").stdout
 
 
-def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(nodes: Nodes, web: RunningWeb, tmp_path: Path) -> None:
+def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path, more=["--politeness-ms", "2000"])
+    nodes.start(*NAMES)
+    nodes.wait_for_requests(20)
     tell(nodes, "set", "max-pages", "150")
+    nodes.quicken()
     assert {nodes.end(name)["finished"] for name in NAMES} == {"max_pages"}
     nodes.check_budget(150, max_more=96)
     assert run("set", nodes.url, "max-pages", "500").returncode == 0
