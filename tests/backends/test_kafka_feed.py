@@ -7,20 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 from gossamer.backends.kafka_feed.topic import KafkaTopic
 from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.document_topic import FeedMessage
-from tests.servers.java import require
-from tests.servers.kafka import KafkaServer, shared_kafka
-from tests.servers.redis import free_port
+from tests.servers.kafka import KafkaServer, allow, guarded_kafka, shared_kafka
 from tests.servers.topics import messages_in, new_topic, read_topic
 
 
@@ -78,37 +70,8 @@ def test_a_topic_that_takes_less_than_it_said_gets_messages_one_by_one(kafka: Ka
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[tuple[KafkaServer, str]]:
-    """A broker with a second listener that wants a login, and the address of that."""
-    require("kafka")
-    ports, port = (free_port(), free_port()), free_port()
-    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_me="right-one" user_admin="x";'
-    server = KafkaServer(tmp_path / "broker", ports, {
-        "listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},CONTROLLER://127.0.0.1:{ports[1]},LOGIN://127.0.0.1:{port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},LOGIN://127.0.0.1:{port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.plain.sasl.jaas.config": users,
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    })  # fmt: skip
-    server.create()
-    try:
-        server.start()
-        yield server, f"127.0.0.1:{port}"
-    finally:
-        server.stop()
-
-
-def allow(server: KafkaServer, topic: str, operation: AclOperation) -> None:
-    """Give the user `me` a right."""
-    admin = server.admin()
-    binding = AclBinding(
-        *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:me", "*"),
-        *(operation, AclPermissionType.ALLOW),
-    )
-    (made,) = admin.create_acls([binding]).values()
-    made.result(30)
+    with guarded_kafka(tmp_path / "broker") as server:
+        yield server
 
 
 def test_logins_and_rights(guarded: tuple[KafkaServer, str]) -> None:

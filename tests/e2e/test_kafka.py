@@ -6,10 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
+from gossamer.backends.kafka.address import place_of
+from gossamer.backends.kafka.layout import Layout
+from gossamer.backends.kafka.setup import create
+from tests.e2e.program import run
 from tests.e2e.test_cluster import verb
 from tests.e2e.test_cluster_errors import crawled, said
 from tests.servers.cassandra import running_cassandra
+from tests.servers.kafka import allow, guarded_kafka
 from tests.servers.kafka_cassandra import KEYSPACE, KafkaAndCassandra, shared_both
 from tests.servers.redis import free_port
 
@@ -45,6 +51,34 @@ def test_a_user_who_may_not(both: KafkaAndCassandra, tmp_path: Path) -> None:
         line = crawled(f"kafka://{brokers}/x?cassandra=cassandra:wrong@{guarded.address}/k", tmp_path)
         assert "Cassandra refuses the user" in line
         assert "wrong" not in line
+
+
+def test_a_user_whom_the_brokers_do_not_let_in(both: KafkaAndCassandra, tmp_path: Path) -> None:
+    both.prepared(f"there-{os.getpid()}")
+    name, rows = f"guarded-{os.getpid()}", f"{both.cassandra.address}/{KEYSPACE}"
+    with guarded_kafka(tmp_path / "broker") as (server, address):
+        create(place_of(f"kafka://{server.address}/{name}?cassandra={rows}", {}), Layout(8), replication=1)
+        wrong, right = (f"kafka://me:{word}-one@{address}/{name}?cassandra={rows}" for word in ("wrong", "right"))
+        line = crawled(wrong, tmp_path)
+        assert "Kafka refuses the user" in line
+        assert "GOSSAMER_KAFKA_PASSWORD" in line
+        assert "wrong-one" not in line
+        assert f"give one who may read and write {name}.frontier" in crawled(right, tmp_path)
+        allow(server, f"{name}.frontier", AclOperation.DESCRIBE)
+        assert f"Kafka does not let the user read and write {name}.frontier" in refused(right, tmp_path)
+        allow(server, f"{name}.frontier", AclOperation.READ)
+        assert f"Kafka does not let the user write {name}.frontier" in refused(right, tmp_path)
+        line = said("init-cluster", right.replace(name, "other"))
+        assert "Kafka refuses the user" in line
+
+
+def refused(url: str, folder: Path) -> str:
+    """Return the last line of a crawl that must not begin; before it there may be a warning about the servers."""
+    done = run(
+        "crawl", "http://127.0.0.1:9/", "--contact", "t@example.org", "--ledger", url, "-o", str(folder / "node")
+    )
+    assert done.returncode == 2, done.stderr
+    return done.stderr.splitlines()[-1]
 
 
 # -- init-cluster ---------------------------------------------------------------------------------

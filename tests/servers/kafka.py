@@ -5,14 +5,22 @@ from __future__ import annotations
 import base64
 import subprocess
 import uuid
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from tests.servers.java import START_S, JavaServer, require, running, shared
+from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
 MEMORY = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -93,3 +101,38 @@ def running_kafka(folder: Path, settings: Mapping[str, object] | None = None) ->
 def shared_kafka() -> KafkaServer:
     """Return the broker of this test run."""
     return shared(KafkaServer)
+
+
+@contextmanager
+def guarded_kafka(folder: Path) -> Iterator[tuple[KafkaServer, str]]:
+    """Run a broker with a second listener that wants a login (`me`, `right-one`), and the address of that."""
+    require("kafka")
+    ports, port = (free_port(), free_port()), free_port()
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_me="right-one" user_admin="x";'
+    server = KafkaServer(folder, ports, {
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},CONTROLLER://127.0.0.1:{ports[1]},LOGIN://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},LOGIN://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": users,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    })  # fmt: skip
+    server.create()
+    try:
+        server.start()
+        yield server, f"127.0.0.1:{port}"
+    finally:
+        server.stop()
+
+
+def allow(server: KafkaServer, topic: str, operation: AclOperation) -> None:
+    """Give the user `me` a right at a topic."""
+    binding = AclBinding(
+        *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:me", "*"),
+        *(operation, AclPermissionType.ALLOW),
+    )
+    admin = server.admin()  # which must live until the answer is there
+    (made,) = admin.create_acls([binding]).values()
+    made.result(30)

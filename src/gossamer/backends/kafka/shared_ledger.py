@@ -88,6 +88,7 @@ class KafkaSharedLedger:
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
         """Store the record of a new crawl; if there is one, return that instead."""
+        self._topic.check_rights()
         found = self._record.read()
         if found is None:
             layout = Layout(self._topic.partition_count(), self._record.planned_buckets())
@@ -115,6 +116,7 @@ class KafkaSharedLedger:
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
         """Begin a lease."""
+        self._topic.check_rights()
         self._leases.join(node, label, lease_s)
         return self._membership(node)
 

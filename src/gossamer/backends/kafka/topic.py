@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import Message as KafkaMessage
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined]
 
-from gossamer.backends.kafka.address import Place
+from gossamer.backends.kafka.address import KAFKA_PASSWORD, Place
 from gossamer.backends.kafka.layout import Layout
 from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
 
@@ -35,6 +35,7 @@ _REFUSED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
 })  # fmt: skip
+_NEEDED = (AclOperation.READ, AclOperation.WRITE)
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
@@ -47,6 +48,7 @@ class Topic:
         self._lock = Lock()
         self._producer: Producer | None = None
         self._admin: AdminClient | None = None
+        self._refusal: KafkaError | None = None  # of a login, which the calls that wait for it do not report
 
     def options(self) -> dict[str, Any]:
         """Return what every client of the brokers needs."""
@@ -59,9 +61,14 @@ class Topic:
             "client.id": "gossamer",
             "log_level": 0,
             "socket.timeout.ms": 1000 * int(REQUEST_S),
+            "error_cb": self._on_error,
             **login,
             **options,
         }
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _REFUSED:
+            self._refusal = error
 
     def admin(self) -> AdminClient:
         """Return a client for questions about the topic."""
@@ -137,17 +144,39 @@ class Topic:
     def partition_count(self) -> int:
         """Return how many partitions the topic has; raises if there is none."""
         with self.errors_as_ours():
-            found = self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+            found = self._metadata()
             if found.error is not None:
                 raise KafkaException(found.error)
             return len(found.partitions)
+
+    def check_rights(self) -> None:
+        """Raise UsageError if the user may not read and write the topic: else the first commit would find out."""
+        with self.errors_as_ours():
+            asked = self.admin().describe_topics(
+                TopicCollection([self.name]), include_authorized_operations=True, request_timeout=REQUEST_S
+            )
+            allowed = asked[self.name].result(REQUEST_S).authorized_operations
+        missing = [each.name.lower() for each in _NEEDED if each not in allowed] if allowed else []
+        if missing:  # brokers that check no rights name none
+            raise UsageError(
+                f"ledger {self._place.name}: Kafka does not let the user {' and '.join(missing)} {self.name}; "
+                "expected a user with the rights Describe, Read and Write"
+            )
+
+    def _metadata(self) -> TopicMetadata:
+        self._refusal = None
+        try:
+            return self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+        except KafkaException as error:
+            self.admin().poll(0)  # reports why
+            raise KafkaException(self._refusal or error.args[0]) from error
 
     def await_partitions(self, count: int) -> None:
         """Wait until all brokers know a topic that was just created."""
         until = time.monotonic() + REQUEST_S
         while time.monotonic() < until:
             with self.errors_as_ours():
-                found = self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+                found = self._metadata()
             if found.error is None and sum(each.leader >= 0 for each in found.partitions.values()) == count:
                 return
             time.sleep(0.05)
@@ -167,7 +196,10 @@ class Topic:
         """Raise an error of the client as one of ours."""
         label, code, text = f"ledger {self._place.name}", error.code(), error.str()
         if code in _REFUSED:
-            raise UsageError(f"{label}: Kafka refuses the user: {text}; give one who may read and write {self.name}")
+            raise UsageError(
+                f"{label}: Kafka refuses the user: {text}; give one who may read and write {self.name}, with the "
+                f"password in the URL or in {KAFKA_PASSWORD}"
+            )
         if code in _UNKNOWN:
             raise UsageError(
                 f"{label}: there is no topic {self.name}; make it: gossamer init-cluster '{self._place.shown}'"
