@@ -18,7 +18,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering
 from gossamer.core.url import origin_of
 from gossamer.core.workbench import BEFORE_ALL, DomainSlot, HostSlot, HostState, Workbench
-from gossamer.records import DomainRecord, HostRecord
+from gossamer.records import DomainRecord, HostRecord, OrderKind
 
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
@@ -124,16 +124,35 @@ class HostTable:
                 return _BUSY
         return _READY if at <= now else at
 
-    def _without_work(self, host: HostSlot) -> HostState | None:
-        """Return the state of a host that has nothing to fetch, or nothing in memory; None if it has."""
+    def _without_work(self, host: HostSlot) -> HostState | float | None:
+        """Return the state of a host that has nothing to fetch now, or nothing in memory; None if it has."""
         if not host.head and not host.visits and not host.deferred and host.horizon is None:
             return _BUSY if host.in_flight else _IDLE
         if self._limits.has_budgets and self.is_budget_exhausted(host):
-            return None if host.visits else _BUDGET_EXHAUSTED
+            return self._beyond_budget(host)
         if not host.head and host.horizon is not None:
             self._ask_for_queue(host)
             return _BUSY
         return None
+
+    def _beyond_budget(self, host: HostSlot) -> HostState | float | None:
+        """Return the state of a host whose budget of pages is used up; None if it has something that needs none."""
+        if host.visits or host.is_requisite_next:
+            return None
+        if not host.record.requisites:
+            return _BUDGET_EXHAUSTED
+        if not host.head and host.horizon is not None:  # requisites are first: they are in what is read
+            self._ask_for_queue(host)
+            return _BUSY
+        return host.deferred[0][0] if host.deferred and not host.in_flight else _BUDGET_EXHAUSTED
+
+    def count_requisites(self) -> int:
+        """Return how many requisites are queued at hosts in memory. One pass over them."""
+        return sum(host.record.requisites for host in self.hosts.values())
+
+    def has_requisites_within(self, until: float) -> bool:
+        """Return whether a requisite can be fetched before a time, if nothing is in flight. One pass over all hosts."""
+        return any(_has_requisite_within(host, until) for host in self.hosts.values() if host.record.requisites)
 
     @staticmethod
     def _is_awaiting_robots(host: HostSlot) -> bool:
@@ -215,3 +234,12 @@ class HostTable:
         host.domain.hosts.remove(host)
         if not host.domain.hosts:
             del self._domains[host.domain.name]
+
+
+def _has_requisite_within(host: HostSlot, until: float) -> bool:
+    record = host.record
+    if record.is_blocked or host.state is _BUSY or max(record.next_at, record.parked_until) > until:
+        return False  # one that is busy waits for robots.txt at another host
+    if host.is_requisite_next or (not host.head and host.horizon is not None):
+        return True
+    return any(at <= until and url.kind is OrderKind.REQUISITE for at, _, _, url in host.deferred)

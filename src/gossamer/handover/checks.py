@@ -133,6 +133,7 @@ def check_settings(crawl: CrawlView, contact: str, *, is_again: bool) -> Setting
     return replace(
         crawl.settings,
         check_only=True,
+        requisites=False,
         contact=contact or crawl.settings.contact,
         cooldown_sec=1 if is_again else FRESH_S,
         allow_network=(*crawl.settings.allow_network, *opened),
