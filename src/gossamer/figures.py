@@ -309,6 +309,33 @@ def visit_counts(totals: Totals) -> VisitCounts:
     )
 
 
+class RequisiteCounts(Struct, frozen=True, kw_only=True):
+    """What became of what pages need to be shown. It is in none of the counts of pages, URLs and links."""
+
+    stored: int
+    bytes: int  # of these, decoded
+    queued: int
+    failed: int
+    denied: int  # by robots.txt
+    refused: int  # by a rule of the crawl: a blocked host, an excluded pattern, too many new hosts
+    cut: int  # beyond the limit for one page
+
+
+def requisite_counts(totals: Totals, queued: int) -> RequisiteCounts | None:
+    """Return what became of requisites; None if there were none."""
+    counts = RequisiteCounts(
+        stored=totals.requisites,
+        bytes=totals.requisite_bytes,
+        queued=queued,
+        failed=totals.requisites_failed,
+        denied=totals.requisites_denied,
+        refused=totals.requisites_refused,
+        cut=totals.requisites_cut,
+    )
+    known = (counts.stored, queued, counts.failed, counts.denied, counts.refused, counts.cut)
+    return counts if any(known) else None
+
+
 class RevisitFigures(Struct, frozen=True, kw_only=True):
     """What is known of the pages that are fetched again."""
 
@@ -334,6 +361,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     pages_before: int = 0  # of earlier runs
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    requisites_queued: int = 0  # which are not among the URLs
     in_flight: int = 0
     hosts: dict[str, int] = {}  # by state
     worker_cpu_seconds: float = 0.0

@@ -35,6 +35,7 @@ from gossamer.records import Link, Order, Outcome, QueuedUrl, Result, UrlId, Url
 from gossamer.state import CrawlState
 
 MEMO_URLS = 100_000  # that were offered lately: most pages of a site need the same
+AS_PAGE = "stored as a page"
 _OK, _REDIRECT = Outcome.OK, Outcome.REDIRECT
 
 
@@ -181,8 +182,7 @@ def _link(url: QueuedUrl) -> Link:
 
 
 def _as_page(row: UrlRecord, result: Result) -> UrlRecord:
-    """Return the row of a requisite that is stored as a page."""
-    row.state, row.outcome, row.status = UrlState.DONE, _OK.value, result.status
-    row.content_type, row.content_bytes, row.archived = result.content_type, result.content_bytes, result.archived
-    row.fetched_at, row.visits, row.worker = result.finished_at, 1, result.worker
+    """Return the row of a requisite that is stored as a page: only the page's row refers to the record."""
+    row.state, row.outcome, row.error = UrlState.DONE, _OK.value, AS_PAGE
+    row.status, row.content_type, row.fetched_at = result.status, result.content_type, result.finished_at
     return row

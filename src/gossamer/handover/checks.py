@@ -69,7 +69,9 @@ class CheckTargets:
 
     def of_asset(self, url: str, key: UrlId) -> str:
         """Return what is asked in order to check something that a page needs; empty if the crawl has fetched it."""
-        return self._unknown_end(url, key) if self.assets else ""
+        if not self.assets or self._fates.of_requisite(key).outcome:
+            return ""
+        return self._unknown_end(url, key)
 
     @staticmethod
     def why_not_checked(fate: Fate) -> str:
