@@ -103,8 +103,16 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
     )
     backlog = LinkBacklog(ledger, admission, emitter, state)
     links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
+    requisites = RequisiteQueue(rules, frontier, intake, ledger, admission=admission, emitter=emitter, state=state)
     rereading = Rereading(
-        ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
+        ledger,
+        frontier.limits,
+        state,
+        admission=admission,
+        links=links,
+        robots=robots,
+        requisites=requisites,
+        emitter=emitter,
     )
     copies = Copies(ledger, near, emitter, state)
     revisits = Revisits(rules.revisits, DueUrls(frontier, ledger, hosts), ledger)
@@ -112,7 +120,6 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         admission.revisits = revisits
         frontier.visits.shares = FetchShares(rules.revisits.known_share) if rules.revisits else frontier.visits.shares
     spam = SpamWatch(rules.spam, intake, frontier.limits.demoted_hosts, ledger, emitter=emitter, state=state)
-    requisites = RequisiteQueue(rules, frontier, intake, ledger, admission=admission, emitter=emitter, state=state)
     pages = PageResults(
         rules,
         ledger,

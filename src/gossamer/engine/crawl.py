@@ -279,7 +279,8 @@ class Crawl:
         if self.revisits.next_turn_at is not None:
             return None  # it goes on
         is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
-        if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
+        is_full = self.frontier.counts.is_page_limit_reached(self.frontier.limits)
+        if is_more_to_come and (self.rereading.finds_requisites or not is_full):
             return None
         over = self.frontier.why_over(now, max_wait_s)
         if over not in (None, "max_pages") and self._introduced.make_due():

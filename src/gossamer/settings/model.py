@@ -220,7 +220,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _field(
             Group.STORING,
             "fetch and store what pages need to be shown (styles, images, scripts, fonts), of any host, for replay",
-            is_fixed=True,
         ),
     ] = False
     max_requisites_per_page: Annotated[
