@@ -327,11 +327,10 @@ class Frontier:
         for host in self._bench.due(now):
             self._reschedule(host, now)
         outstanding, limits = self._outstanding, self._limits
-        is_wanted = self.counts.requisites if beyond_limits else (self.visits.hosts or self.counts.requisites)
-        if is_wanted and (beyond_limits or self.visits.are_wanted):
-            order = None
-            if outstanding.count < limits.connections:
-                order = self._maker.order_beyond_limits(self._draining, now)
+        if self.counts.requisites:
+            self._table.recall_watched(now)
+        if self._has_beyond_limits(beyond_limits):
+            order = self._maker.order_beyond_limits(self._draining, now)
             if order is not None or self._table.commands:
                 return order
         if beyond_limits:
@@ -353,6 +352,12 @@ class Frontier:
                 return None
         return None
 
+    def _has_beyond_limits(self, is_asked: bool) -> bool:
+        """Return whether there is something that no limit of pages concerns, and it is its turn."""
+        if not self.counts.requisites and (is_asked or not self.visits.hosts):
+            return False
+        return (is_asked or self.visits.are_wanted) and self._outstanding.count < self._limits.connections
+
     @property
     def in_flight(self) -> int:
         """Requests out and names being looked up."""
@@ -371,6 +376,8 @@ class Frontier:
     def next_wakeup(self) -> float | None:
         """Return when `next_order` can next succeed without a new fact, or None."""
         due = self._bench.next_due()
+        if self.counts.requisites and (watched := self._table.next_watched()) is not None:
+            due = watched if due is None else min(due, watched)
         if not self._swapped_out_hosts or not self._table.has_room():
             return due
         return self._next_swap_in_at if due is None else min(due, self._next_swap_in_at)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
+from heapq import heappop, heappush
 
 from gossamer.core.frontier_io import Command, ReadQueue, SwapOut
 from gossamer.core.identity import host_id, shard_of
@@ -38,6 +39,7 @@ class HostTable:
         self.idle: OrderedDict[str, HostSlot] = OrderedDict()
         self._domains: dict[str, DomainSlot] = {}
         self.commands: list[Command] = []
+        self._watched: list[tuple[float, int, HostSlot]] = []  # see `_watch_deferred`
         self.has_dropped_exhausted = False  # hosts with queued URLs left memory, since their budget was used up
 
     def enter(self, record: HostRecord, domain: DomainRecord, connections: int) -> HostSlot:
@@ -96,12 +98,35 @@ class HostTable:
             self.bench.wait(host, state)
         elif state is _READY:
             self.bench.make_ready(host)
+            if host.record.requisites:
+                self._watch_deferred(host)
         else:
             self.bench.move(host, state)
         if host.state is _IDLE:
             self._add_idle(host)
         elif host.state is _BUDGET_EXHAUSTED:
             self._add_exhausted(host)
+
+    def _watch_deferred(self, host: HostSlot) -> None:
+        """Remember when a host that is ready for pages gets requisites back that were deferred.
+
+        Without a limit of pages its turn comes anyway; at the limit nothing else would wake it.
+        """
+        if host.deferred and not host.is_requisite_next and host.watched_at != host.deferred[0][0]:
+            host.watched_at = host.deferred[0][0]
+            heappush(self._watched, (host.watched_at, host.number, host))
+
+    def next_watched(self) -> float | None:
+        """Return when the first of the hosts gets back what was deferred."""
+        return self._watched[0][0] if self._watched else None
+
+    def recall_watched(self, now: float) -> None:
+        """Reschedule the hosts that get back what was deferred."""
+        while self._watched and self._watched[0][0] <= now:
+            host = heappop(self._watched)[2]
+            host.watched_at = 0.0
+            if host.state is _READY:
+                self.reschedule(host, now)
 
     def _state_of(self, host: HostSlot, now: float) -> HostState | float:
         """Return the state of a host; a time if it has to wait."""

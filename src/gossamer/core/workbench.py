@@ -127,6 +127,7 @@ class HostSlot:
     skipped_until: float = 0.0  # when their ban ends: then the queue is read from its beginning. 0: none were
     no_rules_before: float = 0.0  # rules that were shed are not read again before this
     states_usage: bool = False  # its robots.txt states how content may be used
+    watched_at: float = 0.0  # see `HostTable.next_watched`
     number: int = 0  # of its entry into memory: decides between equal standings
     name: str = field(init=False)
 
