@@ -45,7 +45,7 @@ _SHOWN_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "
 _QUOTED = r"""(?:"([^"\n]*)"|'([^'\n]*)'"""
 # A namespace is a name, and nothing to fetch.
 _CSS_URL = re.compile(
-    rf"""@namespace\b[^;{{}}]*|(@import\s+)?url\(\s*{_QUOTED}|([^\s"'()]+))\s*\)|(@import)\s+{_QUOTED})""",
+    rf"""@namespace\b[^;{{}}]*|(@import\s+)?url\(\s*{_QUOTED}|((?:[^\s"'()\\]|\\.)+))\s*\)|(@import)\s+{_QUOTED})""",
     re.IGNORECASE,
 )
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
