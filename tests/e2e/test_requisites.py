@@ -281,7 +281,7 @@ def test_resume_can_fetch_what_pages_of_an_earlier_run_need(styled: RunningWeb, 
         (("--check-only",), "requisites: with --check-only no page is read"),
         (("--store", "files"), "requisites: they are stored in WARC files; expected warc in store, which is files"),
         (("--max-requisites-per-page", "0"), "max-requisites-per-page"),
-        (("--max-requisites-per-page", "2000000"), "max-requisites-per-page = 2000000: expected at most 1,000,000"),
+        (("--max-requisites-per-page", "2000000"), "max-requisites-per-page = 2000000: expected at most 5,000"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path, options: tuple[str, ...], words: str) -> None:

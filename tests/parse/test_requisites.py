@@ -160,3 +160,15 @@ def test_what_a_page_names_as_a_stylesheet_comes_first_and_counts_once() -> None
     assert [link.url.removeprefix("https://a.test") for link in found.links] == ["/a.css", "/b.css", "/i.png", "/s.js"]
     assert (found.stylesheets, found.found) == (2, 4)
     assert needs_of_page(PageSource(url=PAGE, content_type="text/html", content=b"<p>none"), 100) is None
+
+
+def test_very_many_against_a_base_that_takes_long_are_resolved_in_part() -> None:
+    base = "<base href='https://a.test/" + "%C3%A9" * 600 + "/'>"
+    body = base + "".join(f"<img src={number}>" for number in range(MAX_REQUISITES))
+    source = PageSource(url=PAGE, content_type="text/html", content=body.encode(), header_charset="utf-8")
+    began = time.process_time()
+    found = needs_of_page(source, MAX_REQUISITES)
+    assert time.process_time() - began < 1.0
+    assert found is not None
+    assert 0 < len(found.links) < MAX_REQUISITES
+    assert found.found == MAX_REQUISITES

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gossamer.core.url import link_to, links_from
 from gossamer.records import HostRecord, Link, OrderKind, QueuedUrl, Source, UrlId
 
-MAX_ROOM = 1_000_000
+MAX_ROOM = 5_000  # also the most that is looked for in one page or stylesheet
 _BEFORE_SITEMAPS = (1 << 30) + 1  # more than a sitemap that is read before all pages is ahead of them
 _INVERTED = bytes(255 - byte for byte in range(256))
 

@@ -351,7 +351,7 @@ class ClusterNode:
             label=self._label,
             restoring=len(self._granted),
             in_flight=view.in_flight,
-            queued=view.counts.queued,
+            queued=view.counts.queued - view.counts.requisites,
             waiting=self.count_waiting(now),
         )
 

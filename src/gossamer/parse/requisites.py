@@ -16,16 +16,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 from turbohtml import Element, Namespace
 
-from gossamer.core.requisite import requisites_from
+from gossamer.core.requisite import MAX_ROOM, requisites_from
 from gossamer.core.url import canonical
 from gossamer.parse.article import PageSource
 from gossamer.parse.charset import decode_text
+from gossamer.parse.hrefs import clean_hrefs, max_examined
 from gossamer.parse.html_tree import load_tree, read_markup
 from gossamer.parse.markup import document_of
 from gossamer.parse.query_charset import encode_query
 from gossamer.records import Requisites
 
-MAX_REQUISITES = 5_000
+MAX_REQUISITES = MAX_ROOM
 MAX_CSS_CHARS = 500_000  # of one style element, attribute or file
 CSS = "text/css"
 _WITH_SOURCE = "img, script, source, video, audio, track, embed, input, object, image, use, link, body, [style], style"
@@ -92,11 +93,16 @@ def needs_of_css(content: bytes, charset: str, url: str, limit: int) -> Requisit
 
 
 def _needs(base: str, named: list[tuple[str, bool]], limit: int) -> Requisites | None:
-    sheets = requisites_from(base, (href for href, is_stylesheet in named if is_stylesheet))
+    """Resolve what is named, stylesheets first; of very many against a base that takes long, only the first."""
+    examined = max_examined(base, MAX_REQUISITES)
+    imported = clean_hrefs(href for href, is_stylesheet in named if is_stylesheet)
+    shown = clean_hrefs(href for href, is_stylesheet in named if not is_stylesheet)
+    sheets = requisites_from(base, imported[:examined])
     known = {link.id for link in sheets}
-    others = requisites_from(base, (href for href, is_stylesheet in named if not is_stylesheet))
+    others = requisites_from(base, shown[: max(0, examined - len(imported))])
     links = sheets + [link for link in others if link.id not in known]
-    return Requisites(links[:limit], min(limit, len(sheets)), len(links)) if links else None
+    left_out = max(0, len(imported) + len(shown) - examined)
+    return Requisites(links[:limit], min(limit, len(sheets)), len(links) + left_out) if links else None
 
 
 def _read(page: PageSource) -> tuple[str, list[_Named]]:
