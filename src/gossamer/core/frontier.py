@@ -39,10 +39,12 @@ from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import RobotsRequests, first_wait_s, unpark_for
 from gossamer.core.shared_addresses import SharedAddresses
 from gossamer.core.visits import Visits
-from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.core.workbench import HostSlot, HostState, OriginRules
 from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
 
 MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
+MAX_ASIDE_S = 86_400.0
+ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are not in memory
 MAX_SWAPPED_IN = 1000  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
@@ -71,11 +73,13 @@ class Frontier:
         self.view, self.set_rank = FrontierView(self._table), self._table.set_rank
         self._removal = QueueRemoval(self._table, self.counts)
         self.block, self.forget = self._removal.block, self._removal.forget
+        self.ask_robots, self.learn_robots = self._robots.accept, self._robots.learn_elsewhere
         # Read a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._swapped_out_hosts = 0
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
+        self._room_made_at, self._max_wait_s = float("-inf"), 0.0
         self._all_asked_at, self._draining = float("-inf"), self._robots.draining
 
     # -- limits and shards ---------------------------------------------------------------------
@@ -169,6 +173,8 @@ class Frontier:
             if host.record.parked_until > now and unpark_for(host, url, now):
                 touched[url.host] = host
             if host.horizon is not None and not host.is_within(url):
+                if host.record.requisites:  # its budget of pages may be used up: it has something to do again
+                    touched[url.host] = host
                 continue
             head = host.head
             first = head[0] if head else None
@@ -309,14 +315,6 @@ class Frontier:
             self._reschedule(other, now)
         return effects
 
-    def ask_robots(self, request: RobotsRequest, now: float) -> None:
-        """Request a robots.txt for another node, at the pace of its host."""
-        self._robots.accept(request, now)
-
-    def learn_robots(self, request: RobotsRequest, result: Result, now: float) -> Effects | None:
-        """Record a robots.txt that another node requested; None if its host is not in memory."""
-        return self._robots.learn_elsewhere(request, result, now)
-
     # -- decisions -------------------------------------------------------------------------------
 
     def next_order(self, now: float, *, beyond_limits: bool = False) -> Order | None:
@@ -378,17 +376,37 @@ class Frontier:
         due = self._bench.next_due()
         if self.counts.requisites and (watched := self._table.next_watched()) is not None:
             due = watched if due is None else min(due, watched)
-        if not self._swapped_out_hosts or not self._table.has_room():
+        if not self._swapped_out_hosts:
             return due
-        return self._next_swap_in_at if due is None else min(due, self._next_swap_in_at)
+        swap_in_at = self._next_swap_in_at
+        if not self._table.has_room():
+            if not self.counts.requisites or not self.counts.is_page_limit_reached(self._limits):
+                return due
+            swap_in_at = max(swap_in_at, self._room_made_at + ROOM_EVERY_S)
+        return swap_in_at if due is None else min(due, swap_in_at)
 
     def take_commands(self, now: float) -> list[Command]:
         """Return the I/O that the driver must do now."""
+        if self.counts.requisites and self._swapped_out_hosts and self._next_swap_in_at <= now:
+            self._make_room_for_requisites(now)
         if self._can_swap_in(now):
             self._is_swapping_in = True
             self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
         commands, self._table.commands = self._table.commands, []
         return commands
+
+    def _make_room_for_requisites(self, now: float) -> None:
+        """At the limit of pages, let hosts that have only pages leave memory, so that those with requisites can enter.
+
+        They stay out for longer than the crawl waits, so that they are no reason to go on; and with a limit that is
+        raised meanwhile, they come back then.
+        """
+        is_full = not self._table.has_room() and now >= self._room_made_at + ROOM_EVERY_S
+        if not is_full or not self.counts.is_page_limit_reached(self._limits):
+            return
+        self._room_made_at = now
+        if self.counts.requisites > self._table.count_requisites():
+            self._table.set_pages_aside(now + min(MAX_ASIDE_S, self._max_wait_s + 1.0))
 
     def _can_swap_in(self, now: float) -> bool:
         is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
@@ -410,15 +428,15 @@ class Frontier:
 
     def has_requisites_within(self, until: float) -> bool:
         """Return whether a requisite can be fetched before a time. One pass over all hosts if any is queued."""
-        queued = self.counts.requisites
-        if not queued:
+        if not (queued := self.counts.requisites):
             return False
-        if self._swapped_out_hosts and self._next_swap_in_at <= until and self._table.has_room():
-            return queued > self._table.count_requisites() or self._table.has_requisites_within(until)
+        if self._swapped_out_hosts and self._next_swap_in_at <= until and queued > self._table.count_requisites():
+            return True
         return self._table.has_requisites_within(until)
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
+        self._max_wait_s = max_wait_s
         if self.in_flight or self._table.commands or self._maker.denied:
             return None
         if self.counts.is_page_limit_reached(self._limits):

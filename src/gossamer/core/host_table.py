@@ -26,6 +26,7 @@ MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
+_WAITING = HostState.WAITING
 
 
 class HostTable:
@@ -170,6 +171,14 @@ class HostTable:
             self._ask_for_queue(host)
             return _BUSY
         return host.deferred[0][0] if host.deferred and not host.in_flight else _BUDGET_EXHAUSTED
+
+    def set_pages_aside(self, until: float) -> None:
+        """Swap hosts out that have pages only and nothing in flight: no pages are wanted, and others need the room."""
+        for host in list(self.hosts.values()):
+            has_others = host.record.requisites or host.visits or host.robots_requests or host.in_flight
+            if not has_others and (host.state is _READY or host.state is _WAITING):
+                self.commands.append(SwapOut(host.record, until))
+                self._drop(host)
 
     def count_requisites(self) -> int:
         """Return how many requisites are queued at hosts in memory. One pass over them."""
