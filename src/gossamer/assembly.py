@@ -373,6 +373,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
             parsers=of_kind(settings.plugin, PARSER),
             reads_anchors=reads_anchors,
             checks_only=settings.check_only,
+            max_requisites=settings.max_requisites_per_page if settings.requisites else 0,
         ),
         limits=replace(
             FetchLimits.from_timeout(settings.timeout, settings.max_bytes),

@@ -107,6 +107,7 @@ def build_crawl(
         revisits=revisit_rules_of(settings) if settings.revisit else None,
         spam=settings.spam,
         host_ranks=host_ranks,
+        max_requisites=settings.max_requisites_per_page if settings.requisites else 0,
         insecure=tuple(filter(None, map(normal_pattern, settings.insecure))),
     )
     frontier = Frontier(limits, pace_of(settings), how, token)

@@ -20,6 +20,7 @@ from gossamer.records import Outcome
 _QUERY = re.compile(r"\?[^\s'\"<>]+")
 MAX_REFUSED_CHARS = 200  # of the URL of a link that was not queued: one page may have thousands of long ones
 LOOKUP = "dns"  # the `kind` of events about name look-ups
+REQUISITE = "requisite"  # the `kind` of events about what a page needs to be shown
 
 
 class EventName(StrEnum):
@@ -47,6 +48,9 @@ class EventName(StrEnum):
     LINKS_READ_AGAIN = "links_read_again"  # of stored pages, after a limit was raised
     PDF_LINKS_EXTRACTED = "pdf_links_extracted"  # links were read from a PDF file, which is not stored
     SITEMAP_READ = "sitemap_read"  # a sitemap was read
+    REQUISITE_FETCHED = "requisite_fetched"  # what a page needs to be shown was fetched and stored
+    REQUISITE_REFUSED = "requisite_refused"  # what the page `parent` needs was not queued: the reason names the rule
+    REQUISITES_CUT = "requisites_cut"  # the page or stylesheet `parent` needs more than may be fetched for one page
     HOST_PARKED = "host_parked"  # no request to a host for `wait_s`: it refused, or failed repeatedly
     HOST_DEAD = "host_dead"  # a host was given up
     HTTP_FALLBACK = "http_fallback"  # https of a bare domain cannot be reached: http is used
@@ -81,9 +85,13 @@ REQUEST_EVENTS = frozenset(
         EventName.ROBOTS_FETCHED,
         EventName.ROBOTS_UNREACHABLE,
         EventName.SITEMAP_READ,
+        EventName.REQUISITE_FETCHED,
         EventName.PDF_LINKS_EXTRACTED,
     }
 )
+
+
+_OK_EVENTS = frozenset({EventName.FETCH_OK, EventName.SITEMAP_READ, EventName.REQUISITE_FETCHED})
 
 
 class PacePromise(Struct, frozen=True, omit_defaults=True):
@@ -123,7 +131,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     t_ms_from_start: int  # milliseconds since the start of the run
     reason: str  # why, in words
     order: int = 0  # the id of the order: an order is counted once, however often its event was written
-    kind: str = ""  # robots, sitemap, dns (a name look-up); empty for a page
+    kind: str = ""  # robots, sitemap, requisite, dns (a name look-up); empty for a page
     sent_at: float = 0.0  # when the request was written
     requests: int = 1  # how many requests were made
     ttfb_ms: int = 0  # until the first byte
@@ -163,7 +171,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def outcome_of(event: Event) -> str:
     """Return the outcome that an event of a request records."""
-    if event.event in (EventName.FETCH_OK, EventName.SITEMAP_READ):
+    if event.event in _OK_EVENTS:
         return Outcome.OK.value
     return event.reason.partition(":")[0]
 

@@ -82,6 +82,12 @@ class Totals(Struct):
     spam_hosts: int = 0  # that were demoted, or whose links are held back
     robots_overridden: int = 0  # requests that robots.txt forbids, at the operator's own hosts
     unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked
+    requisites: int = 0  # stored; they are no pages, but fetches
+    requisite_bytes: int = 0  # decoded
+    requisites_failed: int = 0  # dead letters that are not in `dead`
+    requisites_denied: int = 0  # by robots.txt, and not in `robots_disallowed`
+    requisites_refused: int = 0  # by a rule of the crawl, and not in `excluded`
+    requisites_cut: int = 0  # beyond the limit for one page
 
     @property
     def new_pages(self) -> int:
@@ -131,6 +137,19 @@ class Totals(Struct):
         self.html_pages += result.content_type in _HTML
         known = result.content_type in self.types or len(self.types) < MAX_TYPES
         _add(self.types, (result.content_type or "unknown") if known else "other")
+
+    def count_requisite(self, content_bytes: int) -> None:
+        """Count a requisite that is stored; one that is stored as a page has no bytes of its own."""
+        self.requisites += 1
+        self.requisite_bytes += content_bytes
+
+    def uncount_requisite(self, content_bytes: int, *, was_stored: bool) -> None:
+        """Count a requisite less that is to be fetched again: one that is stored, or a dead letter."""
+        if was_stored:
+            self.requisites -= 1
+            self.requisite_bytes -= content_bytes
+        else:
+            self.requisites_failed -= 1
 
     def count_visit(self, found: str, *, is_not_modified: bool) -> None:
         """Count another visit of a known URL."""
@@ -290,6 +309,33 @@ def visit_counts(totals: Totals) -> VisitCounts:
     )
 
 
+class RequisiteCounts(Struct, frozen=True, kw_only=True):
+    """What became of what pages need to be shown. It is in none of the counts of pages, URLs and links."""
+
+    stored: int
+    bytes: int  # of these, decoded
+    queued: int
+    failed: int
+    denied: int  # by robots.txt
+    refused: int  # by a rule of the crawl: a blocked host, an excluded pattern, too many new hosts
+    cut: int  # beyond the limit for one page
+
+
+def requisite_counts(totals: Totals, queued: int) -> RequisiteCounts | None:
+    """Return what became of requisites; None if there were none."""
+    counts = RequisiteCounts(
+        stored=totals.requisites,
+        bytes=totals.requisite_bytes,
+        queued=queued,
+        failed=totals.requisites_failed,
+        denied=totals.requisites_denied,
+        refused=totals.requisites_refused,
+        cut=totals.requisites_cut,
+    )
+    known = (counts.stored, queued, counts.failed, counts.denied, counts.refused, counts.cut)
+    return counts if any(known) else None
+
+
 class RevisitFigures(Struct, frozen=True, kw_only=True):
     """What is known of the pages that are fetched again."""
 
@@ -315,6 +361,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     pages_before: int = 0  # of earlier runs
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    requisites_queued: int = 0  # which are not among the URLs
     in_flight: int = 0
     hosts: dict[str, int] = {}  # by state
     worker_cpu_seconds: float = 0.0

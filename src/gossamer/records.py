@@ -25,6 +25,7 @@ class OrderKind(IntEnum):
     PAGE = 0
     ROBOTS = 1
     SITEMAP = 2
+    REQUISITE = 3  # what a page needs to be shown: see `core/requisite`
 
 
 class Known(IntEnum):
@@ -184,6 +185,14 @@ class Anchor(Struct, frozen=True, gc=False, array_like=True):
     rel: str = ""  # in lower case
 
 
+class Requisites(Struct, frozen=True, array_like=True):
+    """What a page or a stylesheet needs to be shown, as far as it may be fetched: stylesheets first."""
+
+    links: list[Link]  # with the ids of requisites
+    stylesheets: int  # of the first of them
+    found: int  # also those beyond the limit
+
+
 class Result(Struct, array_like=True):
     """What became of an order. Small: bodies stay in the worker that archived them."""
 
@@ -236,6 +245,7 @@ class Result(Struct, array_like=True):
     spam_reason: str = ""  # of its signals, with the numbers that decided
     template: bytes = b""  # see `core.spam.page`
     anchors: dict[UrlId, Anchor] = {}  # of its links, only if a hook or plugin decides about links
+    requisites: Requisites | None = None  # only if they are to be fetched
 
 
 AVERAGE_RANK = 0.5  # of a host that nobody has ranked
@@ -274,6 +284,7 @@ class HostRecord(Struct, array_like=True):
     slowed_at: float = 0.0  # when the delay was last doubled
     answers: int = 0  # since the pace was last evaluated
     server_errors: list[tuple[int, int]] = []  # answers with 5xx: the hour since 1970, and how many; of the last day
+    requisites: int = 0  # of what is queued
 
 
 class UrlState(IntEnum):

@@ -22,6 +22,7 @@ class Reread(Struct):
     pages: int = 0
     new_links: int = 0
     seeds: dict[int, int] = {}  # from which depth, for pages of seeds whose own depth was raised
+    requisites: bool = False  # all pages, for what they need to be shown
 
 
 class CrawlState(Struct):
@@ -41,6 +42,7 @@ class CrawlState(Struct):
     reported_urls: list[str] = []  # said to have changed while no crawl ran: the next run regards them
     event_ends: dict[str, int] = {}  # by event file: its length at the commit. What follows is not in the totals
     released: int = 0  # URLs whose quarantine was ended since the last run: the next one queues them
+    fetches_requisites: bool = False  # the pages of the last run, and of those before, were read for them
     ranked_at: str = ""  # when the ranks that all hosts have were computed; empty: they have none
 
 

@@ -144,7 +144,7 @@ def test_csv_has_a_line_per_row(crawled: Crawled, capsys: Output, tmp_path: Path
     assert said(capsys, "missing", crawled.path, "-o", target)[0] == 0
     rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
     assert len(rows) == 16
-    assert list(rows[0]) == ["url", "outcome", "status", "rule", "reason", "referrer", "host", "count"]
+    assert list(rows[0]) == ["url", "outcome", "status", "rule", "reason", "referrer", "host", "count", "kind"]
 
 
 def test_wrong_options_and_folders_are_one_line(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:

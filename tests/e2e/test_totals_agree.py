@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from gossamer.figures import RequisiteCounts
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
@@ -22,7 +24,7 @@ from tests.servers.redis import RedisServer
 
 SHOWN = {  # names in the summary, and in the status if they are there
     *("pages", "fetches", "errors", "error_rate", "bytes", "seconds", "pages_per_second", "unique_domains"),
-    *("urls_seen", "urls_queued", "urls_parked", "finished", "held", "held_dropped", "evicted"),
+    *("urls_seen", "urls_queued", "urls_parked", "finished", "held", "held_dropped", "evicted", "requisites"),
 }
 
 
@@ -96,7 +98,21 @@ def check_json(summary: dict[str, Any], report: dict[str, Any]) -> None:
     assert total(report["robots"]["answers"]) == report["robots"]["fetched"] + report["robots"]["unreachable"]
     assert {one["name"]: one["count"] for one in left["held"]} == summary["held"]
     assert (left["held_dropped"], left["evicted"]) == (summary["held_dropped"], summary["evicted"])
+    check_requisites(summary["requisites"], report["requisites"])
     assert last["t_s"] == summary["seconds"] >= report["hosts"]["longest"][0]["min_s"]
+
+
+def check_requisites(summary: dict[str, int] | None, found: dict[str, Any] | None) -> None:
+    """Compare the totals of requisites with the rows of the catalog."""
+    if summary is None or found is None:
+        assert summary is found is None
+        return
+    assert {name: found[name] for name in ("stored", "queued", "denied", "refused", "cut")} == {
+        name: summary[name] for name in ("stored", "queued", "denied", "refused", "cut")
+    }
+    assert total(found["failed"]) == summary["failed"]
+    assert total(found["content_types"]) == summary["stored"]
+    assert total(found["rules"]) == summary["denied"]
 
 
 def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> None:
@@ -105,7 +121,7 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
         "pages": f"{count(s['pages'])}; {s['pages_per_second']:.1f} per second, {percent(s['html_share'])} HTML",
         "domains": f"{count(s['unique_domains'])}; {count(s['unique_hosts'])} hosts with pages",
         "fetches": f"{count(s['fetches'])}; {size(s['bytes'])} received",
-        "errors": f"{count(s['errors'])}; {percent(s['error_rate'])} of fetches, {count(s['dead'])} URLs given up",
+        "errors": f"{count(s['errors'])}; {percent(s['error_rate'])} of fetches, {plural(s['dead'], 'URL')} given up",
         "forbidden by robots.txt": f"{count(s['robots_disallowed'])}; {count(report['robots']['fetched'])} files read",
         "duplicates": f"{count(s['duplicates'])}; {plural(s['near_duplicates'], 'near duplicate')}",
         "URLs known": f"{count(s['urls_seen'])}; {count(s['urls_queued'])} queued, {count(s['urls_parked'])} parked",
@@ -118,12 +134,14 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
     assert page.sum_of("Rules that forbade URLs") == s["robots_disallowed"]
     assert page.sum_of("What became of the URLs") == s["urls_seen"]
     assert f"{count(s['urls_seen'])} URLs are known" in page.card("What became of the URLs")
-    assert f"{count(s['robots_disallowed'])} URLs forbidden" in page.card("robots.txt")
+    assert f"{plural(s['robots_disallowed'], 'URL')} forbidden" in page.card("robots.txt")
     copies = agreeing(s["duplicates"], "page", "has", "have")
     assert f"{copies} the content of another" in page.card("How pages were found")
     assert f"{count(s['unique_hosts'])} with pages" in page.card("Most errors")
     if s["urls_queued"]:
         assert f"{agreeing(s['urls_queued'], 'URL')} queued" in page.card("The hosts that take the longest")
+    if s["requisites"] is not None:
+        assert requisites_text(RequisiteCounts(**s["requisites"])) in page.card("What pages need to be shown")
     no_answer = re.findall(r"no HTTP answer: ([\d,]+)", page.card("Status"))
     answered = page.sum_of("Status")
     assert answered + int(no_answer[-1].replace(",", "")) == s["fetches"]
@@ -133,16 +151,18 @@ def check_text(summary: dict[str, Any], text: str) -> None:
     s = summary
     for shown in (
         f"pages     {count(s['pages'])} ",
-        f"fetches   {count(s['fetches'])}  ({count(s['errors'])} errors, {percent(s['error_rate'])})",
-        f"hosts     {count(s['unique_hosts'])}  ({count(s['unique_domains'])} registrable domains)",
+        f"fetches   {count(s['fetches'])}  ({plural(s['errors'], 'error')}, {percent(s['error_rate'])})",
+        f"hosts     {count(s['unique_hosts'])}  ({plural(s['unique_domains'], 'registrable domain')})",
         f"URLs      {count(s['urls_seen'])} known, {count(s['urls_queued'])} queued, {count(s['urls_parked'])} parked",
         f"Over time ({duration(s['seconds'])} of crawling)",
-        f"{count(s['robots_disallowed'])} URLs forbidden",
+        f"{plural(s['robots_disallowed'], 'URL')} forbidden",
         f"duplicates    {count(s['duplicates'])}; near duplicates {count(s['near_duplicates'])}",
         f"{count(s['unique_hosts'])} with pages",
         f"page: {count(s['pages'])}, ",
     ):
         assert shown in text, shown
+    if s["requisites"] is not None:
+        assert f"needed    {requisites_text(RequisiteCounts(**s['requisites']))}" in text
 
 
 def check(place: str, summary: dict[str, Any], folder: Path, *, is_cluster: bool = False) -> None:
@@ -175,6 +195,21 @@ def test_numbers_agree_on_a_crawl_that_left_something(web: RunningWeb, tmp_path:
     summary = crawled(web, tmp_path / "c", *limit)
     assert summary["urls_queued"] + summary["evicted"] > 0
     check(str(tmp_path / "c"), summary, tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [(), ("--max-pages", "30"), ("--max-requisites-per-page", "4"), ("--max-time", "1", "--politeness-ms", "60")],
+)
+def test_numbers_agree_on_a_crawl_with_requisites(tmp_path: Path, limit: tuple[str, ...]) -> None:
+    with RunningWeb(preset("styled", domains=6, pages=90, redirects=0.1)) as web:
+        excluded = ("--exclude-pattern", "/assets/back", "--block-host", web.web.plan.host_name_at(0))
+        summary = crawled(web, tmp_path / "c", "--requisites", *excluded, *limit)
+        assert summary["requisites"]["stored"] > 10
+        assert summary["requisites"]["refused"] > 0
+        assert (summary["requisites"]["queued"] > 0) == ("--max-time" in limit)
+        assert (summary["requisites"]["cut"] > 0) == ("--max-requisites-per-page" in limit)
+        check(str(tmp_path / "c"), summary, tmp_path / "c")
 
 
 def test_numbers_agree_after_two_kills(web: RunningWeb, tmp_path: Path) -> None:

@@ -354,7 +354,11 @@ class CrawlModel(RuleBasedStateMachine):
         record = self.ledger.look_up(order.url_id)
         assert record is not None
         assert record.state is UrlState.QUEUED
-        pages_out = [other for other in self.out.values() if other.kind is not OrderKind.ROBOTS]
+        if order.kind is OrderKind.PAGE:
+            self.check_limits(order)
+
+    def check_limits(self, order: Order) -> None:
+        pages_out = [other for other in self.out.values() if other.kind is OrderKind.PAGE]
         if self.limits.max_pages is not None:
             assert self.pages.total() + len(pages_out) < self.limits.max_pages
         per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain

@@ -16,17 +16,20 @@ from hypothesis import strategies as st
 
 from gossamer.archive.reader import ArchiveReader
 from gossamer.core.novelty import patterns_of
+from gossamer.core.requisite import requisite_id
 from gossamer.core.robots import parse_robots
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.traps import is_dated, shape_trap
-from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of
+from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of, url_id
 from gossamer.core.written_dates import written_time
 from gossamer.errors import GossamerError
 from gossamer.exchanges import Exchange
+from gossamer.parse.article import PageSource
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.feeds import parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.pdf import pdf_links
+from gossamer.parse.requisites import needs_of_css, needs_of_page
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import Outcome
 
@@ -94,6 +97,29 @@ MARKUP = st.sampled_from(
         b"<frameset>",
         b"<plaintext>",
         b"<math>",
+    ]
+)
+STYLES = st.sampled_from(
+    [
+        b"<link rel=stylesheet href=",
+        b"<img srcset='",
+        b" 1x, ",
+        b"<style>",
+        b"</style>",
+        b"<p style='",
+        b"url(",
+        b"url('",
+        b"@import ",
+        b'@import "',
+        b"@namespace ",
+        b"/*",
+        b"*/",
+        b"\\",
+        b"\\d800 ",
+        b"\\110000",
+        b")",
+        b"';",
+        b'";',
     ]
 )
 XML = st.sampled_from(
@@ -226,6 +252,18 @@ def test_pages(content: bytes, charset: str, link: str, robots: str) -> None:
         text.encode()
         assert "\0" not in text
     links_from("http://a.test/", document.hrefs)
+
+
+@given(mixed(MARKUP | STYLES), st.text(max_size=12), URLS)
+def test_what_pages_and_stylesheets_need(content: bytes, charset: str, text: str) -> None:
+    content += text.encode("utf-8", "replace")
+    page = PageSource(url="http://a.test/", content_type="text/html", content=content, header_charset=charset)
+    for found in (needs_of_page(page, 9), needs_of_css(content, charset, "http://a.test/", 9)):
+        if found is None:
+            continue
+        assert found.stylesheets <= len(found.links) <= min(9, found.found)
+        assert all(canonical(link.url) == link.url for link in found.links)
+        assert [link.id for link in found.links] == [requisite_id(url_id(link.url)) for link in found.links]
 
 
 @given(mixed(XML), st.booleans(), st.booleans())

@@ -11,7 +11,7 @@ from gossamer.archive.reader import ArchiveReader, read_record
 from gossamer.archive.recovery import close_file, recover, unfinished_files
 from gossamer.core.url import link_to
 from gossamer.events import Event, EventName
-from gossamer.records import ArchiveSpan, Order, OrderKind, Result, UrlState
+from gossamer.records import ArchiveSpan, Link, Order, OrderKind, Result, UrlState
 from gossamer.runtime.stored_results import Found, ReadingRules, StoredResults
 from gossamer.runtime.worker import WorkerRules
 from gossamer.sim.scenarios import START
@@ -218,11 +218,12 @@ class SharedPlacing:
         self._elsewhere = elsewhere
         self.stored: dict[str, ArchiveSpan] = {}
 
-    def find(self, url: str) -> Found:
-        return Found.ELSEWHERE if url in self._elsewhere else Found.QUEUED
+    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
+        assert not is_requisite
+        return Found.ELSEWHERE if link.url in self._elsewhere else Found.QUEUED
 
-    def claim(self, url: str) -> Order | None:
-        return Order(URLS.index(url), OrderKind.PAGE, url, link_to(url).id, "h.test", ("192.0.2.1",), 0, 0, 0, START)
+    def claim(self, link: Link) -> Order | None:
+        return Order(URLS.index(link.url), OrderKind.PAGE, link.url, link.id, "h.test", ("192.0.2.1",), 0, 0, 0, START)
 
     def original(self, url: str) -> ArchiveSpan | None:
         return self.stored.get(url)

@@ -88,8 +88,8 @@ def test_a_ready_domain_with_fewer_pages_always_goes_first() -> None:
     crawl, driver = scenario.prepare()
     next_order = crawl.frontier.next_order
 
-    def watched(now: float) -> Order | None:
-        order = next_order(now)
+    def watched(now: float, *, beyond_limits: bool = False) -> Order | None:
+        order = next_order(now, beyond_limits=beyond_limits)
         if order is not None and order.kind is OrderKind.PAGE:
             hosts = crawl.frontier._hosts
             ready = [host.domain.pages for host in hosts.values() if host.state is HostState.READY]

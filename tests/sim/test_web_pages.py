@@ -11,6 +11,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from gossamer.sim.pages import SyntheticWeb
+from gossamer.sim.synth_assets import head_of_pages, pictures_of
 from gossamer.sim.synth_paths import Kind, Resource
 from gossamer.sim.web import RobotsKind, Site, SitemapKind, WebPlan, preset
 
@@ -192,3 +193,17 @@ def test_a_page_is_rendered_in_well_under_a_millisecond(web: SyntheticWeb) -> No
         web.answer(host, path)
     # 32 µs on an idle core of 2020; ten times that allows for a busy one.
     assert (perf_counter() - started) / len(targets) < 0.000_5
+
+
+def test_pages_of_a_styled_web_need_what_it_says_and_others_are_as_before() -> None:
+    plan = preset("styled")
+    web, plain = SyntheticWeb(plan, PORT), SyntheticWeb(preset("styled", styled=False), PORT)
+    host = plan.host_name(0)
+    page, before = web.answer(host, "/").body.decode(), plain.answer(host, "/").body.decode()
+    assert page.replace(head_of_pages(), "").replace(pictures_of(plan, 0, PORT), "") == before
+    for url in web.requisites([f"http://{host}:{PORT}/"]):
+        name, _, path = url.removeprefix("http://").partition("/")
+        answer = web.answer(name.partition(":")[0], f"/{path}")
+        assert (answer.status, bool(answer.body)) == (200, True)
+        assert url in page or f"/{path}" in page or path in {"assets/type.css", "assets/back.png", "assets/head.png"}
+    assert plain.answer(host, "/assets/site.css").status == 404

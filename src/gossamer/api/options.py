@@ -58,6 +58,8 @@ class CrawlOptions(TypedDict, total=False):
     check_only: bool  # only ask whether URLs are there: HEAD, then GET if refused; no page is read
     insecure: Sequence[str]  # do not check the certificates of this host, or of *.example.org
     proxy: str  # make requests through http://host:port, socks5://… or socks5h://…; none: not even as https_proxy says
+    requisites: bool  # fetch and store what pages need to be shown (styles, images, scripts, fonts), of any host
+    max_requisites_per_page: int  # with requisites: at most N for one page, with those that its stylesheets name
     parse_pdf_links: bool  # extract links from PDF files
     pdf: Literal["links", "deep"]  # deep: text and all links, with gossamer[pdf]
     follow_duplicates: bool  # follow the links of pages seen under another URL

@@ -19,6 +19,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 from msgspec import Struct
 
+from gossamer.archive.warc import PURPOSE_FIELD, REQUISITE
 from gossamer.exchanges import Exchange
 from gossamer.records import Outcome, Truncation
 
@@ -45,6 +46,11 @@ class ArchivedRecord(Struct):
     def target(self) -> str:
         """The WARC-Target-URI."""
         return self.fields.get("warc-target-uri", "")
+
+    @property
+    def is_requisite(self) -> bool:
+        """Whether it was fetched because a page needs it to be shown."""
+        return self.fields.get(PURPOSE_FIELD.lower()) == REQUISITE
 
     @property
     def id(self) -> str:

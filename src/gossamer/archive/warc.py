@@ -45,6 +45,10 @@ _CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
 _URI_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 
 
+PURPOSE_FIELD = "Gossamer-Purpose"
+REQUISITE = "requisite"
+
+
 class RefersTo(Struct, frozen=True, gc=False):
     """The stored record that a revisit refers to. `payload_digest` is the 20 bytes that writing it returned."""
 
@@ -68,6 +72,7 @@ class Identified(Struct, frozen=True, gc=False):
     media_type: str = ""
     charset: str = ""
     language: str = ""
+    purpose: str = ""  # what it was fetched for; empty: as a page, robots.txt or sitemap
 
 
 NOT_IDENTIFIED = Identified()
@@ -290,11 +295,15 @@ def _revisit_member(
 
 @lru_cache(maxsize=1024)
 def _identified_fields(identified: Identified) -> str:
-    """Return the fields with what was identified. Language and charset are extensions, for the index to be rebuilt."""
+    """Return the fields with what was identified.
+
+    Language and charset are extensions, for the index to be rebuilt, and so is the purpose: for the ledger.
+    """
     named = {
         "WARC-Identified-Payload-Type": identified.media_type,
         "WARC-Identified-Content-Charset": identified.charset,
         "WARC-Identified-Content-Language": identified.language,
+        PURPOSE_FIELD: identified.purpose,
     }
     return "".join(f"{name}: {value}\r\n" for name, value in named.items() if is_word(value))
 

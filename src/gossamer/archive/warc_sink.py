@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gossamer import failpoints
-from gossamer.archive.warc import Identified, RefersTo, stored_block
+from gossamer.archive.warc import REQUISITE, Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.records import OrderKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK, _PAGE = Outcome.OK, OrderKind.PAGE
+_REQUISITE = OrderKind.REQUISITE
 
 
 class WarcSink:
@@ -32,15 +33,17 @@ class WarcSink:
 
     def write(self, page: FetchedPage, result: Result) -> None:
         """Append the records of an answer; content that is already stored becomes a revisit record."""
-        exchange, first = page.exchange, page.first_copy
+        exchange, first, kind = page.exchange, page.first_copy, page.order.kind
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
         archived = self._writer.write(
             exchange,
             date=exchange.sent_at or exchange.finished_at,
             duplicate_of=refers,
-            identified=Identified(result.content_type, result.charset, result.language),
+            identified=Identified(
+                result.content_type, result.charset, result.language, REQUISITE if kind is _REQUISITE else ""
+            ),
             block=page.prepared,
-            is_page=exchange.outcome is _OK and page.order.kind is _PAGE,
+            is_page=exchange.outcome is _OK and kind is _PAGE,
         )
         result.archived, result.archive_end = archived.span, archived.end
         result.payload_digest = archived.payload_digest

@@ -140,6 +140,7 @@ def _figures(state: CrawlState, folder: CrawlFolder, hosts: HostTally, record: C
         max_pages=record.budgets.get("pages"),
         urls_queued=hosts.urls_queued,
         urls_parked=hosts.urls_parked,
+        requisites_queued=hosts.requisites_queued,
         hosts=hosts.states,
     )
 

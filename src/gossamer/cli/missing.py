@@ -43,6 +43,7 @@ class MissingCount(Struct, frozen=True):
     status: int
     rule: str
     urls: int
+    kind: str = ""
 
 
 class MissingHead(Struct, frozen=True):
@@ -88,11 +89,14 @@ def run(arguments: argparse.Namespace) -> int:
         counts: Counter[MissingKind] = Counter()
         for found in missing.read():
             waiting.add(found)
-            counts[MissingKind(found.outcome, found.status, found.rule)] += found.count
+            counts[MissingKind(found.outcome, found.status, found.rule, found.kind)] += found.count
         head = MissingHead(
             crawl.name,
             counts.total(),
-            [MissingCount(*kind, urls) for kind, urls in sorted(counts.items(), key=lambda item: (-item[1], item[0]))],
+            [
+                MissingCount(*kind[:3], urls, kind.kind)
+                for kind, urls in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+            ],
             missing.refused_links,
             crawl.figures().urls_queued,
         )
@@ -125,7 +129,7 @@ def _print_table(head: MissingHead, waiting: Spool[Missing], listing: Listing) -
     print(f"{printable(head.crawl, _URL_CHARS)}: {plural(head.urls, 'URL')} missing{queued}")
     if not head.counts:
         return
-    rows = [(_label(each.outcome, each.status, each.rule), count(each.urls)) for each in head.counts]
+    rows = [(_label(each.outcome, each.status, each.rule, each.kind), count(each.urls)) for each in head.counts]
     print("\n" + table(["outcome", "URLs"], rows) + "\n")
     known = 0
     for found in waiting.rows():
@@ -136,8 +140,9 @@ def _print_table(head: MissingHead, waiting: Spool[Missing], listing: Listing) -
         print(f"  {more}")
 
 
-def _label(outcome: str, status: int, rule: str) -> str:
-    return f"{outcome} {status or rule}".rstrip()
+def _label(outcome: str, status: int, rule: str, kind: str) -> str:
+    what = f"{kind} " if kind and not outcome.startswith(kind) else ""
+    return f"{what}{outcome} {status or rule}".rstrip()
 
 
 def _line(found: Missing) -> str:
@@ -145,4 +150,4 @@ def _line(found: Missing) -> str:
     reason = f": {printable(found.reason)}" if found.reason else ""
     host = f" of {printable(found.host)}" if not found.url and not found.referrer else ""
     on = f"  (on {printable(found.referrer, _URL_CHARS)})" if found.referrer else ""
-    return f"  {what}{host}  {_label(found.outcome, found.status, printable(found.rule))}{reason}{on}"
+    return f"  {what}{host}  {_label(found.outcome, found.status, printable(found.rule), found.kind)}{reason}{on}"

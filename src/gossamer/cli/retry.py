@@ -99,7 +99,7 @@ class DeadLetter(Struct, frozen=True):
     outcome: str
     status: int
     error: str
-    purpose: str  # page, sitemap or probe
+    purpose: str  # page, sitemap, requisite or probe
     referrer: str  # the page, redirect or sitemap that it was found on; empty for a seed
     depth: int
     attempts: int

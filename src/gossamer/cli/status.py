@@ -15,7 +15,7 @@ from gossamer.figures import Figures, RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
-from gossamer.telemetry.summary import REASONS, held_text, visits_text
+from gossamer.telemetry.summary import REASONS, held_text, requisites_text, visits_text
 from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 ANSWER_WITHIN_S = 3.0  # else what is committed is shown
@@ -72,6 +72,8 @@ def render(status: CrawlStatus) -> str:
     if status.visits.all or status.revisits is not None:
         freshness = status.revisits.freshness if status.revisits is not None else None
         rows.insert(2, ("again", visits_text(status.visits, freshness)))
+    if status.requisites is not None:
+        rows.insert(2, ("needed", requisites_text(status.requisites)))
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))

@@ -56,6 +56,7 @@ def _rendered(life: Life, crawl: CrawlView) -> Lines:
     yield "host", f"{life.host} (domain {life.domain})"
     yield "state", _state(life)
     yield from _origin(life)
+    yield from _needed(life, crawl)
     if life.meta:
         yield "metadata", f"{life.meta}, attached to its link by a program"
     yield from _refused(life, crawl)
@@ -76,6 +77,8 @@ def _state(life: Life) -> str:
     if row is None:
         if life.held_back:
             return f"held back {life.held_back}"
+        if life.requisite is not None:
+            return "no page: only needed by pages"
         return "not in the catalog" + ("" if life.has_trace else ": never seen")
     if row.state is UrlState.QUEUED:
         return "queued" + (f", {plural(row.attempt, 'attempt')} failed" if row.attempt else "")
@@ -99,11 +102,27 @@ def _origin(life: Life) -> Lines:
         yield "", f"  {ancestor.url}: depth {ancestor.depth}, {FOUND_AS[ancestor.source]} {above}".rstrip()
 
 
+def _needed(life: Life, crawl: CrawlView) -> Lines:
+    """Return what became of a URL as something that pages need to be shown."""
+    found = life.requisite
+    if found is None:
+        return
+    what = f"{found.outcome}{f' {found.status}' if found.status else ''}"
+    ended = f", {what}{f': {found.error}' if found.error else ''}, {moment(found.fetched_at)} UTC"
+    yield "needed", f"as a requisite of pages: {found.state}{ended if found.outcome else ''}"
+    for each in found.named_by:
+        yield "", f"  named by the {each.what} {each.url}"
+    if found.redirect_to:
+        yield "", f"  redirects to {found.redirect_to}"
+    if found.archived is not None:
+        yield "", f"  {found.content_type}, {size(found.content_bytes)}, archived in {_archived(found.archived, crawl)}"
+
+
 def _refused(life: Life, crawl: CrawlView) -> Lines:
     for refusal in life.refusals if not life.held_back else ():
         when = f", {moment(refusal.at)} UTC" if refusal.at else ", decided now by the crawl's settings"
         yield "refused", f"{refusal.rule} ({refusal.detail}){when}"
-    if life.row is None and not life.refusals and not life.attempts and not life.held_back:
+    if life.row is None and not life.refusals and not life.attempts and not life.held_back and life.requisite is None:
         yield (
             "why not",
             "no rule refuses it: no fetched page links to it, or only pages at the maximum depth "

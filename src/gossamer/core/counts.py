@@ -1,7 +1,7 @@
 """How many URLs are queued, and how many pages are done or in flight? Limits are checked against these counts.
 
 Each is changed by one method here and nowhere else: the total, and the host's share in its record.
-Invariant: `queued` is the sum of `HostRecord.queued` over all hosts of the shards that are owned.
+Invariant: `queued` is the sum of `HostRecord.queued` over all hosts of the shards that are owned; so is `requisites`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,33 @@ class Counts:
     queued: int = 0  # URLs in the ledger that are waiting or in flight
     pages: int = 0  # fetched successfully, over all runs
     pages_in_flight: int = 0
+    requisites: int = 0  # of what is queued
 
     def enqueue(self, record: HostRecord, count: int = 1) -> None:
         """Count URLs that were queued at a host; a negative count removes them."""
         record.queued += count
         self.queued += count
 
+    def enqueue_requisites(self, record: HostRecord, count: int) -> None:
+        """Count how many of the URLs that were queued at a host are requisites; a negative count removes them."""
+        record.requisites += count
+        self.requisites += count
+
     @staticmethod
-    def enqueue_stored(record: HostRecord, count: int) -> None:
+    def enqueue_stored(record: HostRecord, count: int, requisites: int = 0) -> None:
         """Count URLs queued at a host whose shard is not owned yet: `load` counts them when it is."""
         record.queued += count
+        record.requisites += requisites
 
     def load(self, record: HostRecord) -> None:
         """Count what is queued at a host of a shard that was taken."""
         self.queued += record.queued
+        self.requisites += record.requisites
 
     def unload(self, record: HostRecord) -> None:
         """Forget what is queued at a host of a shard that was released."""
         self.queued -= record.queued
+        self.requisites -= record.requisites
 
     def begin_page(self, host: HostSlot) -> None:
         """Count an order for a page that goes out."""

@@ -7,7 +7,7 @@ memory entirely. `next_order` costs O(log hosts).
 
 The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (orders that
 are out), `page_end` and `robots_requests` (what follows when one ends), `order_maker` (what a host may be asked),
-`arrival` (pace), `counts`, and `frontier_view` for readers.
+`queue_removal` (what leaves a queue unfetched), `arrival` (pace), `counts`, and `frontier_view` for readers.
 
 A name look-up uses one of the connections, as a fetch does, so that a crawl with one connection makes the same
 sequence of requests every time.
@@ -23,7 +23,7 @@ from gossamer.core.address_crowds import CROWDED, AddressCrowds
 from gossamer.core.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.counts import Counts
 from gossamer.core.fetch_end import count_fetch, set_pace
-from gossamer.core.frontier_io import Command, Denied, Effects, KillQueue, SwapIn
+from gossamer.core.frontier_io import Command, Denied, Effects, SwapIn
 from gossamer.core.frontier_view import FrontierView
 from gossamer.core.host_table import HostTable
 from gossamer.core.identity import shard_of
@@ -34,14 +34,17 @@ from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.page_end import PageEnd
 from gossamer.core.politeness import Pace, PaceRule
 from gossamer.core.priority import Ordering
+from gossamer.core.queue_removal import QueueRemoval
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.robots_requests import RobotsRequests, first_wait_s, unpark_for
 from gossamer.core.shared_addresses import SharedAddresses
 from gossamer.core.visits import Visits
-from gossamer.core.workbench import HostSlot, HostState, OriginRules, RobotsRequest
-from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result, UrlId
+from gossamer.core.workbench import HostSlot, HostState, OriginRules
+from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
 
 MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
+MAX_ASIDE_S = 86_400.0
+ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are not in memory
 MAX_SWAPPED_IN = 1000  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
@@ -68,11 +71,15 @@ class Frontier:
         )
         self._page_end = PageEnd(self._table, limits, self.counts)
         self.view, self.set_rank = FrontierView(self._table), self._table.set_rank
+        self._removal = QueueRemoval(self._table, self.counts)
+        self.block, self.forget = self._removal.block, self._removal.forget
+        self.ask_robots, self.learn_robots = self._robots.accept, self._robots.learn_elsewhere
         # Read a dozen times per page.
         self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
         self._swapped_out_hosts = 0
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
+        self._room_made_at, self._max_wait_s = float("-inf"), 0.0
         self._all_asked_at, self._draining = float("-inf"), self._robots.draining
 
     # -- limits and shards ---------------------------------------------------------------------
@@ -166,6 +173,8 @@ class Frontier:
             if host.record.parked_until > now and unpark_for(host, url, now):
                 touched[url.host] = host
             if host.horizon is not None and not host.is_within(url):
+                if host.record.requisites:  # its budget of pages may be used up: it has something to do again
+                    touched[url.host] = host
                 continue
             head = host.head
             first = head[0] if head else None
@@ -242,7 +251,7 @@ class Frontier:
             record.parked_until, record.park_reason = ban.expires_at, error
         else:
             self._robots.give_up(host, outcome, now)
-            self._kill_queue(host, outcome, error)
+            self._removal.kill_queue(host, outcome, error)
         self._reschedule(host, now)
         return record
 
@@ -306,25 +315,24 @@ class Frontier:
             self._reschedule(other, now)
         return effects
 
-    def ask_robots(self, request: RobotsRequest, now: float) -> None:
-        """Request a robots.txt for another node, at the pace of its host."""
-        self._robots.accept(request, now)
-
-    def learn_robots(self, request: RobotsRequest, result: Result, now: float) -> Effects | None:
-        """Record a robots.txt that another node requested; None if its host is not in memory."""
-        return self._robots.learn_elsewhere(request, result, now)
-
     # -- decisions -------------------------------------------------------------------------------
 
-    def next_order(self, now: float) -> Order | None:
-        """Return the request to make now, or None. Call `take_commands` before, and again after None."""
+    def next_order(self, now: float, *, beyond_limits: bool = False) -> Order | None:
+        """Return the request to make now, or None. Call `take_commands` before, and again after None.
+
+        With `beyond_limits` only what no limit of pages concerns: requisites, and known URLs.
+        """
         for host in self._bench.due(now):
             self._reschedule(host, now)
         outstanding, limits = self._outstanding, self._limits
-        if self.visits.hosts and self.visits.are_wanted and outstanding.count < limits.connections:
-            order = self._maker.order_known(self._draining, now)
+        if self.counts.requisites:
+            self._table.recall_watched(now)
+        if self._has_beyond_limits(beyond_limits):
+            order = self._maker.order_beyond_limits(self._draining, now)
             if order is not None or self._table.commands:
                 return order
+        if beyond_limits:
+            return None
         while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
             if len(self._maker.denied) >= MAX_DENIED:
                 return None
@@ -341,6 +349,12 @@ class Frontier:
                 # left is not filled yet: the driver does it, then calls again.
                 return None
         return None
+
+    def _has_beyond_limits(self, is_asked: bool) -> bool:
+        """Return whether there is something that no limit of pages concerns, and it is its turn."""
+        if not self.counts.requisites and (is_asked or not self.visits.hosts):
+            return False
+        return (is_asked or self.visits.are_wanted) and self._outstanding.count < self._limits.connections
 
     @property
     def in_flight(self) -> int:
@@ -360,17 +374,39 @@ class Frontier:
     def next_wakeup(self) -> float | None:
         """Return when `next_order` can next succeed without a new fact, or None."""
         due = self._bench.next_due()
-        if not self._swapped_out_hosts or not self._table.has_room():
+        if self.counts.requisites and (watched := self._table.next_watched()) is not None:
+            due = watched if due is None else min(due, watched)
+        if not self._swapped_out_hosts:
             return due
-        return self._next_swap_in_at if due is None else min(due, self._next_swap_in_at)
+        swap_in_at = self._next_swap_in_at
+        if not self._table.has_room():
+            if not self.counts.requisites or not self.counts.is_page_limit_reached(self._limits):
+                return due
+            swap_in_at = max(swap_in_at, self._room_made_at + ROOM_EVERY_S)
+        return swap_in_at if due is None else min(due, swap_in_at)
 
     def take_commands(self, now: float) -> list[Command]:
         """Return the I/O that the driver must do now."""
+        if self.counts.requisites and self._swapped_out_hosts and self._next_swap_in_at <= now:
+            self._make_room_for_requisites(now)
         if self._can_swap_in(now):
             self._is_swapping_in = True
             self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
         commands, self._table.commands = self._table.commands, []
         return commands
+
+    def _make_room_for_requisites(self, now: float) -> None:
+        """At the limit of pages, let hosts that have only pages leave memory, so that those with requisites can enter.
+
+        They stay out for longer than the crawl waits, so that they are no reason to go on; and with a limit that is
+        raised meanwhile, they come back then.
+        """
+        is_full = not self._table.has_room() and now >= self._room_made_at + ROOM_EVERY_S
+        if not is_full or not self.counts.is_page_limit_reached(self._limits):
+            return
+        self._room_made_at = now
+        if self.counts.requisites > self._table.count_requisites():
+            self._table.set_pages_aside(now + min(MAX_ASIDE_S, self._max_wait_s + 1.0))
 
     def _can_swap_in(self, now: float) -> bool:
         is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
@@ -390,12 +426,21 @@ class Frontier:
         """Return the URLs that were found to be forbidden by robots.txt."""
         return self._maker.take_denied()
 
+    def has_requisites_within(self, until: float) -> bool:
+        """Return whether a requisite can be fetched before a time. One pass over all hosts if any is queued."""
+        if not (queued := self.counts.requisites):
+            return False
+        if self._swapped_out_hosts and self._next_swap_in_at <= until and queued > self._table.count_requisites():
+            return True
+        return self._table.has_requisites_within(until)
+
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
+        self._max_wait_s = max_wait_s
         if self.in_flight or self._table.commands or self._maker.denied:
             return None
         if self.counts.is_page_limit_reached(self._limits):
-            return "max_pages"
+            return None if self.has_requisites_within(now + max_wait_s) else "max_pages"
         # A host that is busy now waits for robots.txt at another host, which is parked.
         if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
@@ -403,47 +448,3 @@ class Frontier:
         if wakeup is None:
             return "budgets" if self.counts.queued else "exhausted"
         return "parked" if wakeup > now + max_wait_s else None
-
-    # -- removal ---------------------------------------------------------------------------------
-
-    def _kill_queue(self, host: HostSlot, outcome: Outcome, error: str) -> None:
-        self.counts.enqueue(host.record, -host.record.queued)
-        host.record.is_dead = True
-        host.head.clear()
-        host.deferred.clear()
-        host.visits.clear()
-        host.out.clear()
-        host.robots_requests.clear()
-        self._table.stop_reading(host)
-        host.origins = {origin: rules for origin, rules in host.origins.items() if not rules.is_pending}
-        self._table.commands.append(KillQueue(host.record, outcome, error))
-
-    def block(self, host_name: str, is_blocked: bool, now: float) -> None:
-        """Block a host from further requests, or unblock it; requests that are out may end."""
-        host = self._hosts.get(host_name)
-        if host is not None and host.record.is_blocked is not is_blocked:
-            host.record.is_blocked = is_blocked
-            self._reschedule_if_free(host, now)
-
-    def forget(self, host_name: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
-        """Drop queued URLs of a host; return those that could be dropped, which are not in flight."""
-        host = self._hosts.get(host_name)
-        if host is None:
-            return []
-        deferred = {entry[2] for entry in host.deferred}
-        gone: set[UrlId] = {url.id for url in urls if url.id not in host.out or url.id in deferred}
-        host.head = [entry for entry in host.head if entry[2] not in gone]
-        host.deferred = [entry for entry in host.deferred if entry[2] not in gone]
-        heapify(host.head)
-        heapify(host.deferred)
-        host.out -= gone & deferred
-        if not host.deferred:
-            host.reread_skipped()
-        self.counts.enqueue(host.record, -len(gone))
-        self._reschedule_if_free(host, now)
-        return [url for url in urls if url.id in gone]
-
-    def _reschedule_if_free(self, host: HostSlot, now: float) -> None:
-        """Reschedule a host unless something in progress will do it."""
-        if host.state is not _BUSY and host.state is not _BLOCKED:
-            self._reschedule(host, now)

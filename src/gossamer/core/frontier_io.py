@@ -57,6 +57,7 @@ class KillQueue(Struct, frozen=True):
     host: HostRecord
     outcome: Outcome
     error: str
+    requisites: int = 0  # of what is queued
 
 
 Command: TypeAlias = Resolve | ReadQueue | ReadRules | LoadHost | SwapIn | SwapOut | KillQueue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer.core.host_table import HostTable
+from gossamer.core.requisite import queued_pages
 from gossamer.core.workbench import HostSlot, HostState
 from gossamer.records import HostRecord
 
@@ -55,7 +56,7 @@ class FrontierView:
     def parked_urls(self, now: float, max_wait_s: float) -> int:
         """Return how many URLs wait for hosts that are not to be contacted within `max_wait_s`."""
         hosts = self._table.hosts.values()
-        return sum(host.record.queued for host in hosts if _is_parked(host, now + max_wait_s))
+        return sum(queued_pages(host.record) for host in hosts if _is_parked(host, now + max_wait_s))
 
 
 def _is_parked(host: HostSlot, horizon: float) -> bool:

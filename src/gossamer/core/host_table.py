@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
+from heapq import heappop, heappush
 
 from gossamer.core.frontier_io import Command, ReadQueue, SwapOut
 from gossamer.core.identity import host_id, shard_of
@@ -18,13 +19,14 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import Ordering
 from gossamer.core.url import origin_of
 from gossamer.core.workbench import BEFORE_ALL, DomainSlot, HostSlot, HostState, Workbench
-from gossamer.records import DomainRecord, HostRecord
+from gossamer.records import DomainRecord, HostRecord, OrderKind
 
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
+_WAITING = HostState.WAITING
 
 
 class HostTable:
@@ -38,6 +40,7 @@ class HostTable:
         self.idle: OrderedDict[str, HostSlot] = OrderedDict()
         self._domains: dict[str, DomainSlot] = {}
         self.commands: list[Command] = []
+        self._watched: list[tuple[float, int, HostSlot]] = []  # see `_watch_deferred`
         self.has_dropped_exhausted = False  # hosts with queued URLs left memory, since their budget was used up
 
     def enter(self, record: HostRecord, domain: DomainRecord, connections: int) -> HostSlot:
@@ -96,12 +99,35 @@ class HostTable:
             self.bench.wait(host, state)
         elif state is _READY:
             self.bench.make_ready(host)
+            if host.record.requisites:
+                self._watch_deferred(host)
         else:
             self.bench.move(host, state)
         if host.state is _IDLE:
             self._add_idle(host)
         elif host.state is _BUDGET_EXHAUSTED:
             self._add_exhausted(host)
+
+    def _watch_deferred(self, host: HostSlot) -> None:
+        """Remember when a host that is ready for pages gets requisites back that were deferred.
+
+        Without a limit of pages its turn comes anyway; at the limit nothing else would wake it.
+        """
+        if host.deferred and not host.is_requisite_next and host.watched_at != host.deferred[0][0]:
+            host.watched_at = host.deferred[0][0]
+            heappush(self._watched, (host.watched_at, host.number, host))
+
+    def next_watched(self) -> float | None:
+        """Return when the first of the hosts gets back what was deferred."""
+        return self._watched[0][0] if self._watched else None
+
+    def recall_watched(self, now: float) -> None:
+        """Reschedule the hosts that get back what was deferred."""
+        while self._watched and self._watched[0][0] <= now:
+            host = heappop(self._watched)[2]
+            host.watched_at = 0.0
+            if host.state is _READY:
+                self.reschedule(host, now)
 
     def _state_of(self, host: HostSlot, now: float) -> HostState | float:
         """Return the state of a host; a time if it has to wait."""
@@ -124,16 +150,43 @@ class HostTable:
                 return _BUSY
         return _READY if at <= now else at
 
-    def _without_work(self, host: HostSlot) -> HostState | None:
-        """Return the state of a host that has nothing to fetch, or nothing in memory; None if it has."""
+    def _without_work(self, host: HostSlot) -> HostState | float | None:
+        """Return the state of a host that has nothing to fetch now, or nothing in memory; None if it has."""
         if not host.head and not host.visits and not host.deferred and host.horizon is None:
             return _BUSY if host.in_flight else _IDLE
         if self._limits.has_budgets and self.is_budget_exhausted(host):
-            return None if host.visits else _BUDGET_EXHAUSTED
+            return self._beyond_budget(host)
         if not host.head and host.horizon is not None:
             self._ask_for_queue(host)
             return _BUSY
         return None
+
+    def _beyond_budget(self, host: HostSlot) -> HostState | float | None:
+        """Return the state of a host whose budget of pages is used up; None if it has something that needs none."""
+        if host.visits or host.is_requisite_next:
+            return None
+        if not host.record.requisites:
+            return _BUDGET_EXHAUSTED
+        if not host.head and host.horizon is not None:  # requisites are first: they are in what is read
+            self._ask_for_queue(host)
+            return _BUSY
+        return host.deferred[0][0] if host.deferred and not host.in_flight else _BUDGET_EXHAUSTED
+
+    def set_pages_aside(self, until: float) -> None:
+        """Swap hosts out that have pages only and nothing in flight: no pages are wanted, and others need the room."""
+        for host in list(self.hosts.values()):
+            has_others = host.record.requisites or host.visits or host.robots_requests or host.in_flight
+            if not has_others and (host.state is _READY or host.state is _WAITING):
+                self.commands.append(SwapOut(host.record, until))
+                self._drop(host)
+
+    def count_requisites(self) -> int:
+        """Return how many requisites are queued at hosts in memory. One pass over them."""
+        return sum(host.record.requisites for host in self.hosts.values())
+
+    def has_requisites_within(self, until: float) -> bool:
+        """Return whether a requisite can be fetched before a time, if nothing is in flight. One pass over all hosts."""
+        return any(_has_requisite_within(host, until) for host in self.hosts.values() if host.record.requisites)
 
     @staticmethod
     def _is_awaiting_robots(host: HostSlot) -> bool:
@@ -215,3 +268,12 @@ class HostTable:
         host.domain.hosts.remove(host)
         if not host.domain.hosts:
             del self._domains[host.domain.name]
+
+
+def _has_requisite_within(host: HostSlot, until: float) -> bool:
+    record = host.record
+    if record.is_blocked or host.state is _BUSY or max(record.next_at, record.parked_until) > until:
+        return False  # one that is busy waits for robots.txt at another host
+    if host.is_requisite_next or (not host.head and host.horizon is not None):
+        return True
+    return any(at <= until and url.kind is OrderKind.REQUISITE for at, _, _, url in host.deferred)

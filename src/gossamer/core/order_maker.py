@@ -24,6 +24,7 @@ from gossamer.records import Order, OrderKind, QueuedUrl
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY = HostState.READY, HostState.BUSY
+_REQUISITE = OrderKind.REQUISITE
 MAX_SKIPPED = 2000  # URLs of banned origins in a row, about 20 ms
 _NO_ADDRESS = ("",)  # of a host that exists only in the simulator, not in the DNS
 
@@ -54,10 +55,11 @@ class OrderMaker:
         denied, self.denied = self.denied, []
         return denied
 
-    def order_for(self, host: HostSlot, now: float, *, only_known: bool = False) -> Order | None:
+    def order_for(self, host: HostSlot, now: float, *, beyond_limits: bool = False) -> Order | None:
         """Make an order at a host whose turn it is; None if something else must come first.
 
-        Of what is new and what is due again, the new comes first; unless only what is known is wanted.
+        Of what is new and what is due again, the new comes first; unless only what no limit of pages concerns is
+        wanted: what is known, and requisites.
         """
         if host.record.addresses_until <= now:
             self._look_up(host)
@@ -66,7 +68,7 @@ class OrderMaker:
             return self._order_robots(host, host.robots_requests.popleft(), now)
         if host.deferred:
             host.recall(now)
-        url = self._first_url(host, only_known=only_known)
+        url = self._first_url(host, beyond_limits=beyond_limits)
         if url is None:
             # Another host of the domain may have used up its budget since this one became ready.
             self._table.reschedule(host, now)
@@ -106,19 +108,21 @@ class OrderMaker:
         self._deny(host, url, decision, now)
         return True
 
-    def _first_url(self, host: HostSlot, *, only_known: bool) -> QueuedUrl | None:
+    def _first_url(self, host: HostSlot, *, beyond_limits: bool) -> QueuedUrl | None:
         """Return what is to be fetched next at a host."""
-        if host.head and not only_known and not (self._limits.has_budgets and self._table.is_budget_exhausted(host)):
-            return host.head[0][3]
+        if host.head:
+            has_budget = not beyond_limits and not (self._limits.has_budgets and self._table.is_budget_exhausted(host))
+            if has_budget or host.is_requisite_next:
+                return host.head[0][3]
         return host.visits[0][2] if host.visits else None
 
-    def order_known(self, draining: Collection[int], now: float) -> Order | None:
-        """Make an order for a known URL that is due again, or for what must come before it; None if there is none."""
+    def order_beyond_limits(self, draining: Collection[int], now: float) -> Order | None:
+        """Make an order that no limit of pages concerns, or for what must come before it; None if there is none."""
         for host in self._visits.ready(now):
             if draining and shard_of(host.id) in draining:
                 continue
-            order = self.order_for(host, now, only_known=True)
-            if order is not None:
+            order = self.order_for(host, now, beyond_limits=True)
+            if order is not None or self._table.commands:
                 return order
         return None
 
@@ -166,6 +170,8 @@ class OrderMaker:
         self.denied.append(Denied(url, decision))
         if not url.known:
             self._counts.enqueue(host.record, -1)
+            if url.kind is _REQUISITE:
+                self._counts.enqueue_requisites(host.record, -1)
         self._table.reschedule(host, now)
 
     def _order_robots(self, host: HostSlot, request: RobotsRequest, now: float) -> Order:
@@ -191,7 +197,7 @@ class OrderMaker:
     def order_page(self, host: HostSlot, url: QueuedUrl, now: float) -> Order:
         """Make an order for a URL that was taken from its queue."""
         host.out.add(url.id)
-        if not url.known:
+        if not url.known and url.kind is not _REQUISITE:
             self._counts.begin_page(host)
         if self._visits.hosts:
             self._visits.shares.count(is_known=bool(url.known))

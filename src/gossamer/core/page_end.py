@@ -16,7 +16,7 @@ from gossamer.records import ANSWERED, Known, OrderKind, Outcome, QueuedUrl, Res
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK, _WORKER_LOST = Outcome.OK, Outcome.WORKER_LOST
-_PAGE, _DONE = OrderKind.PAGE, UrlState.DONE
+_PAGE, _REQUISITE, _DONE = OrderKind.PAGE, OrderKind.REQUISITE, UrlState.DONE
 _KNOWN_PAGE = Known.PAGE
 _STILL_A_PAGE = frozenset({Outcome.OK, Outcome.NOT_MODIFIED})
 
@@ -40,7 +40,8 @@ class PageEnd:
         if url.known:
             self._end_visit(host, url, result, effects)
             return
-        self._counts.end_page(host)
+        if url.kind is not _REQUISITE:
+            self._counts.end_page(host)
         host.out.discard(url.id)
         effects.url = url
         effects.retry = self._retry(host, url, result, now)
@@ -49,6 +50,8 @@ class PageEnd:
             self._table.reopen(host.domain, now)
             return
         self._counts.enqueue(host.record, -1)
+        if url.kind is _REQUISITE:
+            self._counts.enqueue_requisites(host.record, -1)
         effects.state = _DONE if result.outcome is _OK or result.outcome in ANSWERED else UrlState.DEAD
         effects.is_page = result.outcome is _OK and url.kind is _PAGE
         if effects.is_page:

@@ -191,6 +191,17 @@ class Scope:
             return "exclude_pattern"
         return None
 
+    def requisite_refusal(self, url: str, host: str) -> str | None:
+        """Return the name of the rule that refuses what a page needs, or None: only what the operator has excluded.
+
+        Whatever is made for pages does not matter: how far from the seeds, extensions, and the patterns of our own.
+        """
+        if self._blocked and (host in self._blocked or registrable_domain(host) in self._blocked):
+            return "blocked_host"
+        if self._exclude is None or (self._include is not None and self._include(url)):
+            return None
+        return "exclude_pattern" if self._exclude(url) else None
+
     def explain(self, rule: str, url: str) -> str:
         """Return what in a rule refuses a URL: the pattern, or the extension; empty for other rules."""
         if rule == "exclude_pattern":

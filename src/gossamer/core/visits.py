@@ -1,5 +1,7 @@
 """Known URLs that are due again: which hosts have some in memory, and is it their turn or that of new URLs?
 
+With the requisites of pages, which are queued, they are what no limit of pages concerns.
+
 The engine reads them from the ledger when they are due (`engine/revisiting`); here they wait for their host's turn,
 under the same rules as everything else: pace, robots.txt, addresses. They are in no queue and in no budget of pages.
 Of the fetches a share is for known URLs, as long as there are both (`FetchShares`).
@@ -81,13 +83,15 @@ class Visits:
         return self.shares.is_known_turn or self._counts.is_page_limit_reached(self._limits)
 
     def ready(self, now: float) -> Iterator[HostSlot]:
-        """Yield hosts with known URLs that may be contacted now, in the order in which they became ready."""
+        """Yield hosts with known URLs or requisites that may be contacted now, as they became ready."""
         bench = self._table.bench
-        listed = bench.with_visits
+        listed = bench.beyond_limits
         while listed:
             host = listed.popleft()
             host.is_listed = False
-            if host.state is not _READY or not host.visits or self._table.hosts.get(host.name) is not host:
+            if host.state is not _READY or self._table.hosts.get(host.name) is not host:
+                continue
+            if not host.visits and not host.is_requisite_next:
                 continue
             gate = bench.gates.closed(host, now)
             if gate is None:

@@ -31,7 +31,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import delay_in_force_s
 from gossamer.core.priority import DEMOTION, Ordering, Standing
 from gossamer.core.robots import RobotsRules
-from gossamer.records import AVERAGE_RANK, HostId, HostRecord, QueuedUrl, QueuePosition, UrlId
+from gossamer.records import AVERAGE_RANK, HostId, HostRecord, OrderKind, QueuedUrl, QueuePosition, UrlId
 
 # Priority, seq, id: unique, so that the URL itself is never compared.
 HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
@@ -39,6 +39,7 @@ DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, th
 VisitEntry: TypeAlias = tuple[float, UrlId, QueuedUrl]  # when it was due
 
 
+_REQUISITE = OrderKind.REQUISITE
 _BEFORE_PAGES = 1 << 62  # less than the number of any arrival
 BEFORE_ALL: QueuePosition = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
 
@@ -112,7 +113,7 @@ class HostSlot:
     deferred: list[DeferredEntry] = field(default_factory=list)
     out: set[UrlId] = field(default_factory=set)  # what is in flight or deferred
     visits: list[VisitEntry] = field(default_factory=list)  # known URLs that are due again, a heap
-    is_listed: bool = False  # among `Workbench.with_visits`
+    is_listed: bool = False  # among `Workbench.beyond_limits`
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
@@ -126,6 +127,7 @@ class HostSlot:
     skipped_until: float = 0.0  # when their ban ends: then the queue is read from its beginning. 0: none were
     no_rules_before: float = 0.0  # rules that were shed are not read again before this
     states_usage: bool = False  # its robots.txt states how content may be used
+    watched_at: float = 0.0  # see `HostTable.next_watched`
     number: int = 0  # of its entry into memory: decides between equal standings
     name: str = field(init=False)
 
@@ -156,6 +158,11 @@ class HostSlot:
         """Defer a URL until its `not_before`."""
         self.out.add(url.id)
         heappush(self.deferred, (url.not_before, url.seq, url.id, url))
+
+    @property
+    def is_requisite_next(self) -> bool:
+        """Whether the first of its queue is a requisite, which no limit of pages concerns."""
+        return bool(self.head) and self.head[0][3].kind is _REQUISITE
 
     def is_within(self, url: QueuedUrl) -> bool:
         """Return whether a URL belongs in memory; one beyond the horizon is read from the ledger later."""
@@ -200,7 +207,8 @@ class Workbench:
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
         self._credit_before = self._credit
-        self.with_visits: deque[HostSlot] = deque()  # hosts that became ready with known URLs; some are it no more
+        # Hosts that became ready with known URLs or requisites, which no limit of pages concerns; some are it no more.
+        self.beyond_limits: deque[HostSlot] = deque()
         self._entries = 0
         self._tickets = 0
         self.count = [0] * len(HostState)  # of hosts, by state
@@ -234,9 +242,9 @@ class Workbench:
     def make_ready(self, host: HostSlot) -> None:
         """Make a host ready for its turn, by its standing."""
         self.move(host, HostState.READY)
-        if host.visits and not host.is_listed:
+        if (host.visits or host.record.requisites) and not host.is_listed and (host.visits or host.is_requisite_next):
             host.is_listed = True
-            self.with_visits.append(host)
+            self.beyond_limits.append(host)
         heappush(self._lanes[host.lane], (self._standing(host), host.ticket, host))
 
     def _standing(self, host: HostSlot) -> Standing:

@@ -31,7 +31,7 @@ from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
 from gossamer.ports import FrontierStore
-from gossamer.records import HostRecord, Link, QueuedUrl, Source, UrlId, UrlState
+from gossamer.records import HostRecord, Link, OrderKind, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState, HoldRule, LinkMeta
 
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
@@ -74,7 +74,9 @@ class Admission:
         """Admit links to a shard again; those that waited for it are offered now."""
         self._foreign.discard(shard)
         letter = self._outbox.get(shard)
-        if letter is not None and not letter.homes and not letter.ranks:  # one with either arrives like any other
+        if letter is not None and not (
+            letter.homes or letter.ranks or letter.requisites
+        ):  # those arrive like any other
             del self._outbox[shard]
             self.receive(letter.links, now)
 
@@ -285,6 +287,24 @@ class Admission:
                 refused[url.id] = "host_id_collision"
         return refused, new_hosts
 
+    def refused_strangers(self, urls: Sequence[QueuedUrl], found_on: str) -> list[tuple[QueuedUrl, str]]:
+        """Return the requisites of new hosts that cannot be accepted, with the rule: none is held back."""
+        strangers = [url for url in urls if not self._frontier.has_host(url.host)]
+        if not strangers:
+            return []
+        refused, new_hosts = self._collisions(strangers)
+        refused |= self._crowds(strangers, refused)
+        new = [url for url in strangers if url.host in new_hosts and url.id not in refused]
+        if new and found_on:
+            refused |= self.introduced.refuse_excess(new, found_on)
+        return [(url, refused[url.id]) for url in strangers if url.id in refused]
+
+    def admit_requisites(self, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
+        """Queue the requisites that are new; return them."""
+        new = self._ledger.admit(list(urls))
+        self.enqueue(new, now)
+        return new
+
     def _crowds(self, strangers: list[QueuedUrl], refused: Mapping[UrlId, str]) -> dict[UrlId, str]:
         """Return the URLs of new hosts of a domain that has very many: a wildcard in the DNS makes infinitely many."""
         added: dict[str, set[str]] = {}
@@ -340,8 +360,12 @@ class Admission:
                 self.tails.add(url.host, (url.priority, url.seq))
         # Read before: adding a URL can swap its host out at once.
         records = {url.host: self._frontier.record_of(url.host) for url in urls}
+        if urls and urls[0].kind is OrderKind.REQUISITE:  # then all are
+            for url in urls:
+                if (record := records[url.host]) is not None:
+                    self._frontier.counts.enqueue_requisites(record, 1)
         self._frontier.add(urls, now)
         for record in records.values():
             if record is not None:
                 self._ledger.put_host(record)
-        self._hosts.count_swapped_out([url.host for url in urls if records[url.host] is None], now)
+        self._hosts.count_swapped_out([url for url in urls if records[url.host] is None], now)

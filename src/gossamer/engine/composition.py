@@ -25,6 +25,7 @@ from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.engine.notices import Notices
 from gossamer.engine.page_results import PageResults
 from gossamer.engine.removal import Removal
+from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.rereading import Rereading
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.revival import Revival
@@ -59,6 +60,7 @@ class CrawlParts(Struct, frozen=True, kw_only=True):
     rereading: Rereading
     seeding: Seeding
     pages: PageResults
+    requisites: RequisiteQueue
     backlog: LinkBacklog
     letters: Letters
     revisits: Revisits
@@ -101,8 +103,16 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
     )
     backlog = LinkBacklog(ledger, admission, emitter, state)
     links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
+    requisites = RequisiteQueue(rules, frontier, intake, ledger, admission=admission, emitter=emitter, state=state)
     rereading = Rereading(
-        ledger, frontier.limits, state, admission=admission, links=links, robots=robots, emitter=emitter
+        ledger,
+        frontier.limits,
+        state,
+        admission=admission,
+        links=links,
+        robots=robots,
+        requisites=requisites,
+        emitter=emitter,
     )
     copies = Copies(ledger, near, emitter, state)
     revisits = Revisits(rules.revisits, DueUrls(frontier, ledger, hosts), ledger)
@@ -111,9 +121,19 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         frontier.visits.shares = FetchShares(rules.revisits.known_share) if rules.revisits else frontier.visits.shares
     spam = SpamWatch(rules.spam, intake, frontier.limits.demoted_hosts, ledger, emitter=emitter, state=state)
     pages = PageResults(
-        rules, ledger, copies=copies, links=links, evidence=evidence, spam=spam, revisits=revisits, emitter=emitter
+        rules,
+        ledger,
+        copies=copies,
+        links=links,
+        evidence=evidence,
+        spam=spam,
+        requisites=requisites,
+        revisits=revisits,
+        emitter=emitter,
     )
-    visits = VisitResults(ledger, revisits, copies=copies, links=links, emitter=emitter, state=state)
+    visits = VisitResults(
+        ledger, revisits, copies=copies, links=links, requisites=requisites, emitter=emitter, state=state
+    )
     memories = (evidence, spam, first_pass, holding, backlog, admission.introduced, revisits)
     concerned = CommandParts(
         hosts=hosts, removal=removal, evidence=evidence, first_pass=first_pass, revisits=revisits, visits=visits
@@ -135,12 +155,22 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         rereading=rereading,
         seeding=Seeding(way.seeds, scope, admission, rereading),
         pages=pages,
+        requisites=requisites,
         backlog=backlog,
         revisits=revisits,
         visits=visits,
         commands=FrontierCommands(frontier, ledger, concerned),
         notices=Notices(intake, ledger, admission, revisits),
-        letters=Letters(frontier, ledger, hosts=hosts, admission=admission, scope=scope, robots=robots, copies=copies),
+        letters=Letters(
+            frontier,
+            ledger,
+            hosts=hosts,
+            admission=admission,
+            scope=scope,
+            robots=robots,
+            copies=copies,
+            requisites=requisites,
+        ),
         eviction=_build_eviction(rules, frontier, ledger, way, removal=removal, emitter=emitter),
     )
 

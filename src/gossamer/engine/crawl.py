@@ -58,7 +58,7 @@ MAX_TURN_WORK = 256_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
-_PAGE = OrderKind.PAGE
+_PAGE, _REQUISITE = OrderKind.PAGE, OrderKind.REQUISITE
 
 
 class Crawl:
@@ -82,7 +82,7 @@ class Crawl:
         self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
         self.letters, self.learn_ranks = parts.letters, parts.hosts.learn_ranks
         self.revisits, self._visits, self._commands = parts.revisits, parts.visits, parts.commands
-        self._notices = parts.notices
+        self._notices, self._requisites = parts.notices, parts.requisites
         self._orders: dict[int, Order] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
@@ -218,7 +218,7 @@ class Crawl:
             commands.work = MAX_TURN_WORK  # no orders in this turn
             self._backlog.offer_batch(now)
         while len(orders) < max_orders and commands.work < MAX_TURN_WORK:
-            order = None if self.first_pass.is_target_reached else frontier.next_order(now)
+            order = frontier.next_order(now, beyond_limits=self.first_pass.is_target_reached)
             if frontier.has_denied:
                 commands.record_denied(now)
             if frontier.visits.postponed:
@@ -264,7 +264,7 @@ class Crawl:
 
     def next_wakeup(self) -> float | None:
         """Return when `orders` can next return something without a new fact."""
-        if self.first_pass.is_target_reached:
+        if self.first_pass.is_target_reached and not self.frontier.counts.requisites:
             return None
         if self._owes_slice or self._is_cut_short:
             return 0.0
@@ -274,11 +274,13 @@ class Crawl:
     def why_over(self, now: float, max_wait_s: float) -> str | None:
         """Return why the crawl is over, or None."""
         if self.first_pass.is_target_reached:
-            return None if self.frontier.in_flight else "target_domains"
+            is_busy = self.frontier.in_flight or self.frontier.has_requisites_within(now + max_wait_s)
+            return None if is_busy else "target_domains"
         if self.revisits.next_turn_at is not None:
             return None  # it goes on
         is_more_to_come = self._has_slices or self.rereading.is_pending or self._is_cut_short
-        if is_more_to_come and not self.frontier.counts.is_page_limit_reached(self.frontier.limits):
+        is_full = self.frontier.counts.is_page_limit_reached(self.frontier.limits)
+        if is_more_to_come and (self.rereading.finds_requisites or not is_full):
             return None
         over = self.frontier.why_over(now, max_wait_s)
         if over not in (None, "max_pages") and self._introduced.make_due():
@@ -350,6 +352,8 @@ class Crawl:
             self._pages.record_retry(order, effects.url, result, effects.retry, now)
         elif effects.url.known:
             self._visits.record(order, effects.url, result, effects, now)
+        elif effects.url.kind is _REQUISITE:
+            self._requisites.record(order, effects.url, result, effects.state, now)
         else:
             self._pages.record(order, effects.url, result, effects, now)
             self._count_page(effects.url, result, effects, now)
@@ -421,9 +425,10 @@ class Crawl:
         """Return an order that is out."""
         return self._orders[order_id]
 
-    def order_for(self, url: str) -> Order | None:
-        """Return the order that is out for a URL."""
-        return next((order for order in self._orders.values() if order.url == url), None)
+    def order_for(self, link: Link) -> Order | None:
+        """Return the order that is out for a URL; that of a robots.txt has no id."""
+        ids = (link.id, b"")
+        return next((each for each in self._orders.values() if each.url == link.url and each.url_id in ids), None)
 
     def orders_out(self) -> list[int]:
         """Return the ids of the orders that are out."""

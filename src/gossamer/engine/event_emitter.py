@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.novelty import Quarantine
-from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, Emit, Event, EventName
+from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
 from gossamer.figures import Figures
 from gossamer.ports import FetchLog
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
@@ -20,9 +20,15 @@ _PAGE_EVENTS = {
     Outcome.TYPE_REFUSED: EventName.TYPE_REFUSED,
     Outcome.LINKS_ONLY: EventName.PDF_LINKS_EXTRACTED,
 }
-_KINDS = {OrderKind.PAGE: "", OrderKind.ROBOTS: "robots", OrderKind.SITEMAP: "sitemap"}
+_KINDS = {
+    OrderKind.PAGE: "",
+    OrderKind.ROBOTS: "robots",
+    OrderKind.SITEMAP: "sitemap",
+    OrderKind.REQUISITE: REQUISITE,
+}
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_SITEMAP, _EXCLUDED, _OK = OrderKind.SITEMAP, EventName.EXCLUDED_BY_RULE, Outcome.OK
+_PAGE, _EXCLUDED, _OK = OrderKind.PAGE, EventName.EXCLUDED_BY_RULE, Outcome.OK
+_READ = {OrderKind.SITEMAP: EventName.SITEMAP_READ, OrderKind.REQUISITE: EventName.REQUISITE_FETCHED}
 
 
 class VisitNote(NamedTuple):
@@ -141,8 +147,8 @@ class EventEmitter:
         reason = ""
         if result.outcome is not _OK:
             reason = f"{result.outcome}: {result.error}".rstrip(": ")
-        elif url.kind is _SITEMAP:
-            event = EventName.SITEMAP_READ
+        elif url.kind is not _PAGE:
+            event = _READ[url.kind]
         again = {"found": visit.found, "wait_s": round(visit.wait_s, 3)} if visit is not None else {}
         self._fetched(event, order, result, now, reason, new_links=new_links, **again)
 
@@ -169,6 +175,7 @@ class EventEmitter:
             reason="robots.txt",
             rule=denied.decision.line,
             line=denied.decision.line_number,
+            kind=_KINDS[denied.url.kind] if denied.url.kind is OrderKind.REQUISITE else "",
         )
 
     def overridden(self, denied: Denied, now: float) -> None:
@@ -202,6 +209,17 @@ class EventEmitter:
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may add."""
         self.emit(EventName.LINKS_CAPPED, now, host=host, parent=parent.hex(), links=count, reason="max_links_per_page")
+
+    def requisites_cut(self, url: QueuedUrl, count: int, now: float) -> None:
+        """A page or stylesheet needs more than may be fetched for one page."""
+        why, parent = "max_requisites_per_page", url.id.hex()
+        self.emit(EventName.REQUISITES_CUT, now, url=url.url, host=url.host, parent=parent, links=count, reason=why)
+
+    def requisite_refused(self, refused: Refused, parent: UrlId, now: float) -> None:
+        """What a page needs was not queued."""
+        link, page = refused.link, parent.hex()
+        where = {"url": link.url, "host": link.host, "parent": page, "kind": REQUISITE}
+        self.emit(EventName.REQUISITE_REFUSED, now, **where, reason=refused.rule, rule=refused.detail)
 
     def cooling(self, url: QueuedUrl, wait_s: float, now: float) -> None:
         """A URL was found again before its time."""

@@ -2,7 +2,7 @@
 
 Last is what has the lowest priority, then what was found last; `core/queue_tails` finds it. Some more than needed are
 evicted, so that it is rare, and at most `MAX_READS` queues are read at a time: the rest is done with the next page.
-What is in flight stays.
+What is in flight stays. Requisites do not count: their pages are fetched.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Eviction:
 
     def evict_excess(self, now: float) -> list[QueuedUrl]:
         """Evict what is too much; return it."""
-        over = self._frontier.counts.queued - self._max_queued
+        counts = self._frontier.counts
+        over = counts.queued - counts.requisites - self._max_queued
         if over <= 0:
             return []
         over += self._max_queued // 100

@@ -21,6 +21,7 @@ from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
 from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, Quarantine, SoftNotFound, patterns_of
+from gossamer.core.requisite import is_requisite
 from gossamer.core.tables import EVIDENCE, QUARANTINES
 from gossamer.core.traps import is_dated
 from gossamer.core.url import host_of, link_to, origin_of
@@ -184,7 +185,7 @@ class Evidence(ShardMemory):
         held = 0
         while urls := self._ledger.read_queue(host_id(host), after, _BATCH):
             after = urls[-1].position
-            of_pattern = [url for url in urls if pattern in patterns_of(url.url)]
+            of_pattern = [url for url in urls if not is_requisite(url) and pattern in patterns_of(url.url)]
             held += len(self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name))
         return held
 

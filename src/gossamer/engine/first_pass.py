@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, LinkContext
+from gossamer.core.requisite import queued_pages
 from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.holding import Holding
@@ -56,8 +57,8 @@ class FirstPassProgress(ShardMemory):
 
     def load_host(self, host: HostRecord) -> None:
         """Count what is queued at a host."""
-        if self._pass is not None and host.queued:
-            self._pass.queue(host.domain, host.queued)
+        if self._pass is not None and queued_pages(host):
+            self._pass.queue(host.domain, queued_pages(host))
 
     def save(self) -> None:
         """Add changed reserves to the ledger's pending changes."""

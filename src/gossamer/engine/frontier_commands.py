@@ -7,6 +7,7 @@ from msgspec import Struct
 from gossamer.core import frontier_io
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id
+from gossamer.core.requisite import is_requisite
 from gossamer.engine.evidence import Evidence
 from gossamer.engine.first_pass import FirstPassProgress
 from gossamer.engine.host_directory import HostDirectory
@@ -80,6 +81,8 @@ class FrontierCommands:
                 self._parts.visits.record_denied(denied, now)
                 continue
             self._parts.removal.record_denied(denied, now)
+            if is_requisite(denied.url):
+                continue
             self._parts.evidence.record_unfetched(denied.url)
             self._parts.first_pass.fail(denied.url.host, now)
 

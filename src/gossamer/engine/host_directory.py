@@ -15,7 +15,7 @@ from gossamer.core.identity import domain_id, host_id, shard_of
 from gossamer.core.robots_state import is_ban, stored_state
 from gossamer.engine.domain_ranks import DomainRanks
 from gossamer.ports import HostStore
-from gossamer.records import DomainRecord, HostRecord, Outcome
+from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, QueuedUrl
 from gossamer.state import DomainRank
 
 _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
@@ -142,10 +142,12 @@ class HostDirectory:
         """Pass the ledger's count of swapped-out hosts to the frontier, and when the first is due."""
         self._frontier.set_swapped_out(*self._ledger.swapped_out())
 
-    def count_swapped_out(self, hosts: Sequence[str], now: float) -> None:
+    def count_swapped_out(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Count URLs that were queued at hosts that stay out of memory."""
-        for host in hosts:
-            record = self.record(host, now)
+        for url in urls:
+            record = self.record(url.host, now)
             self._frontier.counts.enqueue(record)
+            if url.kind is OrderKind.REQUISITE:
+                self._frontier.counts.enqueue_requisites(record, 1)
             self._ledger.put_host(record)
             self.spill(record, now)

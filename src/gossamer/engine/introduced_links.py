@@ -89,6 +89,16 @@ class IntroducedLinks(ShardMemory):
             self._store(held, network, context, lastmods or {})
         return {link.id for link in held}
 
+    def refuse_excess(self, urls: Sequence[QueuedUrl], found_on: str) -> dict[UrlId, str]:
+        """Count the new hosts of what a page needs; return what is at too many of them, with the rule."""
+        page_host = host_of(found_on)
+        network, is_elsewhere = self._network_of(page_host), _not_of_domain_of(page_host)
+        room = self._introductions.room(network)
+        elsewhere = [url for url in urls if is_elsewhere(url)]
+        hosts = set(list(dict.fromkeys(url.host for url in elsewhere))[: max(0, room)])
+        self._introductions.count(host_id(page_host), network, len(hosts))
+        return {url.id: CROWDED for url in elsewhere if url.host not in hosts}
+
     def hold_at_once(
         self, links: Sequence[Link], context: LinkContext, lastmods: Mapping[UrlId, str] | None
     ) -> Sequence[Link]:

@@ -11,6 +11,7 @@ from gossamer.engine.admission import Admission
 from gossamer.engine.copies import Copies
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.link_messages import Letter, RobotsAnswer, link_of
+from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.robots_results import RobotsResults, result_of
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.ports import HostStore
@@ -33,6 +34,7 @@ class Letters:
         scope: ScopeRecord,
         robots: RobotsResults,
         copies: Copies,
+        requisites: RequisiteQueue,
     ) -> None:
         self._frontier = frontier
         self._ledger = ledger
@@ -41,6 +43,7 @@ class Letters:
         self._scope = scope
         self._robots = robots
         self.copies = copies
+        self._requisites = requisites
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer the links of a letter, and exchange robots.txt files."""
@@ -52,6 +55,7 @@ class Letters:
             if message.depth == 0 and message.kind is OrderKind.PAGE and message.source in _OF_SEEDS:
                 self._scope.join(link_of(message), message.seed)
         self._admission.receive(letter.links, now)
+        self._requisites.receive(letter.requisites, now)
         for question in letter.questions:
             if self._admission.owns_host(question.url):
                 self._frontier.ask_robots(RobotsRequest(question.origin, question.url, question.hops), now)

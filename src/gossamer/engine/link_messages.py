@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from gossamer.core.intake import LinkContext
+from gossamer.core.requisite import requisite_to
 from gossamer.core.url import link_to
-from gossamer.records import Link, OrderKind, Outcome, Source, UrlId
+from gossamer.records import Link, OrderKind, Outcome, QueuedUrl, Source, UrlId
 from gossamer.state import DomainRank
 
 
@@ -52,6 +53,18 @@ class LinkMessage(Struct, array_like=True, frozen=True):
     submitter: str = ""  # of a sitemap: the domain whose robots.txt lists it
 
 
+class RequisiteMessage(Struct, array_like=True, frozen=True):
+    """What a page of the sender needs, at a host of the receiver."""
+
+    url: str
+    parent: UrlId
+    depth: int
+    priority: int
+    source: Source
+    hops: int = 0
+    seed: int = 0
+
+
 class Letter(Struct, array_like=True):
     """All that one commit sends to one shard."""
 
@@ -60,6 +73,7 @@ class Letter(Struct, array_like=True):
     answers: list[RobotsAnswer] = []
     homes: dict[str, str] = {}  # domains in it that belong to the receiver by their country, and their label
     ranks: list[DomainRank] = []  # of domains of the receiver
+    requisites: list[RequisiteMessage] = []
 
 
 _encode = Encoder().encode
@@ -100,6 +114,30 @@ def context_of(message: LinkMessage) -> LinkContext:
 def link_of(message: LinkMessage) -> Link:
     """Return the link of a message."""
     return link_to(message.url)
+
+
+def requisite_message(url: QueuedUrl) -> RequisiteMessage:
+    """Return the message about a requisite."""
+    return RequisiteMessage(url.url, url.parent, url.depth, url.priority, url.source, url.hops, url.seed)
+
+
+def requisite_of(message: RequisiteMessage, seq: int, now: float) -> QueuedUrl:
+    """Return the requisite of a message, as its owner queues it."""
+    link = requisite_to(message.url)
+    return QueuedUrl(
+        url=link.url,
+        id=link.id,
+        host=link.host,
+        priority=message.priority,
+        seq=seq,
+        depth=message.depth,
+        kind=OrderKind.REQUISITE,
+        source=message.source,
+        parent=message.parent,
+        hops=message.hops,
+        found_at=now,
+        seed=message.seed,
+    )
 
 
 def encode_letter(letter: Letter) -> bytes:

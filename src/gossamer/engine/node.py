@@ -254,6 +254,7 @@ class ClusterNode:
             totals.urls_seen,
             totals.excluded,
             totals.robots_disallowed,
+            totals.requisites_denied,
             totals.duplicates,
             self._received,
             self._moves,
@@ -311,7 +312,7 @@ class ClusterNode:
         if claimed is None:
             return None
         used = counts.pages + counts.pages_in_flight
-        queued = counts.queued - sum(waiting.urls for waiting in self._waiting.values())
+        queued = counts.queued - counts.requisites - sum(waiting.urls for waiting in self._waiting.values())
         if queued > counts.pages_in_flight and used + lot // 2 >= claimed:
             return used + lot
         return used if queued <= 0 and claimed > used else None
@@ -350,7 +351,7 @@ class ClusterNode:
             label=self._label,
             restoring=len(self._granted),
             in_flight=view.in_flight,
-            queued=view.counts.queued,
+            queued=view.counts.queued - view.counts.requisites,
             waiting=self.count_waiting(now),
         )
 

@@ -8,6 +8,7 @@ from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.evidence import NOTHING, Evidence
 from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.spam_watch import SpamWatch
@@ -33,6 +34,7 @@ class PageResults:
         evidence: Evidence,
         revisits: Revisits,
         spam: SpamWatch,
+        requisites: RequisiteQueue,
         emitter: EventEmitter,
     ) -> None:
         self._rules = rules
@@ -42,6 +44,7 @@ class PageResults:
         self._evidence = evidence
         self._revisits = revisits
         self._spam = spam
+        self._requisites = requisites if requisites.is_on else None
         self._events = emitter
 
     def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
@@ -65,6 +68,8 @@ class PageResults:
                 self._ledger.record_change(url.id, change)
         new = 0 if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
         self._evidence.record_novelty(url, result, host, is_copy=bool(result.duplicate_of), now=now)
+        if self._requisites is not None and is_page:
+            self._requisites.follow_page(url, result, now)
         if shown.probe is not None:
             self._links.probe(url, shown.probe, now)
         self._events.page(order, url, result, new, now)

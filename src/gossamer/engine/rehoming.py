@@ -22,8 +22,9 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import domain_id, id_in_shard, shard_of
 from gossamer.core.regions import Regions
+from gossamer.core.requisite import count_requisites, is_requisite
 from gossamer.core.tables import HELD, HELD_COUNTS, HOMES, SUBMITTERS, held_key, held_prefix
-from gossamer.engine.link_messages import Letter, LinkMessage
+from gossamer.engine.link_messages import Letter, LinkMessage, requisite_message
 from gossamer.ports import FrontierStore
 from gossamer.records import HostId, HostRecord, QueuedUrl, UrlId
 from gossamer.state import CrawlState, DomainHome, HeldUrl, HoldRule
@@ -112,9 +113,12 @@ class Rehoming:
         while batch := self._ledger.read_queue(key, None, _BATCH):
             for url in batch:
                 self._ledger.finish(url, None)
-                self._send(_message_of(url), url.id)
-            self._state.totals.urls_seen -= len(batch)  # they are admitted once more
-        host.queued = 0
+                if is_requisite(url):
+                    self._letter_to(url.url).requisites.append(requisite_message(url))
+                else:
+                    self._send(_message_of(url), url.id)
+            self._state.totals.urls_seen -= len(batch) - count_requisites(batch)  # they are admitted once more
+        host.queued = host.requisites = 0
         self._ledger.put_host(host, key)
 
     def _move_held(self, host: HostId) -> None:

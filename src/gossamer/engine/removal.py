@@ -11,6 +11,7 @@ from gossamer.core.catalog import record_of
 from gossamer.core.frontier import Frontier
 from gossamer.core.frontier_io import Denied, KillQueue
 from gossamer.core.identity import host_id
+from gossamer.core.requisite import count_requisites, is_requisite
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.scope_record import ScopeRecord
@@ -53,23 +54,27 @@ class Removal:
             record = self._ledger.host(host)
             if record is not None:
                 self._frontier.counts.enqueue(record, -len(gone))
+                self._frontier.counts.enqueue_requisites(record, -count_requisites(gone))
         for url in gone:
             row = record_of(url)
             row.state, row.outcome, row.error, row.fetched_at = UrlState.DEAD, outcome.value, error, now
             self._ledger.finish(url, row)
-        self._state.totals.dead += len(gone)
+        requisites = count_requisites(gone)
+        self._state.totals.dead += len(gone) - requisites
+        self._state.totals.requisites_failed += requisites
         if record is not None:
             self._ledger.put_host(record)
         return gone
 
     def kill_queue(self, command: KillQueue, now: float) -> int:
-        """Move all that is queued at a host without address to the dead letters; return how many."""
+        """Move all that is queued at a host without address to the dead letters; return how many pages."""
         record, outcome, error = command.host, command.outcome, command.error
         killed = self._ledger.kill_queue(host_id(record.name), outcome.value, error, now)
-        self._state.totals.dead += killed
+        self._state.totals.dead += killed - command.requisites
+        self._state.totals.requisites_failed += command.requisites
         self._ledger.put_host(record)
         self._events.host_dead(record.name, outcome, error, killed, now)
-        return killed
+        return killed - command.requisites
 
     def _kill_last(self, host: str, count: int, outcome: Outcome, now: float) -> int:
         last = self._ledger.last(host_id(host), count)
@@ -87,7 +92,10 @@ class Removal:
         host = self._frontier.record_of(url.host)
         if host is not None:
             self._ledger.put_host(host)
-        self._state.totals.robots_disallowed += 1
+        if is_requisite(url):
+            self._state.totals.requisites_denied += 1
+        else:
+            self._state.totals.robots_disallowed += 1
         self._events.denied(denied, now)
 
     def record_overridden(self, denied: Denied, now: float) -> None:

@@ -6,6 +6,7 @@ for such links, since most crawls never need them and a page at the limit would 
 limit is raised, the pages are read from the archive again. Which ones follows from the catalog: those of certain
 depths that were fetched before the limit was raised. The work is done in slices beside the crawl
 (`runtime/rereader`); how far it got is part of the crawl's state, and is committed with the links that were offered.
+In the same way all pages are read again for what they need to be shown, if an earlier run did not fetch that.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from gossamer.core.url import host_of
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.robots_results import RobotsResults
 from gossamer.events import EventName
 from gossamer.ports import Ledger
-from gossamer.records import Outcome, Result, Source, UrlId, UrlRecord, UrlState
+from gossamer.records import OrderKind, Outcome, Result, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import CrawlState, Reread, SeedRecord
 
 _WITH_LINKS = frozenset(
     {Outcome.OK.value, Outcome.OTHER_SUCCESS.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value}
 )
+_PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
 class Rereading:
@@ -43,6 +46,7 @@ class Rereading:
         admission: Admission,
         links: LinkFollowing,
         robots: RobotsResults,
+        requisites: RequisiteQueue,
         emitter: EventEmitter,
     ) -> None:
         self._ledger = ledger
@@ -51,12 +55,18 @@ class Rereading:
         self._admission = admission
         self._links = links
         self._robots = robots
+        self._requisites = requisites
         self._events = emitter
 
     @property
     def is_pending(self) -> bool:
         """Whether there are pages to read again."""
         return self._state.reread is not None
+
+    @property
+    def finds_requisites(self) -> bool:
+        """Whether there are pages to read again for what they need: no limit of pages ends that."""
+        return self._state.reread is not None and self._state.reread.requisites
 
     @property
     def cursor(self) -> UrlId:
@@ -75,8 +85,10 @@ class Rereading:
             self._offer_sitemaps(now)
         elif first_pass is not None and not continues:
             state.has_dropped_links = True
-        if from_depth < max_depth or seeds:
-            self._start(from_depth, seeds, now)
+        is_new = self._requisites.is_on and not state.fetches_requisites and state.totals.pages > 0
+        state.fetches_requisites = self._requisites.is_on
+        if from_depth < max_depth or seeds or is_new:
+            self._start(from_depth, seeds, now, requisites=is_new)
 
     def raise_depth(self, seed: SeedRecord, depth: int, now: float) -> None:
         """Have the pages of a seed read again whose links are within its depth only now. Call after `begin`."""
@@ -86,14 +98,15 @@ class Rereading:
         if before < depth:
             self._start(max_depth, {seed.number: before}, now)
 
-    def _start(self, from_depth: int, seeds: Mapping[int, int], now: float) -> None:
+    def _start(self, from_depth: int, seeds: Mapping[int, int], now: float, *, requisites: bool = False) -> None:
         """Begin to read again, including what an earlier run had not read."""
         state, earlier = self._state, self._state.reread
         merged = dict(earlier.seeds) if earlier is not None else {}
         for seed, depth in seeds.items():
             merged[seed] = min(depth, merged.get(seed, depth))
         from_depth = min(from_depth, earlier.from_depth) if earlier is not None else from_depth
-        state.reread = Reread(from_depth, now, seeds=merged)
+        requisites |= earlier is not None and earlier.requisites
+        state.reread = Reread(from_depth, now, seeds=merged, requisites=requisites)
 
     def _offer_sitemaps(self, now: float) -> None:
         for host in self._ledger.hosts():
@@ -102,17 +115,23 @@ class Rereading:
 
     def pages(self, after: UrlId) -> Iterator[tuple[UrlId, UrlRecord]]:
         """Yield the committed rows of the pages to read again, after a URL, in order. May run in a thread."""
-        reread, max_depth, seed_depths = self._state.reread, self._limits.max_depth, self._limits.seed_depths
+        reread = self._state.reread
         if reread is None:
             return
         for url_id, row in self._ledger.urls(after=after):
             is_known = row.state is UrlState.DONE and row.outcome in _WITH_LINKS and row.fetched_at < reread.before
-            first, limit = reread.from_depth, max_depth
-            if row.seed in seed_depths:
-                limit = seed_depths[row.seed]
-                first = reread.seeds.get(row.seed, limit)
-            if is_known and first <= row.depth < limit and row.source is not Source.PROBE:
+            if not is_known or row.source is Source.PROBE or row.kind is OrderKind.REQUISITE:
+                continue
+            if self._has_new_links(row, reread) or (reread.requisites and is_stored_page(row)):
                 yield url_id, row
+
+    def _has_new_links(self, row: UrlRecord, reread: Reread) -> bool:
+        """Return whether the links of a page are within the depth only now."""
+        first, limit = reread.from_depth, self._limits.max_depth
+        if row.seed in self._limits.seed_depths:
+            limit = self._limits.seed_depths[row.seed]
+            first = reread.seeds.get(row.seed, limit)
+        return first <= row.depth < limit
 
     def follow(self, url_id: UrlId, row: UrlRecord, result: Result | None, now: float) -> None:
         """Offer the links of a page; without a stored answer (None) the page is fetched again."""
@@ -122,8 +141,14 @@ class Rereading:
         url = queued_from(url_id, host_of(row.url), row)
         reread.after = url_id
         reread.pages += 1
+        has_new_links = self._has_new_links(row, reread)
         if result is None:
-            self._admission.requeue(url, now)
+            if has_new_links:
+                self._admission.requeue(url, now)
+            return
+        if reread.requisites and is_stored_page(row):
+            self._requisites.follow_page(url, result, now)
+        if not has_new_links:
             return
         host = self._ledger.host(url.host)
         if host is None or not host.soft_404 or host.soft_404 != result.text_hash:
@@ -137,7 +162,19 @@ class Rereading:
             self._events.emit(
                 EventName.LINKS_READ_AGAIN,
                 now,
-                reason=f"pages of depth {min([reread.from_depth, *reread.seeds.values()])} and more",
+                reason=_which(reread),
                 links=reread.pages,
                 new_links=reread.new_links,
             )
+
+
+def is_stored_page(row: UrlRecord) -> bool:
+    """Return whether a row is of a page whose bytes are in the archive."""
+    return row.kind is OrderKind.PAGE and row.outcome in _PAGES and row.archived is not None
+
+
+def _which(reread: Reread) -> str:
+    """Return for people which pages were read."""
+    if reread.requisites:
+        return "all pages, for what they need to be shown"
+    return f"pages of depth {min([reread.from_depth, *reread.seeds.values()])} and more"

@@ -391,7 +391,7 @@ class Revisits(ShardMemory):
     def _enroll_one(self, url_id: UrlId, row: UrlRecord, now: float) -> int:
         current = self._ledger.look_up(url_id)
         is_wanted = row.outcome in _ANSWER_NAMES or (row.source is Source.SEED and row.state is UrlState.DEAD)
-        if current is None or not is_wanted or row.source is Source.PROBE:
+        if current is None or not is_wanted or row.source is Source.PROBE or row.kind is OrderKind.REQUISITE:
             return 1
         if current.revisit is not None or current.state is UrlState.QUEUED:
             return 1

@@ -24,13 +24,15 @@ from gossamer.records import HostRecord, OrderKind, Outcome, Source, UrlId, UrlR
 from gossamer.state import OperatorRequest
 
 NO_LETTERS = "no dead letters match"
+_PURPOSES = {OrderKind.SITEMAP: "sitemap", OrderKind.REQUISITE: "requisite"}
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
 class Revived(Struct):
     """How many rows were queued again."""
 
-    letters: int = 0
+    letters: int = 0  # without requisites
+    requisites: int = 0  # dead letters or not
     pages: int = 0  # of them, pages that count as not fetched from now on
     others: int = 0  # redirects, sitemaps and the like
 
@@ -45,7 +47,7 @@ class Revival:
         self._events = emitter
 
     def retry(self, is_wanted: Callable[[UrlRecord], bool], totals: Totals, now: float) -> int:
-        """Queue dead letters again, as if they had never failed; return how many."""
+        """Queue dead letters again, as if they had never failed; return how many of them are not requisites."""
         rows = self._ledger.urls()
         return self._revive(rows, lambda row: row.state is UrlState.DEAD and is_wanted(row), totals, now).letters
 
@@ -66,7 +68,7 @@ class Revival:
         rows = (item for name in names for item in self._ledger.urls(host_id(name)))
         done = self._revive(rows, lambda row: is_requested(row, request), totals, now)
         totals.dead -= done.letters
-        count = done.letters + done.pages + done.others
+        count = done.letters + done.requisites + done.pages + done.others
         if count:
             what = f"stored on {request.stored_on}" if request.stored_on else "dead letters"
             self._events.emit(EventName.QUEUED_AGAIN, now, links=count, reason=f"{what}, at the operator's request")
@@ -101,7 +103,7 @@ class Revival:
             quarantined += row.outcome == Outcome.QUARANTINED
             evicted += row.outcome == Outcome.EVICTED
             self._ledger.requeue(queued_from(url_id, name, row), self._as_new(url_id, row, host, totals, done))
-            Counts.enqueue_stored(host, 1)
+            Counts.enqueue_stored(host, 1, int(row.kind is OrderKind.REQUISITE))
         self._holding.count_quarantined(-quarantined)
         totals.evicted -= evicted
         for host in revived.values():
@@ -114,13 +116,17 @@ class Revival:
     def _as_new(self, url_id: UrlId, row: UrlRecord, host: HostRecord, totals: Totals, done: Revived) -> UrlRecord:
         """Return the row of a URL that is to be fetched as if it had never been."""
         row.attempt, row.not_before, row.hops = 0, 0.0, 0
-        if row.state is UrlState.DEAD:
-            done.letters += 1
+        is_dead, is_requisite = row.state is UrlState.DEAD, row.kind is OrderKind.REQUISITE
+        if is_requisite:
+            done.requisites += 1
+            totals.uncount_requisite(0 if is_dead else row.content_bytes, was_stored=not is_dead)
+        if is_dead:
+            done.letters += not is_requisite
             return row
         if row.kind is OrderKind.PAGE and row.outcome in _PAGES:
             done.pages += 1
             self._uncount(row, host, totals)
-        else:
+        elif not is_requisite:
             done.others += 1
         row.etag = row.last_modified = ""  # the answer must have a body
         return record_of(queued_from(url_id, host.name, row))
@@ -145,8 +151,8 @@ def dead_letters(outcomes: Sequence[str] = (), hosts: Sequence[str] = ()) -> Ope
 
 def purpose_of(row: UrlRecord) -> str:
     """Return what a URL was requested for. Dead letters are not only pages: a sitemap can be retried, too."""
-    if row.kind is OrderKind.SITEMAP:
-        return "sitemap"
+    if row.kind in _PURPOSES:
+        return _PURPOSES[row.kind]
     return "probe" if row.source is Source.PROBE else "page"
 
 

@@ -27,4 +27,5 @@ class CrawlRules(Struct, frozen=True):
     revisits: RevisitRules | None = None  # None: nothing is fetched again
     host_ranks: Mapping[str, float] = {}  # from 0 to 1, by the operator, for hosts that are new
     spam: SpamUse = SpamUse.DEMOTE
+    max_requisites: int = 0  # of one page, to be fetched; 0: none
     insecure: tuple[str, ...] = ()  # patterns of hosts whose certificates are not checked

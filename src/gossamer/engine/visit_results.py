@@ -17,6 +17,7 @@ from gossamer.core.url import link_to
 from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter, VisitNote
 from gossamer.engine.link_following import LinkFollowing
+from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.revisiting import Revisits, is_source
 from gossamer.ports import Ledger
 from gossamer.records import (
@@ -48,6 +49,7 @@ class VisitResults:
         *,
         copies: Copies,
         links: LinkFollowing,
+        requisites: RequisiteQueue,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
@@ -55,6 +57,7 @@ class VisitResults:
         self._revisits = revisits
         self._copies = copies
         self._links = links
+        self._requisites = requisites
         self._events = emitter
         self._state = state
 
@@ -80,6 +83,8 @@ class VisitResults:
         new = 0
         if found is not Found.FAILED and not is_soft_404 and _leads_on(url, result):
             new = self._links.follow(url, result, is_copy, now)
+        if self._requisites.is_on and effects.is_page:  # the page may need more by now; what it has is not asked again
+            self._requisites.follow_page(url, result, now)
         if found in (Found.CHANGED, Found.SAME) and is_source(row):
             found = Found.CHANGED if new else Found.SAME  # what counts is whether it names anything new
         self._state.totals.count_visit(found.value, is_not_modified=result.outcome is _NOT_MODIFIED)

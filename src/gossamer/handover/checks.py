@@ -69,7 +69,9 @@ class CheckTargets:
 
     def of_asset(self, url: str, key: UrlId) -> str:
         """Return what is asked in order to check something that a page needs; empty if the crawl has fetched it."""
-        return self._unknown_end(url, key) if self.assets else ""
+        if not self.assets or self._fates.of_requisite(key).outcome:
+            return ""
+        return self._unknown_end(url, key)
 
     @staticmethod
     def why_not_checked(fate: Fate) -> str:
@@ -133,6 +135,7 @@ def check_settings(crawl: CrawlView, contact: str, *, is_again: bool) -> Setting
     return replace(
         crawl.settings,
         check_only=True,
+        requisites=False,
         contact=contact or crawl.settings.contact,
         cooldown_sec=1 if is_again else FRESH_S,
         allow_network=(*crawl.settings.allow_network, *opened),

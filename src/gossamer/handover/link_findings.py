@@ -88,6 +88,9 @@ class Broken(Struct):
 
     def asset(self, url: str, key: UrlId) -> Wanted | None:
         """Answer for something else that a page needs."""
+        fate = self.fates.of_requisite(key)
+        if fate.outcome in BROKEN:
+            return Wanted(url, fate)
         return self._wanted(url, key, self.targets.of_asset if self.targets is not None else None)
 
     def _wanted(self, url: str, key: UrlId, target_of: Callable[[str, UrlId], str] | None) -> Wanted | None:

@@ -17,18 +17,19 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.address_crowds import CROWDED
+from gossamer.core.requisite import requisite_to
 from gossamer.core.tables import BACKLOG, HELD, HELD_COUNTS, INTRODUCED, held_key
 from gossamer.core.url import canonical, host_of, links_from, url_id
 from gossamer.engine.introduced_links import links_of
 from gossamer.engine.link_backlog import LINK_BACKLOG
-from gossamer.events import EventName
+from gossamer.events import REQUISITE, Event, EventName
 from gossamer.handover.link_table import SeenIds
 from gossamer.handover.stored import StoredPages
 from gossamer.inspect.runs import Committed, read_all_runs
 from gossamer.inspect.view import CrawlView
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.hrefs import max_examined
-from gossamer.records import ANSWERED, Link, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.records import ANSWERED, Link, OrderKind, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.stores import has_archive
 from gossamer.state import HoldRule
@@ -36,6 +37,8 @@ from gossamer.state import HoldRule
 HELD_BACK = "held"
 HELD_DROPPED = "held_dropped"  # links beyond what a host may have held back: their URLs are not stored
 EXCLUDED = "excluded"
+REQUISITE_REFUSED = "requisite_refused"  # what a page needs, not queued by a rule
+REQUISITES_CUT = "requisites_cut"  # what a page needs beyond --max-requisites-per-page
 LINKS_CUT = "links_cut"  # links beyond --max-links-per-page: their URLs are read in the stored page
 _NOT_STORED = frozenset({Outcome.LINKS_ONLY.value, Outcome.TYPE_REFUSED.value})
 OUTCOMES = (
@@ -45,8 +48,10 @@ OUTCOMES = (
     HELD_DROPPED,
     EXCLUDED,
     LINKS_CUT,
+    REQUISITE_REFUSED,
+    REQUISITES_CUT,
 )
-_FROM_EVENTS = (EXCLUDED, LINKS_CUT)
+_FROM_EVENTS = (EXCLUDED, LINKS_CUT, REQUISITE_REFUSED, REQUISITES_CUT)
 _HOLD_RULES = frozenset(rule.value for rule in HoldRule)
 
 
@@ -61,6 +66,7 @@ class Missing(Struct, frozen=True, gc=False):
     referrer: str  # the page, redirect or sitemap that it was found on, if that is known
     host: str
     count: int = 1
+    kind: str = ""  # requisite: what a page needs to be shown
 
 
 class MissingKind(NamedTuple):
@@ -69,6 +75,7 @@ class MissingKind(NamedTuple):
     outcome: str
     status: int
     rule: str
+    kind: str
 
 
 class _Refusal(Struct, frozen=True, gc=False):
@@ -122,7 +129,9 @@ class MissingUrls:
 
     def _of_row(self, row: UrlRecord) -> Missing:
         reason = row.error or (row.content_type or "a type that is not stored" if row.outcome in _NOT_STORED else "")
-        return Missing(row.url, row.outcome, row.status, "", reason, self._referrer(row.parent), host_of(row.url))
+        kind = REQUISITE if row.kind is OrderKind.REQUISITE else ""
+        page = self._referrer(row.parent)
+        return Missing(row.url, row.outcome, row.status, "", reason, page, host_of(row.url), kind=kind)
 
     def _held(self) -> Iterator[Missing]:
         ledger = self._crawl.ledger
@@ -143,7 +152,7 @@ class MissingUrls:
     def _from_events(self) -> Iterator[Missing]:
         """Yield refused links as they come; pages with too many links are visited again, and the last visit counts."""
         refused: list[_Refusal] = []
-        with SeenIds() as seen, SeenIds() as cut:
+        with SeenIds() as seen, SeenIds() as cut, SeenIds() as needed:
             for _, event in read_all_runs(
                 self._crawl.folders.events,
                 on_refusal=_into(refused),
@@ -151,10 +160,26 @@ class MissingUrls:
             ):
                 if event.event is EventName.LINKS_CAPPED:
                     cut.put(bytes.fromhex(event.parent), event.links)
+                elif event.kind == REQUISITE or event.event is EventName.REQUISITES_CUT:
+                    yield from self._of_requisite(event, needed)
                 yield from self._excluded(refused, seen)
             yield from self._excluded(refused, seen)
             for parent, links in cut.items():
                 yield from self._cut(parent, links, seen)
+
+    def _of_requisite(self, event: Event, seen: SeenIds) -> Iterator[Missing]:
+        """Yield what a page needs and a rule or the limit left out; each URL, and each page, once."""
+        page = self._referrer(bytes.fromhex(event.parent)) if event.parent else ""
+        if event.event is EventName.REQUISITES_CUT and (key := bytes.fromhex(event.parent)) not in seen:
+            seen.put(key)
+            why = "it needs more to be shown"
+            yield Missing("", REQUISITES_CUT, 0, event.reason, why, page, event.host, event.links, REQUISITE)
+        elif event.event is EventName.REQUISITE_REFUSED and (key := requisite_to(event.url).id) not in seen:
+            seen.put(key)
+            if self._crawl.ledger.look_up(key) is None:
+                yield Missing(
+                    event.url, REQUISITE_REFUSED, 0, event.reason, event.rule, page, event.host, kind=REQUISITE
+                )
 
     def _cut(self, parent: UrlId, links: int, refused: SeenIds) -> Iterator[Missing]:
         """Yield the links of a page that were cut off and are still unknown; if it cannot be read, their number."""

@@ -22,6 +22,7 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_he
 from gossamer.archive.verify import line_hash, record_problems
 from gossamer.archive.warc import target_uri
 from gossamer.archive.writer import OPEN_SUFFIX
+from gossamer.core.requisite import requisite_id
 from gossamer.core.url import canonical, path_of, url_id
 from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.inspect.agreement_files import check_files
@@ -30,7 +31,7 @@ from gossamer.inspect.agreement_objects import HashedOpening, check_objects
 from gossamer.inspect.archive_access import CrawlArchive
 from gossamer.inspect.node_folders import NodeFolders
 from gossamer.ports import Catalog
-from gossamer.records import ArchiveSpan, UrlRecord
+from gossamer.records import ArchiveSpan, UrlId, UrlRecord
 from gossamer.telemetry.text import agreeing
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
@@ -78,6 +79,7 @@ class _Stray:
     where: str
     url: str
     location: str
+    key: UrlId
 
 
 @dataclass(slots=True)
@@ -224,7 +226,8 @@ class _Check:
             return
         status, headers = parse_http_head(record.http_parts()[0])
         location = next((value for key, value in headers if key == "location"), "") if 300 <= status < 400 else ""
-        row = self._ledger.look_up(url_id(url))
+        key = requisite_id(url_id(url)) if record.is_requisite else url_id(url)
+        row = self._ledger.look_up(key)
         if row is not None and row.archived == ArchiveSpan(name, record.offset, record.length):
             self._captures.own += 1
             if target_uri(row.url) != record.target:
@@ -235,7 +238,7 @@ class _Check:
         elif path_of(url) == "/robots.txt":
             self._record_robots_target(url, location)
         elif row is None or (status == 200 and row.visits <= 1):
-            self._defer_stray(_Stray(where, url, location))
+            self._defer_stray(_Stray(where, url, location, key))
         elif status == 200:
             self._captures.extra += 1
         if record.type == "revisit":
@@ -290,7 +293,7 @@ class _Check:
             )
 
     def _report_stray(self, stray: _Stray) -> None:
-        row = self._ledger.look_up(url_id(stray.url))
+        row = self._ledger.look_up(stray.key)
         if row is None:
             self.found.add_problem(stray.where, f"{stray.url} is not in the catalog")
         elif not self._is_running:

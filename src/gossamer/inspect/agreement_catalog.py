@@ -57,6 +57,7 @@ class CatalogCounts:
 class _HostCount:
     rows: int = 0
     queued: int = 0
+    requisites: int = 0  # of what is queued
     pages: int = 0
     due: int = 0
     is_revisited: bool = False
@@ -84,6 +85,7 @@ def _count_rows(rows: Iterable[tuple[UrlId, UrlRecord]], counts: CatalogCounts) 
             counts.archived_rows += 1
         if row.state is UrlState.QUEUED:
             count.queued += 1
+            count.requisites += row.kind is OrderKind.REQUISITE
         elif row.kind is OrderKind.PAGE and row.outcome in _PAGES:
             count.pages += 1
         if row.revisit is not None and row.revisit.due_at and row.state is not UrlState.QUEUED:
@@ -107,6 +109,8 @@ def _check_host(ledger: Catalog, host_id: HostId, name: str, count: _HostCount, 
         return
     if host.queued != count.queued:
         report(name, f"{agreeing(count.queued, 'URL')} queued, but the host counts {host.queued}")
+    if host.requisites != count.requisites:
+        report(name, f"{agreeing(count.requisites, 'requisite')} queued, but the host counts {host.requisites}")
     # The row of a page that failed on a later visit is no longer a page row: then the host may count more pages.
     if host.pages < count.pages or (host.pages != count.pages and not count.is_revisited):
         report(name, f"{plural(count.pages, 'page')} in the catalog, but the host counts {host.pages}")

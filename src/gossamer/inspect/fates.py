@@ -10,9 +10,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gossamer.core.identity import host_id
+from gossamer.core.requisite import requisite_id
 from gossamer.core.url import host_of, origin_of, url_id
 from gossamer.ports import Catalog
-from gossamer.records import Outcome, UrlId, UrlRecord, UrlState
+from gossamer.records import OrderKind, Outcome, UrlId, UrlRecord, UrlState
 
 _MAX_CHAIN = 20  # more than the redirects that a crawl follows in a row
 QUEUED = "queued"
@@ -62,12 +63,19 @@ class Fates:
     def __init__(self, *catalogs: Catalog) -> None:
         self._catalogs = catalogs
 
+    def of_requisite(self, key: UrlId) -> Fate:
+        """Return what became of a URL as something that a page needs, else as a page: at the end of redirects."""
+        own = requisite_id(key)
+        return self.of(own if self._look_up(own)[0] is not None else key)
+
     def of(self, key: UrlId) -> Fate:
         """Return what became of a URL, at the end of its redirects."""
         seen, chain = {key}, list[str]()
         row, catalog = self._look_up(key)
         while row is not None and _redirects(row) and len(chain) < _MAX_CHAIN:
             target = url_id(row.redirect_to)
+            if row.kind is OrderKind.REQUISITE:
+                target = requisite_id(target)
             chain.append(row.redirect_to)
             if target in seen:
                 return Fate(Outcome.REDIRECT_LOOP.value, row.status, row.error, tuple(chain), is_loop=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gossamer.core.politeness import Pace
+from gossamer.core.requisite import queued_pages
 from gossamer.inspect.aggregates import Leaders
 from gossamer.records import HostRecord
 from gossamer.telemetry.forecast import Forecaster
@@ -38,6 +39,7 @@ class HostTally:
         self.states = dict.fromkeys(HOST_STATES, 0)
         self.next_at = float("inf")
         self.urls_queued = 0
+        self.requisites_queued = 0
         self.urls_parked = 0  # queued at hosts that may not be contacted within `max_wait_s`
         self._pace = pace or Pace(0.0, 1)
         self.ahead = Forecaster(max_wait_s)
@@ -47,9 +49,10 @@ class HostTally:
         """Count a host."""
         state = host_state_of(host, self._now)
         self.states[state] += 1
-        self.urls_queued += host.queued
+        self.urls_queued += queued_pages(host)
+        self.requisites_queued += host.requisites
         if max(host.next_at, host.parked_until) > self._horizon:
-            self.urls_parked += host.queued
+            self.urls_parked += queued_pages(host)
         if state == "parked":
             self.parked.offer(host.queued, host)
         if state not in ("dead", "blocked", "idle"):

@@ -26,6 +26,7 @@ from gossamer.engine.introduced_links import links_of
 from gossamer.engine.seed_rules import surroundings_of
 from gossamer.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.inspect.pace_view import PaceView
+from gossamer.inspect.requisite_view import RequisiteView, requisite_view
 from gossamer.inspect.runs import read_all_runs
 from gossamer.ports import Catalog
 from gossamer.records import HostRecord, Outcome, QueuePosition, RobotsRecord, Source, UrlId, UrlRecord, UrlState
@@ -142,12 +143,13 @@ class Life(Struct, kw_only=True):
     place: NodePlace | None = None  # in a cluster
     pace: PaceView | None = None  # of its host
     meta: str = ""  # that a program attached to its link, as JSON
+    requisite: RequisiteView | None = None  # what became of it as something that pages need to be shown
     twins: list[str] = []  # if it is not known: URLs that differ in scheme, www. or a slash at the end, and are
 
     @property
     def has_trace(self) -> bool:
         """Return whether the URL is in the ledger or in the events."""
-        is_recorded = self.is_known or bool(self.held_back)
+        is_recorded = self.is_known or bool(self.held_back) or self.requisite is not None
         return is_recorded or bool(self.attempts) or any(refusal.at for refusal in self.refusals)
 
 
@@ -194,9 +196,10 @@ def life_of(asked: str, url: str, source: LifeSource) -> Life:
         held_back=_held_back(identity, row, batch, ledger),
         seed=_seed(identity, row, batch, ledger),
         meta=_meta(identity, ledger),
+        requisite=requisite_view(identity, ledger),
     )
     _read_events(life, url, source)
-    if row is None and not life.refusals and not life.held_back:
+    if row is None and life.requisite is None and not life.refusals and not life.held_back:
         life.refusals = _refusals_now(url, life.robots, source)
     return life
 
@@ -370,6 +373,11 @@ def _add_event(life: Life, event: Event) -> None:
     elif event.event is EventName.EXCLUDED_BY_RULE:
         detail = f"{event.rule}, found at depth {event.depth}" if event.rule else f"found at depth {event.depth}"
         life.refusals.append(Refusal(event.reason, event.ts, detail))
+    elif event.event is EventName.REQUISITE_REFUSED:
+        detail = f"{event.rule}, needed by a page" if event.rule else "needed by a page"
+        life.refusals.append(Refusal(event.reason, event.ts, detail))
+    elif event.event is EventName.REQUISITES_CUT:
+        life.notes.append(f"it needs {event.links} more to be shown than --max-requisites-per-page allows")
     elif event.event is EventName.ROBOTS_DISALLOW:
         life.refusals.append(Refusal("robots.txt", event.ts, f"line {event.line}: {event.rule}"))
     elif event.event is EventName.ROBOTS_OVERRIDDEN:

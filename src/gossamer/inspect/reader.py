@@ -119,6 +119,7 @@ class CrawlReader:
             max_pages=self.settings.max_pages,
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
+            requisites_queued=hosts.requisites_queued,
             hosts=hosts.states,
             forecast=self._forecast(),
         )

@@ -118,6 +118,7 @@ class SharedReader:
             max_pages=self.record.budgets.get("pages"),
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
+            requisites_queued=hosts.requisites_queued,
             hosts=hosts.states,
             forecast=hosts.ahead.forecast(ForecastLimits()),
             rates={"10s": Rate(pages=sum(load.pages_per_second for load in loads.values()))} if loads else {},

@@ -18,9 +18,11 @@ from gossamer.figures import (
     Figures,
     Forecast,
     Rate,
+    RequisiteCounts,
     RevisitFigures,
     RunState,
     VisitCounts,
+    requisite_counts,
     visit_counts,
 )
 from gossamer.inspect.host_states import HostTally
@@ -79,6 +81,7 @@ class CrawlStatus(Struct, kw_only=True):
     held_dropped: int
     released: int  # URLs whose quarantine was ended since the last run
     evicted: int
+    requisites: RequisiteCounts | None  # what pages need to be shown; None: there is none
     visits: VisitCounts  # of known URLs that were fetched again
     revisits: RevisitFigures | None  # of a crawl that fetches again, at the end of its last run or now
     rates: dict[str, Rate]  # of a crawl that runs, like the next and the memory
@@ -130,6 +133,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         held_dropped=totals.held_dropped,
         released=0 if crawl.is_running else crawl.state.released,
         evicted=totals.evicted,
+        requisites=requisite_counts(totals, figures.requisites_queued),
         visits=visit_counts(totals),
         revisits=figures.revisits,
         rates=figures.rates,

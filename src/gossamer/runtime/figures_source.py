@@ -107,7 +107,8 @@ class FiguresSource:
         """Return what the crawl is doing now, as far as it may be bound by it. Cheap."""
         sources, frontier = self._measures.sources, self._crawl.frontier
         hub, counts, limits = sources.hub, frontier.counts, frontier.limits
-        pages_left = None if limits.max_pages is None else limits.max_pages - counts.pages - counts.pages_in_flight
+        is_limited = limits.max_pages is not None and not counts.requisites  # which no limit of pages concerns
+        pages_left = (limits.max_pages or 0) - counts.pages - counts.pages_in_flight if is_limited else None
         now, due_at = self._now(), self._crawl.revisits.next_turn_at
         return Load(
             next_due_in_s=None if due_at is None else max(0.0, due_at - now),
@@ -196,7 +197,8 @@ class FiguresSource:
             run_seconds=now - measures.started_at - pauses.operator_s(now),
             paused_seconds=pauses.lasting_s(now),
             pages_before=self._pages_before,
-            urls_queued=frontier.counts.queued,
+            urls_queued=frontier.counts.queued - frontier.counts.requisites,
+            requisites_queued=frontier.counts.requisites,
             urls_parked=gauges.parked_urls,
             in_flight=frontier.in_flight,
             hosts=self._hosts(),

@@ -63,6 +63,7 @@ class WholeCrawl(Struct, frozen=True):
     totals: Totals
     urls_queued: int
     urls_parked: int
+    requisites_queued: int
 
 
 class NodeAgent:
@@ -334,7 +335,7 @@ class NodeAgent:
                 totals.add(each.totals)
             for host in SharedCatalog(shared, self.record).hosts():
                 hosts.add(host)
-            return WholeCrawl(totals, hosts.urls_queued, hosts.urls_parked)
+            return WholeCrawl(totals, hosts.urls_queued, hosts.urls_parked, hosts.requisites_queued)
         return None
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from gossamer import failpoints
 from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import remove_unfinished_copies
+from gossamer.archive.reader import ArchivedRecord
 from gossamer.archive.recovery import ASIDE_FOLDER, RecoveredTail, close_file, mend_parts, recover, unfinished_files
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.catalog import queued_from
@@ -26,7 +27,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
 from gossamer.ports import Ledger
-from gossamer.records import ArchiveSpan, Order, Result, RobotsRecord, UrlId, UrlState
+from gossamer.records import ArchiveSpan, Link, Order, Result, RobotsRecord, UrlId, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
 from gossamer.runtime.warning_log import WarningLog
@@ -148,7 +149,7 @@ class Recovery:
         links = [link_to(url) for url in seeds_in_events(self._folder.events)]
         pages.seeds += self._crawl.add_seeds(links, now)
         for tail in self._tails:
-            stored = (link_to(answer.target) for _, answer in tail.orders() if pages.is_page(answer.target))
+            stored = (link_to(answer.target) for _, answer in tail.orders() if pages.is_page(answer))
             self._crawl.join_scope(stored)
         answers = self._finish(pages, now)
         return answers, pages.seeds
@@ -209,20 +210,21 @@ class QueuedPages(_StoredPages):
         self._robots_targets = robots_targets  # targets of robots.txt redirects in a killed run
         self._now = now
 
-    def find(self, url: str) -> Found:
+    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
         """Return what the ledger has on a URL."""
+        url = link.url
         if url.endswith("/robots.txt"):
             return Found.SETTLED
-        row = self._ledger.look_up(link_to(url).id)
+        row = self._ledger.look_up(link.id)
         if row is None:
-            is_robots = url in self._robots_targets or masked(url) in self._robots_targets
+            is_robots = not is_requisite and (url in self._robots_targets or masked(url) in self._robots_targets)
             return Found.SETTLED if is_robots else Found.UNKNOWN
         is_expected = row.state is UrlState.QUEUED or is_due_again(row, self._now)
         return Found.QUEUED if is_expected else Found.SETTLED
 
-    def claim(self, url: str) -> Order | None:
+    def claim(self, link: Link) -> Order | None:
         """Return an order for a URL that is queued."""
-        return self._crawl.adopt(link_to(url), self._now)
+        return self._crawl.adopt(link, self._now)
 
 
 class KnownPages(QueuedPages):
@@ -232,19 +234,21 @@ class KnownPages(QueuedPages):
         super().__init__(ledger, crawl, robots_targets, now)
         self.seeds = 0
 
-    def is_page(self, url: str) -> bool:
-        """Return whether a stored answer is that of a page, not of robots.txt or where it redirected to."""
-        return super().find(url) is not Found.SETTLED
+    def is_page(self, answer: ArchivedRecord) -> bool:
+        """Return whether a stored answer is that of a page, not of robots.txt, its redirect or what a page needs."""
+        return not answer.is_requisite and super().find(link_to(answer.target)) is not Found.SETTLED
 
-    def find(self, url: str) -> Found:
-        """Queue a URL if it is not queued yet: unknown ones as seeds, known ones for another visit."""
-        found = super().find(url)
-        link = link_to(url)
-        if found is Found.UNKNOWN:
+    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
+        """Queue a URL if it is not queued yet: unknown ones as seeds, known ones for another visit.
+
+        What an earlier page needs is queued by then; a requisite that is not belongs to a page that is lost.
+        """
+        found = super().find(link, is_requisite=is_requisite)
+        if found is Found.UNKNOWN and not is_requisite:
             self.seeds += self._crawl.add_seeds([link], self._now)
             return Found.QUEUED
         row = self._ledger.look_up(link.id)
-        if found is Found.SETTLED and row is not None and row.state is not UrlState.QUEUED:
+        if found is Found.SETTLED and row is not None and row.state is not UrlState.QUEUED and not is_requisite:
             self._crawl.queue_again(queued_from(link.id, link.host, row), self._now)
             return Found.QUEUED
         return found
@@ -253,10 +257,10 @@ class KnownPages(QueuedPages):
 class OutstandingOrders(_StoredPages):
     """While the crawl runs: the outstanding orders of a dead worker wait for their answers."""
 
-    def find(self, url: str) -> Found:
+    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
         """Return whether an order for a URL is outstanding."""
-        return Found.SETTLED if self._crawl.order_for(url) is None else Found.QUEUED
+        return Found.SETTLED if self.claim(link) is None else Found.QUEUED
 
-    def claim(self, url: str) -> Order | None:
+    def claim(self, link: Link) -> Order | None:
         """Return the outstanding order for a URL."""
-        return self._crawl.order_for(url)
+        return self._crawl.order_for(link)

@@ -414,6 +414,12 @@ class Session:
             publisher.close()
         storage.folder.release()
         if whole is not None:
-            queues = {"urls_queued": whole.urls_queued, "urls_parked": whole.urls_parked}
-            figures = replace(figures, totals=whole.totals, node_pages=totals.pages, **queues)
+            figures = replace(
+                figures,
+                totals=whole.totals,
+                node_pages=totals.pages,
+                urls_queued=whole.urls_queued,
+                urls_parked=whole.urls_parked,
+                requisites_queued=whole.requisites_queued,
+            )
         return summary_of(figures)

@@ -29,13 +29,14 @@ from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import Excision
 from gossamer.archive.reader import ArchivedRecord, exchange_of, read_record
 from gossamer.archive.recovery import RecoveredTail
+from gossamer.core.requisite import requisite_to
 from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.core.robots_state import ROBOTS_TTL_S
-from gossamer.core.url import origin_of
+from gossamer.core.url import link_to, origin_of
 from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
-from gossamer.records import ArchiveSpan, Order, Outcome, Result, RobotsRecord
+from gossamer.records import ArchiveSpan, Link, Order, Outcome, Result, RobotsRecord
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.stored_copy import decoded_exchange
 from gossamer.runtime.worker import WorkerRules, add_stored_links, crashed_result, read_answer
@@ -56,11 +57,11 @@ class Found(Enum):
 class Placing(Protocol):
     """Maps stored answers to the orders of the crawl."""
 
-    def find(self, url: str) -> Found:
+    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
         """Return what is known about a URL. Changes nothing."""
         ...
 
-    def claim(self, url: str) -> Order | None:
+    def claim(self, link: Link) -> Order | None:
         """Return an order for a URL that was found QUEUED; None if its answer cannot be used."""
         ...
 
@@ -125,7 +126,8 @@ class StoredResults:
             excision.apply()
 
     def _result(self, file: str, place: _Place, response: ArchivedRecord) -> Result | None:
-        found = self._placing.find(response.target)
+        link = requisite_to(response.target) if response.is_requisite else link_to(response.target)
+        found = self._placing.find(link, is_requisite=response.is_requisite)
         if found is Found.ELSEWHERE:
             self._remove(file, place, response)
             return None
@@ -139,7 +141,7 @@ class StoredResults:
         if refers_to and original is None:
             self._record_unplaced(file, response, f"{WHY_NO_ORIGINAL}: {refers_to}")
             return None
-        order = self._placing.claim(response.target)
+        order = self._placing.claim(link)
         if order is None:
             return None
         exchange = exchange_of(response, None, original)

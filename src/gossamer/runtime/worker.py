@@ -42,7 +42,7 @@ from gossamer.runtime import vitals
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.crash import Crash, crash_of, describe
 from gossamer.runtime.marks import Marks, new_marks
-from gossamer.runtime.worker_page import read_page, read_sitemap, read_validators
+from gossamer.runtime.worker_page import read_page, read_requisite, read_sitemap, read_validators
 
 BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy charset, takes 0.1 s
 BIG_LEGACY_BYTES = 40_000  # of a page in another charset than UTF-8, whose tables may have to be made first
@@ -117,6 +117,7 @@ class WorkerRules(Struct, frozen=True):
     parsers: tuple[str, ...] = ()  # plugins
     reads_anchors: bool = False  # text and rel of links, for hooks and plugins that decide about them
     checks_only: bool = False  # no page is read: see `_is_head`
+    max_requisites: int = 0  # of one page, to be fetched; 0: they are not looked for
 
 
 class Worker:
@@ -359,7 +360,7 @@ def _is_head(order: Order) -> bool:
 def _max_bytes(kind: OrderKind, rules: WorkerRules) -> int:
     if rules.checks_only and kind is OrderKind.PAGE:
         return CHECKED_BYTES
-    return {OrderKind.PAGE: 0, OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}[kind]
+    return {OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}.get(kind, 0)
 
 
 def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
@@ -396,6 +397,8 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
             read_validators(named, result)
         elif order.kind is OrderKind.SITEMAP:
             read_sitemap(order, exchange, result, rules)
+        elif order.kind is OrderKind.REQUISITE:
+            read_requisite(order, exchange, result, rules)
         else:
             read_page(order, exchange, result, rules, memo)
             if exchange.outcome is Outcome.OTHER_SUCCESS:

@@ -1,4 +1,4 @@
-"""What a worker reads in a page or a sitemap, for its result: type, hashes, directives, links.
+"""What a worker reads in a page, a sitemap or a stylesheet, for its result: type, hashes, links, requisites.
 
 CPU only, and bounded whatever the answer contains: of many hrefs, or a few that are long to resolve, only the first are
 examined (`parse.hrefs.max_examined`); the result's `error` says so.
@@ -83,6 +83,32 @@ def _lastmods(base: str, dated: Iterable[tuple[str, str]]) -> dict[UrlId, str]:
     return {link.id: lastmod for href, lastmod in dated for link in links_from(base, [href])}
 
 
+def read_requisite(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    """Read what a page needs: its type, and of a stylesheet what it names."""
+    declared = declared_type(exchange)
+    result.content_type = declared.essence
+    if not exchange.is_decoded:
+        result.error = f"undecodable: {exchange.header('content-encoding')[:100]}"
+    elif declared.essence == "text/css" and rules.max_requisites:
+        from gossamer.parse.requisites import needs_of_css
+
+        result.requisites = needs_of_css(exchange.content, declared.charset, order.url, rules.max_requisites)
+
+
+def _read_requisites(document: Document, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    from gossamer.parse.article import PageSource  # these take 100 ms, which most crawls do without
+    from gossamer.parse.requisites import needs_of_page
+
+    page = PageSource(
+        url=exchange.url,
+        content_type=document.content_type,
+        content=exchange.content,
+        header_charset=declared_type(exchange).charset,
+        robots_token=rules.robots_token,
+    )
+    result.requisites = needs_of_page(page, rules.max_requisites)
+
+
 def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
     """Read a page, without the links that are decided according to the memo."""
     failpoints.reach("in_parse", order.url)
@@ -116,10 +142,18 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         result.lastmods = _lastmods(order.url, document.dates.items())
     if rules.sketches:
         _read_sketch(document, result)
-    if rules.judges_spam and document.visible and document.content_type in _JUDGED_TYPES:
-        _read_spam(document, order.url, result)
+    if document.content_type in _JUDGED_TYPES:
+        _read_for_people(document, exchange, result, rules)
     if rules.previews:
         result.preview = " ".join(document.text.split(None, 20)[:20])
+
+
+def _read_for_people(document: Document, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    """Record what only concerns pages that browsers show."""
+    if rules.judges_spam and document.visible:
+        _read_spam(document, exchange.url, result)
+    if rules.max_requisites and result.outcome is Outcome.OK:
+        _read_requisites(document, exchange, result, rules)
 
 
 def _document_of(exchange: Exchange, rules: WorkerRules) -> Document:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer.core.patterns import pattern_fault
+from gossamer.core.requisite import MAX_ROOM
 from gossamer.core.robots import product_token
 from gossamer.core.scope import Reach
 from gossamer.errors import UsageError
@@ -254,6 +255,7 @@ def _check(settings: Settings) -> None:
         if not _MEDIA_TYPE.fullmatch(name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
     check_own_hosts(settings.own_host)
+    _check_requisites(settings)
     _check_ranking(settings)
     _check_times(settings)
     _check_robots_token(settings)
@@ -269,6 +271,17 @@ def _check_ranking(settings: Settings) -> None:
     if settings.rank_every and not has_archive(settings.store):
         what = "links are read from the archive; expected --store warc too, or 0"
         raise UsageError(f"rank-every = {settings.rank_every}: {what}")
+
+
+def _check_requisites(settings: Settings) -> None:
+    if settings.max_requisites_per_page > MAX_ROOM:
+        given = settings.max_requisites_per_page
+        raise UsageError(f"max-requisites-per-page = {given}: expected at most {MAX_ROOM:,}")
+    if settings.requisites and settings.check_only:
+        raise UsageError("requisites: with --check-only no page is read; expected one of the two")
+    if settings.requisites and not has_archive(settings.store):
+        what = f"they are stored in WARC files; expected warc in store, which is {', '.join(settings.store)}"
+        raise UsageError(f"requisites: {what}")
 
 
 def _check_times(settings: Settings) -> None:

@@ -215,6 +215,17 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             Group.FETCHING, "only ask whether URLs are there: HEAD, then GET if refused; no page is read", is_fixed=True
         ),
     ] = False
+    requisites: Annotated[
+        bool,
+        _field(
+            Group.STORING,
+            "fetch and store what pages need to be shown (styles, images, scripts, fonts), of any host, for replay",
+        ),
+    ] = False
+    max_requisites_per_page: Annotated[
+        _Count,
+        _field(Group.LIMITS, "with --requisites: at most N for one page, with those that its stylesheets name"),
+    ] = 500
     parse_pdf_links: Annotated[bool, _field(Group.WHAT, "extract links from PDF files")] = True
     pdf: Annotated[PdfUse, _field(Group.WHAT, "deep: text and all links, with gossamer[pdf]")] = PdfUse.LINKS
     follow_duplicates: Annotated[bool, _field(Group.WHAT, "follow the links of pages seen under another URL")] = True

@@ -9,12 +9,15 @@ Costs: 40-60 µs per page of 10 KB, 3 µs for small answers. Caches are bounded.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from gzip import compress
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from gossamer.sim.synth_assets import asset, head_of_pages, pictures_of, requisites_of
 from gossamer.sim.synth_links import body_hrefs, nav_hrefs, nofollow_hrefs
 from gossamer.sim.synth_paths import Kind, PageCard, PlanKey, Resource, card_of, is_chained, redirect_status, route
 from gossamer.sim.synth_spread import mix, step
@@ -90,6 +93,17 @@ class SyntheticWeb:
         """The plain URL of a page."""
         return f"http://{site.name}:{self.port}{self.card(site, number).path}"
 
+    def requisites(self, urls: Iterable[str]) -> frozenset[str]:
+        """All that some pages need to be shown, as URLs."""
+        places = (
+            (parts.hostname or "", parts.path + (f"?{parts.query}" if parts.query else ""))
+            for parts in map(urlsplit, urls)
+        )
+        sites = ((self.site(host), target) for host, target in places)
+        known = ((site, self.route(site, target).number) for site, target in sites if site is not None)
+        pages = ((site.name, self.card(site, number).content) for site, number in known)
+        return requisites_of(self.plan, pages, self.port)
+
     def answer(
         self,
         host: str,
@@ -142,6 +156,9 @@ class SyntheticWeb:
             return Answer(200, _HTML, b"<!DOCTYPE html><title>Private</title><p>Who let you in?\n")
         if kind is Kind.IMAGE:
             return Answer(200, "image/png", _PNG)
+        if kind is Kind.ASSET:
+            content_type, text = asset(resource.number)
+            return Answer(200, content_type, text.encode() or _PNG)
         if kind is Kind.DOCUMENT:
             return Answer(200, "application/pdf", _pdf(f"http://{site.name}:{self.port}/"))
         if kind is Kind.GONE:
@@ -211,7 +228,8 @@ class SyntheticWeb:
         if version:
             text_chance = mix(text_chance, f"version {version}")
         text = _paragraphs(pool, text_chance, self.plan.page_bytes)
-        return b"".join((frame.start, head.encode(), *text, links.encode(), frame.end))
+        pictures = pictures_of(self.plan, number, self.port) if self.plan.styled else ""
+        return b"".join((frame.start, head.encode(), *text, links.encode(), pictures.encode(), frame.end))
 
     def _links(self, site: Site, number: int, pool: Pool, chance: int) -> str:
         """The list of links. `&` is the only character of our hrefs that must be escaped in HTML."""
@@ -239,10 +257,11 @@ def _frame(key: PlanKey, site: Site, pool: Pool) -> _Frame:
     nav = "".join(
         f'<a href="{href.replace("&", "&amp;")}">{pool.anchors[n]}</a> ' for n, href in enumerate(nav_hrefs(key, site))
     )
+    needed = head_of_pages() if key.plan.styled else ""
     return _Frame(
         start=f'<!DOCTYPE html>\n<html lang="{pool.language}">\n<head>\n<meta charset="utf-8">\n<title>'.encode(),
         after_title='</title>\n<meta name="description" content="',
-        after_description=f'">\n</head>\n<body id="top">\n<nav>{nav}</nav>\n<main>\n',
+        after_description=f'">\n{needed}</head>\n<body id="top">\n<nav>{nav}</nav>\n<main>\n',
         end=f'<img src="/img/0.png" alt="">\n</main>\n<footer>{site.name}</footer>\n</body>\n</html>\n'.encode(),
     )
 

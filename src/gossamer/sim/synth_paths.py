@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from gossamer.sim.synth_assets import asset_number
 from gossamer.sim.synth_spread import mix
 from gossamer.sim.web import RobotsKind, Site, SitemapKind, WebPlan
 
@@ -43,6 +44,7 @@ class Kind(StrEnum):
     GONE = "gone"  # 410
     PRIVATE = "private"  # forbidden by robots.txt, answers 200 if it is requested nevertheless
     IMAGE = "img"
+    ASSET = "assets"  # what pages of a styled web need
     DOCUMENT = "files"
     ROBOTS = "robots"
     SITEMAP = "sitemap"
@@ -164,6 +166,8 @@ def route(key: PlanKey, site: Site, target: str) -> Resource:
         is_known = 0 < number < site.pages and card_of(key, site, number).path == target
         return Resource(Kind.PAGE, number) if is_known else _NOT_FOUND
     match = _OTHER.fullmatch(target)
+    if match is None and key.plan.styled and (asset := asset_number(target)) is not None:
+        return Resource(Kind.ASSET, asset)
     if match is None:
         return _SITEMAPS[site.sitemap].get(target, _NOT_FOUND)
     resource = Resource(Kind(match[1]), int(match[2]))

@@ -133,6 +133,7 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sitemap_only: float = 0.05  # on hosts with a sitemap
     broken: float = 0.04  # pages with a link that ends in 404 or 410
     documents: float = 0.02  # pages with a link to a PDF
+    styled: bool = False  # pages need a stylesheet, a script and pictures
 
     def __post_init__(self) -> None:
         if self.domains < 1 or 0 < self.hosts < self.domains:
@@ -315,6 +316,8 @@ PRESETS: Mapping[str, WebPlan] = MappingProxyType(
         "broad": WebPlan(domains=12_000, pages=36_000, page_tail=0.8, cross_links=0.4, fanout=8),
         # Nothing fails, nothing redirects, every robots.txt allows everything: for comparison with other crawlers.
         "plain": _PLAIN,
+        # Pages need stylesheets, scripts and pictures, one of them of another host.
+        "styled": WebPlan(domains=4, pages=40, page_tail=0.9, styled=True),
         # Every kind of trouble at once.
         "rough": WebPlan(
             domains=40,

@@ -26,6 +26,7 @@ from gossamer.telemetry.event_log import EventLog
 FILE_NAME = "crawl.log"
 _MAX_PATH = 50  # letters; Heritrix writes a number before longer ones
 _LETTERS = {Source.LINK: "L", Source.REDIRECT: "R", Source.SITEMAP: "M", Source.NOTICE: "L", Source.PROBE: "I"}
+_EMBEDDED = "E"  # what a page needs to be shown
 # The codes of Heritrix for what is no HTTP status.
 _CODES = {
     Outcome.DNS_NOT_FOUND: -1,
@@ -93,7 +94,7 @@ class CrawlLog:
         if url.source is Source.SEED or not url.parent:
             return "", "M" * (url.kind is OrderKind.SITEMAP)
         found_on, path = self._trace(url.parent)
-        return found_on, (path + _LETTERS[url.source])[-_MAX_PATH:]
+        return found_on, (path + _letter(url))[-_MAX_PATH:]
 
     def _traced(self, key: UrlId) -> tuple[str, str]:
         """Return the URL of a row, and the path to it."""
@@ -103,7 +104,7 @@ class CrawlLog:
         path, url = "", row.url
         seen = 0
         while row is not None and row.source is not Source.SEED and row.parent and seen < _MAX_PATH:
-            path = _LETTERS[row.source] + path
+            path = _letter(row) + path
             row = self._look_up(row.parent)
             seen += 1
         return url, path
@@ -165,3 +166,8 @@ def _moment(seconds: float) -> str:
 
 def _stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+
+
+def _letter(found: QueuedUrl | UrlRecord) -> str:
+    is_embedded = found.kind is OrderKind.REQUISITE and found.source is Source.LINK
+    return _EMBEDDED if is_embedded else _LETTERS[found.source]

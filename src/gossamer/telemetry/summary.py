@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gossamer.figures import Figures, VisitCounts, visit_counts
+from gossamer.figures import Figures, RequisiteCounts, VisitCounts, requisite_counts, visit_counts
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people
@@ -56,6 +56,7 @@ class Summary(Struct, kw_only=True):
     robots_overridden: int = 0  # requests that robots.txt forbids, at own hosts (--own-host)
     robots_cut: int = 0  # robots.txt files with more rules or sitemaps than are read
     unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked (--insecure)
+    requisites: RequisiteCounts | None = None  # what pages need to be shown (--requisites); None: there is none
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
     freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
@@ -89,6 +90,8 @@ class Summary(Struct, kw_only=True):
             ("ended", self.ended_because),
         ]
         held = held_text(self.held, self.held_dropped)
+        if self.requisites is not None:
+            rows.insert(2, ("needed", requisites_text(self.requisites)))
         if self.visits is not None:
             rows.insert(2, ("again", visits_text(self.visits, self.freshness)))
         if self.spam_pages:
@@ -110,6 +113,7 @@ class Summary(Struct, kw_only=True):
         return [
             *([f"held back: {held}"] if held else []),
             *([f"evicted: {self._evicted()}"] if self.evicted else []),
+            *([f"requisites: {self._requisites_cut()}"] if self.requisites is not None and self.requisites.cut else []),
             *([f"spam: {self._spam()}"] if self.spam_hosts else []),
             *([f"hosts:{self._crowded().removeprefix(';')}"] if self.crowded_hosts else []),
             *([f"robots.txt:{self._robots_cut().removeprefix(';')}"] if self.robots_cut else []),
@@ -122,6 +126,10 @@ class Summary(Struct, kw_only=True):
     def _evicted(self) -> str:
         what = "it" if self.evicted == 1 else "them"
         return f"{plural(self.evicted, 'URL')}, by --max-queued; 'gossamer retry' queues {what} again"
+
+    def _requisites_cut(self) -> str:
+        cut = self.requisites.cut if self.requisites is not None else 0
+        return f"{count(cut)} more than --max-requisites-per-page allows"
 
     def _crowded(self) -> str:
         text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
@@ -159,6 +167,19 @@ def visits_text(visits: VisitCounts, freshness: float | None) -> str:
     )
     fresh = "" if freshness is None else f"; about {percent(freshness)} of the copies are fresh"
     return f"{plural(visits.all, 'visit')} of known URLs: {found}{fresh}"
+
+
+def requisites_text(counts: RequisiteCounts) -> str:
+    """Return for people what became of what pages need to be shown."""
+    parts = [
+        f"{plural(counts.stored, 'requisite')} of pages stored ({size(counts.bytes)})",
+        f"{count(counts.queued)} queued" if counts.queued else "",
+        f"{count(counts.failed)} failed" if counts.failed else "",
+        f"{count(counts.denied)} forbidden by robots.txt" if counts.denied else "",
+        f"{count(counts.refused)} refused by rules" if counts.refused else "",
+        f"{count(counts.cut)} left out by --max-requisites-per-page" if counts.cut else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def summary_of(figures: Figures) -> Summary:
@@ -206,6 +227,7 @@ def summary_of(figures: Figures) -> Summary:
         robots_overridden=totals.robots_overridden,
         robots_cut=totals.robots_cut,
         unchecked_hosts=totals.unchecked_hosts,
+        requisites=requisite_counts(totals, figures.requisites_queued),
         visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
         freshness=figures.revisits.freshness if figures.revisits is not None else None,
         node_pages=figures.node_pages,

@@ -111,6 +111,7 @@ def _build(
         urls=catalog.urls(),
         warnings=_warnings(events, figures),
         findings=found.figures(ledger),
+        requisites=catalog.requisites.figures(figures.totals),
     )
 
 

@@ -16,9 +16,9 @@ from gossamer.inspect.report.record import (
     HostLeft,
     HostLine,
 )
+from gossamer.inspect.report.requisites import DeadTally, RequisiteTally
 from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
 
-_EXAMPLES = 10
 _HOSTS_SHOWN = 15
 _DEEPEST = 64  # deeper ones count here
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -37,16 +37,18 @@ class CatalogFigures:
         self._sources = [0] * len(Source)
         self._depths = [0] * (_DEEPEST + 1)
         self._queued_depths = [0] * (_DEEPEST + 1)
-        self._dead: dict[str, int] = {}
-        self._examples: dict[str, list[str]] = {}
+        self._dead = DeadTally()
+        self.requisites = RequisiteTally()
 
     def add(self, row: UrlRecord) -> None:
         """Add one row."""
-        if row.state is UrlState.QUEUED:
+        if row.kind is OrderKind.REQUISITE:
+            self.requisites.add(row)
+        elif row.state is UrlState.QUEUED:
             self.queued += 1
             self._queued_depths[min(row.depth, _DEEPEST)] += 1
         elif row.state is UrlState.DEAD:
-            self._add_dead(row)
+            self._dead.add(row)
         elif row.outcome in _PAGES:
             if row.kind is OrderKind.PAGE:
                 self._add_page(row)
@@ -76,17 +78,9 @@ class CatalogFigures:
         if row.truncated:
             self.truncated.add(row.truncated)
 
-    def _add_dead(self, row: UrlRecord) -> None:
-        kind = f"{row.outcome} {row.status}" if row.status else row.outcome or "unknown"
-        self._dead[kind] = self._dead.get(kind, 0) + 1
-        examples = self._examples.setdefault(kind, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(row.url)
-
     def dead(self) -> list[DeadLetters]:
         """Return the dead letters by kind, the most frequent first."""
-        kinds = sorted(self._dead.items(), key=_by_count)
-        return [DeadLetters(kind, count, self._examples[kind]) for kind, count in kinds]
+        return self._dead.kinds()
 
     def queued_by_depth(self) -> list[int]:
         """Return how many URLs are queued at each depth."""
@@ -95,7 +89,7 @@ class CatalogFigures:
     def urls(self) -> list[NamedCount]:
         """Return what became of the URLs, the most frequent first: each is counted once."""
         became = {"page": self.pages, "queued": self.queued, "forbidden by robots.txt": self.disallowed}
-        became |= {"dead letter": sum(self._dead.values()), **self._became}
+        became |= {"dead letter": self._dead.count, **self._became}
         return [NamedCount(name, number) for name, number in sorted(became.items(), key=_by_count) if number]
 
     def corpus(self, totals: Totals, domains: DomainFigures, detected: DetectedLanguages) -> CorpusFigures:

@@ -6,6 +6,7 @@ from gossamer.inspect.aggregates import NamedCount, SizeClass
 from gossamer.inspect.report.page import binary, card, counts, safe, short
 from gossamer.inspect.report.record import Report
 from gossamer.inspect.report.svg import Bar, bar_chart
+from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import agreeing, count, plural, size
 
 
@@ -16,6 +17,7 @@ def corpus_cards(report: Report) -> list[str]:
     sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {plural(c.count, 'page')}") for c in corpus.sizes]
     spread = [NamedCount(_page_range(c), c.count) for c in corpus.pages_per_domain]
     found = [one for one in corpus.sources if one.count]
+    needed = _requisites(report)
     return [
         card("Pages by depth", "<p>links followed from a seed</p>" + bar_chart("pages by depth", depths, short)),
         card("Sizes of pages", _sizes(report) + bar_chart("sizes of pages, decoded", sizes, short)),
@@ -25,7 +27,20 @@ def corpus_cards(report: Report) -> list[str]:
         card("Largest domains", counts(corpus.domains, "domain", "pages")),
         card("Pages per domain", counts(spread, "pages", "domains")),
         card("How pages were found", counts(found, "from a", "pages") + _copies(report)),
+        *([card("What pages need to be shown", needed)] if needed else []),
     ]
+
+
+def _requisites(report: Report) -> str:
+    summary, found = report.summary.requisites, report.requisites
+    if summary is None or found is None:
+        return ""
+    failed = [NamedCount(each.name, each.count) for each in found.failed]
+    return (
+        f"<p>{safe(requisites_text(summary))}</p>"
+        + counts(found.content_types, "type", "requisites")
+        + (counts(failed, "failed", "requisites") if failed else "")
+    )
 
 
 def _sizes(report: Report) -> str:

@@ -136,6 +136,20 @@ class Left(Struct, kw_only=True):
     evicted: int  # URLs that left the queue because of its maximum length
 
 
+class RequisiteFigures(Struct, kw_only=True):
+    """What pages need to be shown: by the catalog, each once. None of it is in the other figures of URLs and pages."""
+
+    stored: int
+    queued: int
+    denied: int  # by robots.txt
+    redirects: int
+    content_types: list[NamedCount]  # of what is stored
+    rules: list[NamedCount]  # of robots.txt
+    failed: list[DeadLetters]
+    refused: int  # by a rule of the crawl
+    cut: int  # beyond the limit for one page
+
+
 class BrokenUrl(Struct, frozen=True):
     """A URL that answers with an error, or not at all, and a page that links to it."""
 
@@ -212,3 +226,4 @@ class Report(Struct, kw_only=True):
     urls: list[NamedCount]  # what became of them; together those known
     warnings: list[str]  # by time, which each begins with
     findings: FindingFigures
+    requisites: RequisiteFigures | None = None  # None: there is none

@@ -13,6 +13,7 @@ from textwrap import fill
 
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.record import HostLine, Report
+from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 COLUMNS = 96
@@ -184,6 +185,19 @@ def _corpus(report: Report) -> str:
         f"  {'spam':<13} {plural(corpus.spam_pages, 'page')}; {plural(corpus.spam_hosts, 'host')} demoted",
         _counts("truncated", corpus.truncated),
         _counts("domains", corpus.domains),
+        _requisites(report),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _requisites(report: Report) -> str:
+    summary, found = report.summary.requisites, report.requisites
+    if summary is None or found is None:
+        return ""
+    lines = [
+        f"  {'needed':<13} {requisites_text(summary)}",
+        _counts("", found.content_types),
+        _counts("needed, failed", [NamedCount(each.name, each.count) for each in found.failed]),
     ]
     return "\n".join(line for line in lines if line)
 
