@@ -135,9 +135,8 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
     assert page.sum_of("What became of the URLs") == s["urls_seen"]
     assert f"{count(s['urls_seen'])} URLs are known" in page.card("What became of the URLs")
     assert f"{plural(s['robots_disallowed'], 'URL')} forbidden" in page.card("robots.txt")
-    assert f"{agreeing(s['duplicates'], 'page', 'has', 'have')} the content of another" in page.card(
-        "How pages were found"
-    )
+    copies = agreeing(s["duplicates"], "page", "has", "have")
+    assert f"{copies} the content of another" in page.card("How pages were found")
     assert f"{count(s['unique_hosts'])} with pages" in page.card("Most errors")
     if s["urls_queued"]:
         assert f"{agreeing(s['urls_queued'], 'URL')} queued" in page.card("The hosts that take the longest")
