@@ -36,9 +36,7 @@ def test_two_nodes_store_every_requisite_once(
     web: RunningWeb, server: RedisServer, tmp_path: Path, limit: tuple[str, ...], dies: bool
 ) -> None:
     nodes = Nodes(web, server, tmp_path, more=["--requisites", *limit])
-    nodes.start("n0")
-    nodes.wait_for_requests(30)
-    nodes.start("n1")
+    nodes.start("n0", "n1")
     if dies:
         nodes.wait_for_requests(90)
         nodes.kill("n1")
