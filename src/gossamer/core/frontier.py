@@ -325,9 +325,10 @@ class Frontier:
         for host in self._bench.due(now):
             self._reschedule(host, now)
         outstanding, limits = self._outstanding, self._limits
-        if self.counts.requisites:
+        requisites = self.counts.requisites
+        if requisites:
             self._table.recall_watched(now)
-        if self._has_beyond_limits(beyond_limits):
+        if (requisites or self.visits.hosts) and self._has_beyond_limits(beyond_limits):
             order = self._maker.order_beyond_limits(self._draining, now)
             if order is not None or self._table.commands:
                 return order
