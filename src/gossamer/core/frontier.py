@@ -353,9 +353,8 @@ class Frontier:
 
     def _has_beyond_limits(self, is_asked: bool) -> bool:
         """Return whether there is something that no limit of pages concerns, and it is its turn."""
-        if not self.counts.requisites and (is_asked or not self.visits.hosts):
-            return False
-        return (is_asked or self.visits.are_wanted) and self._outstanding.count < self._limits.connections
+        is_wanted = self.counts.requisites > 0 if is_asked else self.visits.are_wanted
+        return is_wanted and self._outstanding.count < self._limits.connections
 
     @property
     def in_flight(self) -> int:
