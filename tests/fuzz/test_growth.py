@@ -191,4 +191,4 @@ def test_time_grows_with_the_input(name: str) -> None:
 
 
 def test_a_reader_that_is_quadratic_is_found() -> None:
-    assert growth_of(lambda n: sum(i * j & 1 for i in range(n) for j in range(n))) > GROWTH
+    assert growth_of(lambda n: [sum(range(n)) for _ in range(n)]) > GROWTH
