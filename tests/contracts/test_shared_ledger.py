@@ -384,6 +384,17 @@ def test_links_wait_for_the_owner_until_it_has_committed_what_follows(ledger: Sh
     assert ledger.receive(B, {}, 1000)[SHARD] == messages[1:]
 
 
+def test_links_of_a_node_that_came_and_left_between_two_looks_arrive(ledger: SharedLedger) -> None:
+    started(ledger).join(A, "", LEASE_S)
+    ledger.take(A, [SHARD])
+    ledger.commit(A, Commit(1, Totals(), links={SHARD: b"own"}))
+    (own,) = ledger.receive(A, {}, 1000)[SHARD]
+    ledger.join(B, "", LEASE_S)
+    ledger.commit(B, Commit(1, Totals(), links={SHARD: b"late"}))
+    ledger.leave(B)
+    assert [message.links for message in ledger.receive(A, {SHARD: [own.id]}, 1000)[SHARD]] == [b"late"]
+
+
 def test_a_message_that_is_not_the_one_that_was_read_stays(ledger: SharedLedger) -> None:
     started(ledger).join(A, "", LEASE_S)
     epochs = ledger.take(A, [SHARD])

@@ -322,7 +322,8 @@ class KafkaSharedLedger:
 
     def _look_at_senders(self, letters: Iterator[Letter]) -> None:
         """Find out which commits were made; end senders that have died, so that it is known."""
-        if all(self._is_made(letter) or self._is_void(letter) for letter in list(letters)):
+        known = self._copies  # a sender that is not among them may have joined since
+        if all(each.sender in known and (self._is_made(each) or self._is_void(each)) for each in list(letters)):
             return
         self._read_copies()
         now = self._leases.about_now()
