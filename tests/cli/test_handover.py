@@ -25,10 +25,12 @@ def test_export_to_a_file_says_how_many(finished: Crawled, tmp_path: Path, capsy
 
 @pytest.mark.parametrize("form", ["jsonl", "links", "cdxj"])
 def test_export_to_stdout(finished: Crawled, form: str) -> None:
-    done = run("export", str(finished.path), "--format", form, "--where", "depth<=1")
+    command = ("export", str(finished.path), "--format", form, "--where", "depth<=1")
+    done = run(*command)
     assert done.returncode == 0
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) > 1
+    assert run(*command, "-o", "-").stdout == done.stdout
 
 
 @pytest.mark.parametrize("verb", [("export", "--format", "jsonl"), ("export", "--format", "links"), ("feed",)])

@@ -145,6 +145,8 @@ def test_csv_has_a_line_per_row(crawled: Crawled, capsys: Output, tmp_path: Path
     rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8"), newline="")))
     assert len(rows) == 16
     assert list(rows[0]) == ["url", "outcome", "status", "rule", "reason", "referrer", "host", "count", "kind"]
+    on_stdout = said(capsys, "missing", crawled.path, "--csv", "-o", "-")[1]
+    assert on_stdout.splitlines() == target.read_text("utf-8").splitlines()
 
 
 def test_wrong_options_and_folders_are_one_line(crawled: Crawled, capsys: Output, tmp_path: Path) -> None:

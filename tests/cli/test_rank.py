@@ -98,7 +98,8 @@ def test_bad_files_of_trusted_domains_are_one_line(
 
 
 def test_other_bad_usage_is_one_line(folder: Path, tmp_path: Path, capsys: Output) -> None:
-    for words in ((folder, "--top", "-1"), (tmp_path,), (folder, "-o", "/no/such/folder/x"), (folder, "--top", "x")):
+    targets = ((folder, "-o", "/no/such/folder/x"), (folder, "-o", "-"))
+    for words in ((folder, "--top", "-1"), (tmp_path,), *targets, (folder, "--top", "x")):
         status, out, err = said(capsys, "rank", *words)
         assert (status, out, is_one_line(err)) == (2, "", True)
 

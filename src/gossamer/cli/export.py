@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
-from gossamer.cli.pipes import quiet_pipe
+from gossamer.cli.pipes import STDOUT, quiet_pipe
 from gossamer.errors import UsageError
 from gossamer.handover.documents import wanted_pages
 from gossamer.handover.export import FORMATS, export, target_file
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_crawl(parser)
     parser.add_argument("--format", required=True, choices=tuple(FORMATS), help="see below")
     parser.add_argument(
-        "-o", "--out", type=_out, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout"
+        "-o", "--out", type=_out, metavar="FILE", help="a file (.gz compresses) or a folder; default: stdout, as -"
     )
     parser.add_argument(
         "--where",
@@ -94,8 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-def _out(text: str) -> Path:
-    """Return the file or folder; a name that ends with a slash is a folder."""
+def _out(text: str) -> Path | None:
+    """Return the file or folder; a name that ends with a slash is a folder, and - is standard output."""
+    if text == STDOUT:
+        return None
     path = Path(text)
     if not text or (text.endswith("/") and not path.is_dir()):
         raise UsageError(f"-o {text!r}: no such folder")

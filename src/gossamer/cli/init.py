@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
+from gossamer.cli.pipes import STDOUT
 from gossamer.errors import UsageError
 from gossamer.settings.load import merged
 from gossamer.settings.model import Group, Option, Settings, options
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = merged(*sources)
     named = {name for _, values in sources for name in values}
     text = "\n".join(_lines(lines_of([*arguments.seed, *arguments.seeds]), settings, named))
-    if arguments.out == "-":
+    if arguments.out == STDOUT:
         print(text, end="")
         return 0
     path = Path(arguments.out)

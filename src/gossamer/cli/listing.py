@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from gossamer.cli.pipes import STDOUT
 from gossamer.errors import UsageError
 from gossamer.handover.listing import csv_lines, json_lines
 from gossamer.handover.output import write_lines
@@ -53,7 +54,7 @@ def listing_of(arguments: argparse.Namespace) -> Listing:
     if arguments.limit < 0:
         raise UsageError(f"--limit {arguments.limit}: expected 0 or more")
     form = "json" if arguments.json else "csv" if arguments.csv else ""
-    if arguments.out is None:
+    if arguments.out in (None, STDOUT):
         return Listing(form or "table", None, arguments.limit)
     path = Path(arguments.out)
     if not arguments.out or arguments.out.endswith("/") or path.is_dir():

@@ -1,4 +1,4 @@
-"""What to do when the reader of a pipe has closed it: `gossamer export … | head`."""
+"""Standard output as a target: its name, and what to do when its reader has closed it (`gossamer export … | head`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+STDOUT = "-"  # as the value of --out
 
 
 @contextmanager

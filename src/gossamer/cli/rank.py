@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
-from gossamer.cli.pipes import quiet_pipe
+from gossamer.cli.pipes import STDOUT, quiet_pipe
 from gossamer.core.domains import registrable_domain
 from gossamer.core.url import host_of
 from gossamer.errors import GossamerError, UsageError
@@ -87,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: there are no pages, or some cannot be read, since their bytes lie elsewhere."""
     if arguments.top < 0:
         raise UsageError(f"--top {arguments.top}: expected 0 (all) or more")
+    if str(arguments.out) == STDOUT:
+        raise UsageError("-o -: expected a file; --json prints the ranks")
     if arguments.follow_stdin:
         _follow_stdin()
     given = _given_domains(arguments.trusted)
