@@ -29,6 +29,7 @@ _FLAGS = 0x8480  # an answer, authoritative, recursion available
 _TRUNCATED = 0x0200
 _PLAIN_UDP_BYTES, _EDNS_UDP_BYTES = 512, 1232
 _NEGATIVE_TTL_S = 60
+_PORT_TRIES = 20
 
 
 class FaultKind(StrEnum):
@@ -164,15 +165,9 @@ class NameServer:
 
     async def __aenter__(self) -> NameServer:
         loop = asyncio.get_running_loop()
-        stream = socket.create_server(("127.0.0.1", self.port), backlog=128)
+        stream, datagrams = _bound_pair(self.port)
         self.port = stream.getsockname()[1]
-        try:
-            self._udp, _ = await loop.create_datagram_endpoint(
-                lambda: _Datagrams(self.zone, loop), local_addr=("127.0.0.1", self.port)
-            )
-        except OSError:
-            stream.close()
-            raise
+        self._udp, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self.zone, loop), sock=datagrams)
         self._tcp = await loop.create_server(lambda: _Stream(self.zone, loop, self._clients), sock=stream)
         return self
 
@@ -184,6 +179,25 @@ class NameServer:
             for transport in list(self._clients):
                 transport.close()
             await self._tcp.wait_closed()
+
+
+def _bound_pair(port: int) -> tuple[socket.socket, socket.socket]:
+    """Return a TCP and a UDP socket on one port. Port 0: any that is free for both, which few others use."""
+    tries = _PORT_TRIES if port == 0 else 1
+    while True:
+        tries -= 1
+        stream = socket.create_server(("127.0.0.1", port), backlog=128)
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        datagrams.setblocking(False)
+        try:
+            datagrams.bind(stream.getsockname())
+        except OSError:
+            stream.close()
+            datagrams.close()
+            if not tries:
+                raise
+        else:
+            return stream, datagrams
 
 
 class _Datagrams(asyncio.DatagramProtocol):
