@@ -56,6 +56,19 @@ def tile(browser: Browser, name: str) -> str:
     return str(browser.run(script, name))
 
 
+def fact(browser: Browser, name: str) -> str:
+    """Return what a list of facts says about a name."""
+    script = (
+        "return [...document.querySelectorAll('main .facts dt')].find(one => one.textContent === arguments[0])"
+        "?.nextElementSibling.textContent ?? ''"
+    )
+    return str(browser.run(script, name))
+
+
+def is_visible(browser: Browser, selector: str) -> bool:
+    return bool(browser.run("return document.querySelector(arguments[0])?.checkVisibility() ?? false", selector))
+
+
 def test_a_crawl_is_watched_from_its_first_pages_to_its_end(
     browser: Browser, short_web: RunningWeb, tmp_path: Path
 ) -> None:
@@ -128,6 +141,23 @@ def test_a_host_is_found_and_a_url_is_inspected(browser: Browser, web: RunningWe
     assert crawl.end()[0] == 11
 
 
+def test_a_host_that_is_looked_at_is_read_again_as_the_crawl_goes_on(
+    browser: Browser, web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    crawl.wait_for_requests(40)
+    busy = max({request.host for request in web.log()}, key=crawl.requests_to)
+    browser.go(crawl.address)
+    view(browser, f"hosts/{busy}", busy)
+    browser.find("main input[type=number]").type("7")
+    first = browser.wait(lambda: fact(browser, "fetches"))
+    browser.wait(lambda: fact(browser, "fetches") != first, "more fetches")
+    browser.wait_for_text(f"robots.txt of http://{busy}")
+    assert "7" in browser.run("return document.querySelector('main input[type=number]').value"), "it was typed"
+    crawl.process.terminate()
+    assert crawl.end()[0] == 11
+
+
 def test_a_crawl_is_paused_and_resumed_by_its_buttons(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
     crawl = PageCrawl(web, tmp_path / "out")
     crawl.wait_for_requests(20)
@@ -156,6 +186,7 @@ def test_a_host_is_blocked_and_left_alone_within_two_seconds(browser: Browser, w
     browser.go(crawl.address)
     view(browser, f"hosts/{busy}", busy)
     browser.find("#block").click()
+    assert not is_visible(browser, "#unblock"), "it is not blocked"
     browser.find("#confirm").click()
     browser.find(".toast", "no more requests")
     told_at = time.monotonic()
@@ -163,6 +194,7 @@ def test_a_host_is_blocked_and_left_alone_within_two_seconds(browser: Browser, w
     before = crawl.requests_to(busy)
     crawl.wait_for_requests(40)
     assert crawl.requests_to(busy) == before
+    browser.wait(lambda: is_visible(browser, "#unblock") and not is_visible(browser, "#block"), "the way back")
     browser.find("#unblock").click()
     browser.find(".toast", "queued again")
     wait_for(lambda: crawl.requests_to(busy) > before)

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { card, count, duration, el, facts, hostLink, moment, percent, plural, put, size, table, whyLink, words } from "./dom.js";
-import { calm, Growing } from "./more.js";
+import { calm, Growing, renewed } from "./more.js";
 
 const STATES = ["ready", "waiting", "parked", "swapped_out", "idle", "dead"];
 const KINDS = { ready: "good", waiting: "", parked: "warn", swapped_out: "", idle: "", dead: "bad", busy: "good", blocked: "bad" };
@@ -64,69 +64,90 @@ export function host(main, app, name) {
   const requests = card("Requests", el("p", { class: "soft" }, "Reading the events of the crawl…"));
   put(main, el("div", { class: "view-head" }, el("h1", { class: "break" }, name), el("p", {}, el("a", { href: "#/hosts" }, "all hosts"))), place, requests);
   const path = `/api/hosts/${encodeURIComponent(name)}`;
+  let parts = null;
 
-  async function read() {
+  const again = renewed(app, async () => {
     try {
       const answer = await get(path);
-      draw(place, app, answer, read);
+      if (!parts) {
+        parts = partsOf(app, answer.host, () => again());
+        put(place, parts.element);
+      }
+      drawHost(parts, app, answer);
     } catch (error) {
-      put(place, el("p", { class: "empty" }, error.message));
+      if (!parts) put(place, el("p", { class: "empty" }, error.message));
     }
-  }
-
-  async function readRequests() {
+  });
+  let made = -1;
+  renewed(app, async () => {
     try {
-      drawRequests(requests, await get(`${path}/requests`));
+      const answer = await get(`${path}/requests`);
+      if (answer.made !== made) drawRequests(requests, answer);
+      made = answer.made;
     } catch (error) {
-      put(requests, el("h2", {}, "Requests"), el("p", { class: "empty" }, error.message));
+      if (made < 0) put(requests, el("h2", {}, "Requests"), el("p", { class: "empty" }, error.message));
     }
-  }
-
-  read();
-  readRequests();
+  });
 }
 
-function draw(place, app, answer, again) {
+// The parts of a host that are drawn anew, each alone: what is typed or opened beside them stays.
+function partsOf(app, host, again) {
+  const state = el("section", { class: "card w6" });
+  const robots = el("div", { class: "stack" });
+  const steer = steering(app, host, again);
+  const grid = el("div", { class: "grid" }, state, el("section", { class: "card w6 stack" }, el("h2", {}, "Steer"), steer.element));
+  return { element: [grid, robots], state, robots, robotsText: "", offer: steer.offer };
+}
+
+function drawHost(parts, app, answer) {
   const host = answer.host;
-  put(place, el("div", { class: "grid" },
-    el("section", { class: "card w6" }, el("div", { class: "card-head" }, el("h2", {}, "State"), stateTag(host)), facts([
-      ["domain", host.domain],
-      ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
-      ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${plural(host.server_errors_24h, "answer")} with 5xx in 24 h`],
-      ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.is_running !== false && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
-      ["pace", answer.pace.map((line) => el("div", {}, line))],
-      ["in flight", host.in_flight ? count(host.in_flight) : null],
-      ["next request", next(host, app)],
-      ["first byte", duration(host.latency_ms / 1000)],
-      ["known since", `${moment(host.first_seen_at)}, last request ${moment(host.last_fetch_at)}`],
-      ["addresses", host.addresses.join(", ") || "not looked up"],
-    ])),
-    el("section", { class: "card w6 stack" }, el("h2", {}, "Steer"), steering(app, host, again))),
-  answer.robots.length ? answer.robots.map(robots) : card("robots.txt", el("p", { class: "soft" }, host.robots_tries ? "It could not be reached so far." : "It was not fetched yet.")));
+  put(parts.state, el("div", { class: "card-head" }, el("h2", {}, "State"), stateTag(host)), facts([
+    ["domain", host.domain],
+    ["pages", `${count(host.pages)}, ${size(host.bytes)} received`],
+    ["fetches", `${count(host.fetches)}, ${plural(host.errors, "error")}; ${plural(host.server_errors_24h, "answer")} with 5xx in 24 h`],
+    ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.is_running !== false && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
+    ["pace", answer.pace.map((line) => el("div", {}, line))],
+    ["in flight", host.in_flight ? count(host.in_flight) : null],
+    ["next request", next(host, app)],
+    ["first byte", duration(host.latency_ms / 1000)],
+    ["known since", `${moment(host.first_seen_at)}, last request ${moment(host.last_fetch_at)}`],
+    ["addresses", host.addresses.join(", ") || "not looked up"],
+  ]));
+  parts.offer(host);
+  const text = JSON.stringify([answer.robots, host.robots_tries > 0]);
+  if (text === parts.robotsText) return;
+  parts.robotsText = text;
+  put(parts.robots, answer.robots.length ? answer.robots.map(robots) : card("robots.txt", el("p", { class: "soft" }, host.robots_tries ? "It could not be reached so far." : "It was not fetched yet.")));
 }
 
 function steering(app, host, again) {
-  if (!app.status || app.status.is_read_only) return el("p", { class: "soft" }, "This page is read-only.");
+  if (!app.status || app.status.is_read_only) return { element: el("p", { class: "soft" }, "This page is read-only."), offer: () => {} };
   const isRunning = app.status.is_running;
   const seconds = el("input", { type: "number", min: "0", max: "86400", step: "any", value: host.delay_s || 1, required: true });
-  const block = async () => {
+  const give = async (name, fields) => {
+    if (await app.command(name, fields)) again();
+  };
+  const block = el("button", { type: "button", class: "danger", id: "block", onclick: async () => {
     const text = `No more requests are made to ${host.name}; what is queued there leaves the queue until it is unblocked.`;
-    if (await app.confirm(`Block ${host.name}?`, text, "Block") && await app.command("block", { names: [host.name] })) again();
-  };
-  const unblock = async () => {
-    if (await app.command("unblock", { names: [host.name] })) again();
-  };
-  return [
-    el("form", { class: "field-row", onsubmit: async (event) => {
-      event.preventDefault();
-      if (await app.command("pace", { pattern: host.name, delay: Number(seconds.value) })) again();
-    } }, el("label", {}, "Seconds between requests", seconds), el("button", {}, "Set the pace")),
-    el("div", { class: "row" },
-      el("button", { type: "button", class: "danger", id: "block", onclick: block }, "Block this host"),
-      el("button", { type: "button", id: "unblock", onclick: unblock }, "Unblock"),
+    if (await app.confirm(`Block ${host.name}?`, text, "Block")) give("block", { names: [host.name] });
+  } }, "Block this host");
+  const unblock = el("button", { type: "button", id: "unblock", onclick: () => give("unblock", { names: [host.name] }) }, "Unblock");
+  const pace = el("form", { class: "field-row", onsubmit: (event) => {
+    event.preventDefault();
+    give("pace", { pattern: host.name, delay: Number(seconds.value) });
+  } }, el("label", {}, "Seconds between requests", seconds), el("button", {}, "Set the pace"));
+  const element = [
+    pace,
+    el("div", { class: "row" }, block, unblock,
       isRunning ? el("button", { type: "button", onclick: () => app.command("retry", { hosts: [host.name] }) }, "Retry its dead letters") : null),
     isRunning ? null : el("p", { class: "soft" }, `The crawl does not run: this is for its next run. 'gossamer retry --host ${host.name}' with its folder tries its dead letters again.`),
   ];
+  // What is kept for the next run is not known here, so both are offered then.
+  const offer = (now) => {
+    block.hidden = isRunning && now.is_blocked;
+    unblock.hidden = isRunning && !now.is_blocked;
+  };
+  return { element, offer };
 }
 
 function robots(one) {

@@ -1,4 +1,4 @@
-// A list that is read a part at a time, and goes on when asked to.
+// What is read more than once: a list a part at a time, and a view as the crawl goes on.
 
 import { el, put } from "./dom.js";
 
@@ -51,4 +51,26 @@ export function calm(call, wait = 250) {
     clearTimeout(timer);
     timer = setTimeout(() => call(...given), wait);
   };
+}
+
+// Reads now, again while the crawl runs, and once more when it has ended: every 3 s, or less often if it takes long.
+// Returns the function that reads at once.
+export function renewed(app, read) {
+  let due = 0;
+  let isReading = false;
+  let isLast = app.status?.is_running === false;
+  const again = async () => {
+    const begun = Date.now();
+    isReading = true;
+    await read();
+    isReading = false;
+    due = Date.now() + Math.max(3000, 20 * (Date.now() - begun));
+  };
+  app.listeners.add((status) => {
+    if (isReading || (status.is_running ? Date.now() < due : isLast)) return;
+    isLast = !status.is_running;
+    again();
+  });
+  again();
+  return again;
 }
