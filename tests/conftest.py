@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from gossamer.core.identity import divide
+from tests import starvation
 from tests.servers import java
 
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
@@ -37,6 +38,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         java.begin_sharing()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    return starvation.run_test(item, nextitem)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -135,6 +135,7 @@ def test_n03_a_body_as_large_as_the_cap_is_whole() -> None:
     assert exchange.truncated is Truncation.NONE
 
 
+@pytest.mark.timed
 def test_n04_a_dripping_body_ends_at_the_deadline() -> None:
     exchange = fetched(drips(OK_HEAD + b"\r\n", b"x"))
     assert exchange.outcome is Outcome.TIMEOUT
@@ -143,6 +144,7 @@ def test_n04_a_dripping_body_ends_at_the_deadline() -> None:
     assert 0.8 < exchange.finished_at - exchange.sent_at < 1.5
 
 
+@pytest.mark.timed
 def test_n04_a_body_that_falls_silent() -> None:
     async def script(visit: Visit) -> None:
         await visit.request()
@@ -156,6 +158,7 @@ def test_n04_a_body_that_falls_silent() -> None:
     assert exchange.finished_at - exchange.sent_at < 0.7
 
 
+@pytest.mark.timed
 def test_n04_a_head_and_then_silence() -> None:
     async def script(visit: Visit) -> None:
         await visit.request()
@@ -169,6 +172,7 @@ def test_n04_a_head_and_then_silence() -> None:
     assert exchange.finished_at - exchange.sent_at < 0.7
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("drop", [b"X", b"X-N: 1\r\n"])
 def test_n05_dripping_headers(drop: bytes) -> None:
     exchange = fetched(drips(OK_HEAD, drop))
@@ -177,6 +181,7 @@ def test_n05_dripping_headers(drop: bytes) -> None:
     assert 0.25 < exchange.finished_at - exchange.sent_at < 0.6
 
 
+@pytest.mark.timed
 def test_n06_accepted_and_then_silence() -> None:
     exchange = fetched(_silence)
     assert exchange.outcome is Outcome.TIMEOUT
@@ -297,6 +302,7 @@ def test_n16_too_many_interim_answers_before_the_final_one() -> None:
     assert exchange.outcome is Outcome.PROTOCOL_ERROR
 
 
+@pytest.mark.timed
 def test_n16_dripping_interim_answers() -> None:
     exchange = fetched(drips(b"", b"HTTP/1.1 102 Processing\r\n\r\n"))
     assert exchange.outcome is Outcome.TIMEOUT

@@ -27,6 +27,8 @@ from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import Order, OrderKind, Outcome
 from gossamer.runtime.worker import WorkerRules, read_answer
 
+pytestmark = pytest.mark.timed
+
 Reader = Callable[[int], object]
 
 SHAPES: dict[str, Reader] = {

@@ -13,6 +13,8 @@ from tests.hostile.crawling import NOT_SEEDS, WHOLE, whole_server
 from tests.hostile.planted import FAULTS
 from tests.hostile.serving import HostileServer
 
+pytestmark = pytest.mark.timed
+
 PLAIN = "n10"  # one small page
 FOUND_BY = {"cpu": "s of CPU", "memory": "bytes of memory", "disk": "bytes written", "hang": "not over"}
 

@@ -15,6 +15,8 @@ from benchmarks.attacks import GOSSAMER, HEAD, MAX_GAP_S, Measured, attacked, he
 
 from tests.hostile.serving import Script
 
+pytestmark = pytest.mark.timed
+
 LIMIT_S = 20.0
 WORD = (1 << 64) - 1
 FINE = Measured("x", 1, 1.0, 0.1, 1, 1, 0.25, 1.0, "exhausted after 1 s")

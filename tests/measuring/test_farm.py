@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.attack_sites import ATTACKS
 from benchmarks.attacks import GOSSAMER, attacked, healthy
+
+pytestmark = pytest.mark.timed
 
 LIMIT_S = 12.0
 CEILING = 200 << 20  # the crawl takes 60 MB without the farm, and took 500 when every link became a host

@@ -55,6 +55,7 @@ def test_a_bomb_stops_at_the_cap() -> None:
     assert found.problem == "pdf: more than 16 MiB inflated; what follows was not searched"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "piece", [b"/URI (", b"/URI (\\", b"/URI ((", b"/ObjStm stream\n", b"/ObjStm ", b"/URI <4", b"://", b"http:/"]
 )
@@ -122,6 +123,7 @@ def test_an_object_stream_is_read_up_to_a_fault_in_its_middle() -> None:
     assert pdf_links(b"1 0 obj<</Type/ObjStm>>stream\n" + packed + b"endstream").hrefs == ["http://a.test/x"]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("piece", [b"/URI(", b"/URI((", b"://", b"http://x ", b'xmlns="http://a '])
 def test_a_bomb_of_what_looks_like_links_is_searched_in_part(piece: bytes) -> None:
     bomb = b"1 0 obj<</Type/ObjStm>>stream\n" + zlib.compress(piece * (16_000_000 // len(piece))) + b"endstream"

@@ -74,6 +74,7 @@ def test_memory_is_bounded() -> None:
     assert read_deep(bomb, DeepLimits(memory_bytes=120_000_000)).problem == "pdf: pages that could not be read: 1 of 1"
 
 
+@pytest.mark.timed
 def test_reading_stops_in_time_and_keeps_what_it_has() -> None:
     found = read_deep(pdf(b"BT /F1 12 Tf (some words) Tj ET " * 500, pages=4000), DeepLimits(read_s=0.3))
     assert "pages that were read: " in found.problem

@@ -18,7 +18,15 @@ from tests.servers.redis import RedisServer, free_port, running
 
 SLOTS = 16384
 READY_S = 20.0
-OPTIONS = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "yes")
+NODE_TIMEOUT_MS = 4000  # with 2,000, a server that a busy machine let stand still was called dead by the others
+OPTIONS = (
+    "--cluster-enabled",
+    "yes",
+    "--cluster-node-timeout",
+    str(NODE_TIMEOUT_MS),
+    "--cluster-require-full-coverage",
+    "yes",
+)
 
 
 class RedisClusterServers:
