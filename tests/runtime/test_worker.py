@@ -1,0 +1,130 @@
+"""Answers that arrive together: all are read, then stored, then reported."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from gossamer.errors import DiskFullError, GossamerError
+from gossamer.exchanges import Exchange
+from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.http import Fetcher
+from gossamer.fetch.identity import Identity
+from gossamer.fetch.limits import FetchLimits
+from gossamer.ports.page_sink import FetchedPage, Volume
+from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
+from gossamer.runtime import worker as worker_module
+from gossamer.runtime.crash import Crash
+from gossamer.runtime.worker import Worker, WorkerRules
+
+ONE, TWO = b"<p>some words of a page", b"<p>other words"
+
+
+class Recorder:
+    """A sink and a hub that write down what happens, and know the contents that were reported."""
+
+    volume = Volume()
+
+    def __init__(self, *, full_at: int = 0) -> None:
+        self.log: list[str] = []
+        self.known: dict[bytes, int] = {}
+        self._full_at = full_at
+
+    def first_copy(self, content: bytes) -> ContentRecord | None:
+        return ContentRecord(b"", f"http://a.test/{self.known[content]}", 0.0, b"") if content in self.known else None
+
+    def prepare(self, page: FetchedPage) -> None:
+        self.log.append(f"read {page.order.id}")
+
+    def write(self, page: FetchedPage, result: Result) -> None:
+        if page.order.id == self._full_at:
+            raise DiskFullError("no room")
+        self.log.append(f"store {page.order.id}" + (" as a copy" if page.first_copy is not None else ""))
+
+    def sync(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.log.append("close")
+
+    def on_result(self, result: Result) -> None:
+        self.known.setdefault(result.content_hash, result.order_id)
+        self.log.append(f"report {result.order_id}")
+
+    def on_sent(self, order_id: int, sent_at: float) -> None:
+        pass
+
+    def on_failure(self, error: GossamerError) -> None:
+        self.log.append(f"fail: {error}")
+
+    def on_crash(self, crash: Crash) -> None:
+        self.log.append("crash")
+
+
+async def arrive(
+    recorder: Recorder, *contents: bytes, closes: bool = False, kind: OrderKind = OrderKind.PAGE
+) -> list[str]:
+    """Have answers with these contents arrive at once; return what is done with them."""
+    fetcher = Fetcher(FetchLimits(), Identity("Gossamer"), AddressPolicy(), time.time)
+    worker = Worker(WorkerRules(), fetcher, [recorder], recorder.first_copy, recorder)
+    for number, content in enumerate(contents, 1):
+        url = f"http://a.test/{number}"
+        order = Order(number, kind, url, b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+        headers = [("content-type", "text/html")]
+        head = b"HTTP/1.1 200 OK\r\n\r\n"
+        exchange = Exchange(url, Outcome.OK, status=200, headers=headers, response_head=head)
+        exchange.body = exchange.content = content
+        worker._enqueue(order, exchange)
+    if not closes:
+        while worker._is_draining:
+            await asyncio.sleep(0)
+    await worker.close()
+    return recorder.log[:-1]
+
+
+def steps(*words: str) -> list[str]:
+    return [f"{verb} {number}" for verb in words for number in (1, 2)]
+
+
+def test_pages_are_read_then_stored_then_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
+    assert asyncio.run(arrive(Recorder(), ONE, TWO)) == steps("read", "store", "report")
+
+
+def test_a_page_is_reported_before_a_copy_of_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
+    log = asyncio.run(arrive(Recorder(), ONE, TWO, ONE, TWO))
+    begun = [f"read {number}" for number in (1, 2, 3, 4)]
+    assert log == [*begun, *steps("store", "report"), "store 3 as a copy", "store 4 as a copy", "report 3", "report 4"]
+
+
+def test_without_time_for_more_there_is_one_page_in_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 0.0)
+    expected = [f"{verb} {number}" for number in (1, 2) for verb in ("read", "store", "report")]
+    assert asyncio.run(arrive(Recorder(), ONE, TWO)) == expected
+
+
+def test_a_robots_txt_whose_rules_may_take_the_hub_long_ends_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
+    expected = [f"{verb} {number}" for number in (1, 2) for verb in ("read", "store", "report")]
+    assert asyncio.run(arrive(Recorder(), b"a", b"b", kind=OrderKind.ROBOTS)) == expected
+
+
+def test_a_group_of_small_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
+    log = asyncio.run(arrive(Recorder(), *(b"<p>page %d" % number for number in range(20))))
+    assert log.index("read 9") > log.index("report 8") > log.index("store 8") > log.index("read 8")
+
+
+def test_what_cannot_be_stored_is_not_reported_and_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
+    log = asyncio.run(arrive(Recorder(full_at=1), ONE, TWO))
+    assert log == ["read 1", "read 2", "fail: no room", "store 2", "report 2"]
+
+
+def test_what_has_arrived_when_a_worker_is_closed_is_finished() -> None:
+    log = asyncio.run(arrive(Recorder(), ONE, TWO, ONE, closes=True))
+    for verb in ("read", "store", "report"):
+        assert sum(line.startswith(verb) for line in log) == 3
