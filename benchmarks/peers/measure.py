@@ -24,11 +24,19 @@ _LOOK_EVERY_S = 0.1
 class Taken(Struct, frozen=True):
     """What a run of a program took."""
 
-    cpu_s: float
+    user_s: float
+    system_s: float
     seconds: float
     peak_bytes: int
+    page_faults: int
+    context_switches: int
     status: int
     output: str
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time."""
+        return self.user_s + self.system_s
 
     @property
     def is_good(self) -> bool:
@@ -37,14 +45,19 @@ class Taken(Struct, frozen=True):
 
 
 def run_pinned(
-    command: Sequence[str], cwd: Path, *, max_s: float = 600.0, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    cwd: Path,
+    *,
+    max_s: float = 600.0,
+    env: Mapping[str, str] | None = None,
+    core: int = RIVAL_CORE,
 ) -> Taken:
-    """Run a program on the rivals' core until it ends; one that takes too long is killed."""
+    """Run a program on one core until it ends; one that takes too long is killed."""
     out, err = cwd / "stdout.txt", cwd / "stderr.txt"
     begun = time.monotonic()
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
-            ["taskset", "-c", str(RIVAL_CORE), *command],
+            ["taskset", "-c", str(core), *command],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
@@ -65,7 +78,16 @@ def run_pinned(
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - begun
     text = out.read_text("utf-8", "replace") if process.returncode == 0 else err.read_text("utf-8", "replace")
-    return Taken(usage.ru_utime + usage.ru_stime, seconds, watch.stop(), process.returncode, text)
+    return Taken(
+        user_s=usage.ru_utime,
+        system_s=usage.ru_stime,
+        seconds=seconds,
+        peak_bytes=watch.stop(),
+        page_faults=usage.ru_minflt,
+        context_switches=usage.ru_nvcsw + usage.ru_nivcsw,
+        status=process.returncode,
+        output=text,
+    )
 
 
 class _MemoryWatch:

@@ -69,11 +69,13 @@ class Nginx:
         addresses: tuple[str, ...] = (ADDRESS,),
         names: tuple[str, ...] = ("localhost",),
         keeps_alive: bool = True,
+        core: int | None = SERVER_CORE,
         more: str = "",
     ) -> None:
         self._folder = folder
         self._addresses = addresses
         self._names = names
+        self._pinned = () if core is None else ("taskset", "-c", str(core))
         self.port, self.tls_port = free_port(), free_port()
         self._text = _CONFIG.format(
             folder=folder,
@@ -104,7 +106,7 @@ class Nginx:
         config = self._folder / "nginx.conf"
         config.write_text(self._text, "utf-8")
         self._process = subprocess.Popen(
-            ["taskset", "-c", str(SERVER_CORE), "nginx", "-p", str(self._folder), "-c", str(config)],
+            [*self._pinned, "nginx", "-p", str(self._folder), "-c", str(config)],
             stderr=subprocess.DEVNULL,
         )
         self._wait_until_ready()

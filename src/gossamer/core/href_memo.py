@@ -13,11 +13,12 @@ Memory: at most `max_hrefs` of each kind, 170 bytes each, and the hrefs of the l
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import filterfalse
 from typing import TypeAlias
 
 MEMO_HREFS = 50_000
 MAX_PENDING = 4_096  # pages
-_NONE: frozenset[str] = frozenset()
+_NOT_RELATIVE = "/?\\"  # to an origin, to the page itself, or in an unusual form
 _Places: TypeAlias = tuple[str, ...]  # a folder, an origin, nothing
 
 
@@ -36,8 +37,11 @@ class HrefMemo:
         places = _places_of(base)
         if seed:
             places = tuple(f"{seed} {place}" for place in places)
-        by_folder, by_origin, absolute = [self._known.get(place, _NONE) for place in places]
-        fresh = [href for href in hrefs if href not in by_folder and href not in by_origin and href not in absolute]
+        fresh = hrefs
+        for place in places:
+            known = self._known.get(place)
+            if known is not None:
+                fresh = [*filterfalse(known.__contains__, fresh)]  # half the time of a comprehension
         if fresh:
             self._pending[order_id] = places, fresh
             self._pending_count += len(fresh)
@@ -58,18 +62,20 @@ class HrefMemo:
             self._known.clear()
             self._count = 0
         self._count += len(hrefs)
-        for href in hrefs:
-            place = folder
-            if href[0] == "/" and href[1:2] not in ("/", "\\"):
-                place = origin
-            elif href.startswith(("http://", "https://")):
-                place = scheme
-            elif href[0] in "?\\" or ":" in href or href[0] == "/":
-                continue  # relative to the page itself, or in an unusual form
-            known = self._known.get(place)
-            if known is None:
-                known = self._known[place] = set()
-            known.add(href)
+        relative = [href for href in hrefs if href[0] not in _NOT_RELATIVE and ":" not in href]
+        self._add(folder, relative)
+        if len(relative) == len(hrefs):
+            return
+        self._add(origin, [href for href in hrefs if href[0] == "/" and href[1:2] not in ("/", "\\")])
+        self._add(scheme, [href for href in hrefs if href.startswith(("http://", "https://"))])
+
+    def _add(self, place: str, hrefs: list[str]) -> None:
+        if not hrefs:
+            return
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = set()
+        known.update(hrefs)
 
 
 def _places_of(base: str) -> _Places:

@@ -99,12 +99,10 @@ def redirect_target(location: str, base: str) -> str | None:
 def host_of(url: str) -> str:
     """Return the host name of a canonical URL, without port and final dot (an IPv6 address has its brackets)."""
     authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # after "https://" or "http://" and a letter
-    if authority.startswith("["):
-        return authority[: authority.index("]") + 1]
-    colon = authority.find(":")
-    name = authority if colon < 0 else authority[:colon]
+    if ":" in authority:
+        authority = authority[: authority.index("]") + 1] if authority[0] == "[" else authority.partition(":")[0]
     # `example.org.` is `example.org`: one unit of politeness, one row in the ledger.
-    return (name.rstrip(".") or name) if name[-1:] == "." else name
+    return (authority.rstrip(".") or authority) if authority[-1:] == "." else authority
 
 
 def origin_of(url: str) -> str:

@@ -147,8 +147,8 @@ class Admission:
             self.links_final = False  # what there was no room for may be held when it is found again
         screened.candidates = self._with_dates(screened.candidates, context, lastmods)
         self._state.totals.excluded += len(screened.refused)
-        for refused in screened.refused:
-            self._events.excluded(refused, context.depth, now)
+        if screened.refused:
+            self._events.excluded(screened.refused, context.depth, now)
         self.capped, self.refused = screened.capped, (*screened.refused, *screened.held)
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
@@ -264,10 +264,8 @@ class Admission:
                 candidates = [url for url in candidates if url.id not in held]
         if not refused:
             return candidates
-        for url in strangers:
-            if url.id in refused:
-                rule = refused[url.id]
-                self._events.excluded(Refused(Link(url.url, url.id, url.host), rule), context.depth, now)
+        links = (Refused(Link(url.url, url.id, url.host), refused[url.id]) for url in strangers if url.id in refused)
+        self._events.excluded(links, context.depth, now)
         left = [url for url in candidates if url.id not in refused]
         self._state.totals.excluded += len(candidates) - len(left)
         return left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gossamer.core.frontier_io import Denied
@@ -191,20 +192,19 @@ class EventEmitter:
             line=denied.decision.line_number,
         )
 
-    def excluded(self, refused: Refused, depth: int, now: float) -> None:
-        """A link was not queued."""
-        url, host = refused.link.url, refused.link.host
-        since_ms = round((now - self._started_at) * 1000)
-        name, detail = refused.rule, refused.detail
-        if len(url) > MAX_REFUSED_CHARS:
-            cut, identity = url[:MAX_REFUSED_CHARS], refused.link.id.hex()
-            self._emit(
-                Event(now, _EXCLUDED, cut, host, depth, 0, 0, "", 0, since_ms, name, rule=detail, url_id=identity)
-            )
-        elif detail:
-            self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
-        else:
-            self._emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name))
+    def excluded(self, links: Iterable[Refused], depth: int, now: float) -> None:
+        """Links were not queued."""
+        since_ms, emit = round((now - self._started_at) * 1000), self._emit
+        for refused in links:
+            link, name, detail = refused.link, refused.rule, refused.detail
+            url, host = link.url, link.host
+            if len(url) > MAX_REFUSED_CHARS:
+                cut, identity = url[:MAX_REFUSED_CHARS], link.id.hex()
+                emit(Event(now, _EXCLUDED, cut, host, depth, 0, 0, "", 0, since_ms, name, rule=detail, url_id=identity))
+            elif detail:
+                emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name, rule=detail))
+            else:
+                emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name))
 
     def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
         """A page had more new links than one page may add."""

@@ -140,7 +140,7 @@ class Holding(ShardMemory):
             if rule is _QUARANTINE or rule is _SPAM:
                 self._count_quarantined(link.url, link.host)
             if rule is not _FIRST_PASS:  # most links of a first pass are held: no event for each
-                self._events.excluded(refused, context.depth, now)
+                self._events.excluded((refused,), context.depth, now)
         return has_room
 
     def _host(self, host: str) -> HostHeld:

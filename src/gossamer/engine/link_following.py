@@ -91,8 +91,7 @@ class LinkFollowing:
         submitters = self._ledger.record(SUBMITTERS, sitemap.id)
         domains = {registrable_domain(sitemap.host), *(submitters.domains if submitters is not None else ())}
         foreign = [link for link in links if registrable_domain(link.host) not in domains]
-        for link in foreign:
-            self._events.excluded(Refused(link, "sitemap_of_another"), sitemap.depth + 1, now)
+        self._events.excluded((Refused(link, "sitemap_of_another") for link in foreign), sitemap.depth + 1, now)
         self._state.totals.excluded += len(foreign)
         return [link for link in links if registrable_domain(link.host) in domains] if foreign else list(links)
 

@@ -9,6 +9,7 @@ Costs: `Spread.add` 0.4 µs, `Frequent.add` 0.2, `RateSeries.bin_at` 0.2.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from math import floor, log2
 from typing import Generic, TypeVar
 
@@ -52,7 +53,7 @@ class Spread:
     """The distribution of a number that is not negative."""
 
     def __init__(self) -> None:
-        self._classes: dict[int, int] = {}
+        self._classes: defaultdict[int, int] = defaultdict(int)
         self._zeros = 0
         self._total = 0.0
         self._max = 0.0
@@ -66,9 +67,7 @@ class Spread:
             return
         self._total += number
         self._max = max(self._max, number)
-        place = floor(log2(number) * _CLASSES_PER_OCTAVE)
-        classes = self._classes
-        classes[place] = classes.get(place, 0) + 1
+        self._classes[floor(log2(number) * _CLASSES_PER_OCTAVE)] += 1
 
     def percentiles(self) -> Percentiles:
         """Return the distribution in a few numbers."""

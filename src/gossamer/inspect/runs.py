@@ -118,7 +118,7 @@ def _once(
     with path.open("rb") as file:
         for line in file:
             left -= len(line)
-            if needle not in line:
+            if needle and needle not in line:
                 continue
             if on_refusal is not None and _REFUSAL in line:
                 if left >= 0:

@@ -114,7 +114,7 @@ def feed_type(kind: str, content: bytes) -> str:
     """Return the type of a feed, by the answer's (sniffed) type or its root; empty if it is none."""
     if kind in _DECLARED:
         return _DECLARED[kind]
-    if kind not in _MAY_BE_FEEDS or content[:14].lower() == b"<!doctype html":
+    if kind not in _MAY_BE_FEEDS or content[:20].lstrip()[:14].lower() == b"<!doctype html":
         return ""
     head = content[:_HEAD_BYTES]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -20,6 +20,8 @@ MIN_ECHO_CHARS = 4
 MAX_ECHOES = 8
 MAX_BYTES = 100_000
 _DIGITS = b"0123456789"
+_DIGIT = re.compile(r"\d")
+_MIN_ID_CHARS = 12
 _ID = re.compile(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
 
 
@@ -45,11 +47,14 @@ def _echoes(url: str) -> list[bytes]:
     path = path_of(url)
     if "%" in path:
         path = unquote(path)
-    bare, _, query = path.partition("?")
-    values = [part.partition("=")[2] for part in query.split("&")] if query else []
+    bare, mark, query = path.partition("?")
+    name = bare.rpartition("/")[2]
     # Of the folders of a path only those that look like an id are echoed alone.
-    if bare.count("/") > 1:
-        values += _ID.findall(bare)
-    parts = {part for part in (path, bare, bare.rpartition("/")[2], *values) if len(part) >= MIN_ECHO_CHARS}
-    longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
+    ids = _ID.findall(bare) if len(bare) - len(name) > _MIN_ID_CHARS and _DIGIT.search(bare) else []
+    if mark or ids:
+        values = [part.partition("=")[2] for part in query.split("&")]
+        parts = {part for part in (path, bare, name, *values, *ids) if len(part) >= MIN_ECHO_CHARS}
+        longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
+    else:  # most pages: the path is the longest, and 3 µs less
+        longest = [part for part in (bare, name) if len(part) >= MIN_ECHO_CHARS]
     return [part.encode("utf-8", "replace") for part in longest]

@@ -247,11 +247,11 @@ class Store:
 
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """Set a value with the next commit; None removes the key."""
-        groups = self._pending[table]
-        if table not in self._group_bytes:
+        groups, group_bytes = self._pending[table], self._group_bytes.get(table)
+        if group_bytes is None:
             groups[b""][key] = value
             return
-        group = key[: self._group_bytes[table]]
+        group = key[:group_bytes]
         changed = groups.get(group)
         if changed is None:
             changed = groups[group] = {}

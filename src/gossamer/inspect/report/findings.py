@@ -9,9 +9,8 @@ how many. `gossamer links`, `gossamer pages` and `gossamer sitemap` list all of 
 from __future__ import annotations
 
 from msgspec import Struct
-from xxhash import xxh3_64_intdigest
 
-from gossamer.core.url import host_of, url_id
+from gossamer.core.url import url_id
 from gossamer.inspect.fates import BROKEN, Fates
 from gossamer.inspect.report.record import BrokenUrl, FindingFigures, RedirectChain, SharedText
 from gossamer.ports import Catalog
@@ -72,8 +71,7 @@ class Findings:
             if len(self._untitled) < SHOWN:
                 self._untitled.append(row.url)
             return
-        text = f"{host_of(row.url)} {' '.join(title.casefold().split())}"
-        key = xxh3_64_intdigest(text.encode("utf-8", "replace"))
+        key = hash((row.url.split("/", 3)[2], " ".join(title.casefold().split())))
         first = self._first_with.get(key)
         if first is not None:
             self._add_shared(key, title, first, row.url)
