@@ -35,8 +35,9 @@ from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.runtime.crash import Crash
-from gossamer.runtime.worker import Worker, WorkerRules, read_answer
+from gossamer.runtime.worker import Worker
 
 MAX_LOOP_S = 0.1
 MAX_WORKER_S = 1.0

@@ -33,7 +33,7 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.exchanges import Exchange
 from gossamer.parse.html import parse_html
 from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.sim.spam_sites import HONEST, SpamSite, farm_hosts, hosting, site
 from gossamer.sim.spam_sites import SPAM as SPAM_KINDS
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gossamer.exchanges import Exchange
 from gossamer.records import Order, OrderKind, Outcome
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
 
 HEADERS = [("content-type", "text/html; charset=utf-8")]
 CPU_MS_PER_PAGE = 0.6

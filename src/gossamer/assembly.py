@@ -41,6 +41,7 @@ from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.catalogs import check_catalogs, open_catalogs
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.compiled import warning_of_missing
@@ -78,7 +79,6 @@ from gossamer.runtime.stored_ranks import StoredRanks
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.upload_factory import UploadPlan, build_uploads
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.runtime.worker import WorkerRules
 from gossamer.runtime.worker_factory import WorkerConfig
 from gossamer.runtime.worker_pool import WorkerSource
 from gossamer.runtime.worker_source import LocalWorkers, WorkerLedger

@@ -15,7 +15,6 @@ from gossamer.core.novelty import (
     Novelty,
     PageMark,
     Quarantine,
-    SoftNotFound,
     patterns_of,
     record_lanes,
 )
@@ -145,12 +144,6 @@ def test_memory_is_bounded() -> None:
     for number in range(MAX_PATTERNS + 500):
         novelty.record(f"http://h{number}.test/x", f"h{number}.test", PageMark(b"x"), 1.0)
     assert len(novelty._windows) <= MAX_PATTERNS
-
-
-def test_a_host_is_probed_once_and_only_for_a_reason() -> None:
-    soft = SoftNotFound(suspicious=3)
-    assert [soft.record("good.test", str(number).encode()) for number in range(50)] == [False] * 50
-    assert [soft.record("bad.test", b"sorry") for _ in range(6)] == [False, False, True, False, False, False]
 
 
 def test_a_page_of_a_pattern_in_quarantine_begins_no_other_quarantine() -> None:

@@ -7,7 +7,7 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
 from gossamer.exchanges import Exchange
 from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 
 PAGE = "http://h.test/"

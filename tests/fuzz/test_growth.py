@@ -25,7 +25,7 @@ from gossamer.parse.html import parse_html
 from gossamer.parse.pdf import pdf_links
 from gossamer.parse.sitemap import parse_sitemap
 from gossamer.records import Order, OrderKind, Outcome
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
 
 pytestmark = pytest.mark.timed
 

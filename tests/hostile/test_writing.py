@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator
 from gossamer.core.url import canonical
 from gossamer.exchanges import Exchange
 from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.worker import WorkerRules, read_answer
 from tests.e2e.program import run
 from tests.hostile.catalogue_pages import INJECTIONS, TITLES
 from tests.hostile.crawling import Aftermath

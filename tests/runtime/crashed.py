@@ -16,11 +16,11 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.events import Event
 from gossamer.exchanges import Exchange
 from gossamer.records import Outcome, UrlRecord
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.crash import CrashFile
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.stored_results import ReadingRules
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.runtime.worker import WorkerRules
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"

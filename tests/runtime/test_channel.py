@@ -24,11 +24,12 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime import messages
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.channel import Channel, LocalChannel, ProcessChannel
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.sinks import SinkConfig
-from gossamer.runtime.worker import BIG_BYTES, WorkerRules
+from gossamer.runtime.worker import BIG_BYTES
 from gossamer.runtime.worker_factory import WorkerConfig
 
 WITHIN_S = 20.0  # whatever a test waits for

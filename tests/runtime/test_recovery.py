@@ -12,8 +12,8 @@ from gossamer.archive.recovery import close_file, recover, unfinished_files
 from gossamer.core.url import link_to
 from gossamer.events import Event, EventName
 from gossamer.records import ArchiveSpan, Link, Order, OrderKind, Result, UrlState
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.stored_results import Found, ReadingRules, StoredResults
-from gossamer.runtime.worker import WorkerRules
 from gossamer.sim.scenarios import START
 from gossamer.telemetry.unplaced import unplaced_records
 from tests.archive.oracle import verify_file

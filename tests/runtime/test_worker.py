@@ -16,8 +16,9 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.runtime import worker as worker_module
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.crash import Crash
-from gossamer.runtime.worker import Worker, WorkerRules
+from gossamer.runtime.worker import Worker
 
 ONE, TWO = b"<p>some words of a page", b"<p>other words"
 

@@ -15,7 +15,8 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.parse.hrefs import MAX_HREFS
 from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker, WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker
 from tests.runtime.test_channel import Hub
 
 HREFS = b"".join(b"<a href=%d>" % number for number in range(MAX_HREFS))

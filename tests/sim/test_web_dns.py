@@ -112,3 +112,20 @@ def test_a_real_resolver_gets_the_plan_s_addresses_by_udp_and_by_tcp() -> None:
             assert sorted(await _resolve(names.port, "many.test")) == sorted(many)
 
     asyncio.run(run())
+
+
+def test_a_free_port_is_free_for_both_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        create, ports = socket.create_server, [taken.getsockname()[1], 0]
+        monkeypatch.setattr(socket, "create_server", lambda address, **how: create((address[0], ports.pop(0)), **how))
+
+        async def run() -> None:
+            async with NameServer(Zone(PLAN)) as names:
+                assert names.port != taken.getsockname()[1]
+                assert await _resolve(names.port, "site-00004.test") == [PLAN.address(4)]
+
+        asyncio.run(run())
+        monkeypatch.undo()
+        with pytest.raises(OSError, match="in use"):
+            asyncio.run(NameServer(Zone(PLAN), taken.getsockname()[1]).__aenter__())

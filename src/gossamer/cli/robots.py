@@ -15,7 +15,7 @@ from gossamer.core.url import canonical, origin_of, path_of
 from gossamer.errors import UsageError
 from gossamer.exchanges import Exchange
 from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.worker import WorkerRules, read_answer
+from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.seeds import Seed, seed_from
 

@@ -20,8 +20,9 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, Quarantine, SoftNotFound, patterns_of
+from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, Quarantine, patterns_of
 from gossamer.core.requisite import is_requisite
+from gossamer.core.soft_not_found import SoftNotFound
 from gossamer.core.tables import EVIDENCE, QUARANTINES
 from gossamer.core.traps import is_dated
 from gossamer.core.url import host_of, link_to, origin_of

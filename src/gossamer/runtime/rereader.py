@@ -16,12 +16,12 @@ from gossamer.engine.rereading import Rereading
 from gossamer.errors import StoreUnavailableError
 from gossamer.ports import Catalog
 from gossamer.records import Order, Result, UrlId, UrlRecord
+from gossamer.runtime.answers import crashed_result
 from gossamer.runtime.control import CommitSoon, Submit
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.reviewing import Review
 from gossamer.runtime.stored_results import ReadingRules, result_of
 from gossamer.runtime.warning_log import WarningLog
-from gossamer.runtime.worker import crashed_result
 
 PAGES_PER_TURN = 20
 RETRY_S = 2.0

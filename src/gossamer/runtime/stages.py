@@ -55,7 +55,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "engine.near_duplicates:NearDuplicates.check",
     ),
     # The rest of reading an answer: content hash, validators, page directives, words.
-    "result": ("runtime.worker:Worker._drain", "runtime.worker:read_answer"),
+    "result": ("runtime.worker:Worker._drain", "runtime.answers:read_answer"),
     "archive": (
         "archive.writer:ArchiveWriter.write",
         "archive.files:FileSink.store",

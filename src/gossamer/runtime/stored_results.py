@@ -37,9 +37,9 @@ from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.records import ArchiveSpan, Link, Order, Outcome, Result, RobotsRecord
+from gossamer.runtime.answers import WorkerRules, add_stored_links, crashed_result, read_answer
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.stored_copy import decoded_exchange
-from gossamer.runtime.worker import WorkerRules, add_stored_links, crashed_result, read_answer
 
 WHY_UNKNOWN = "its URL is unknown, the page that it was found on may be lost"
 WHY_NO_ORIGINAL = "the record that it refers to is unknown"

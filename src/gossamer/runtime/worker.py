@@ -16,33 +16,25 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Protocol
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from gossamer import failpoints
-from gossamer.core.dedup.scheme import NearDup
-from gossamer.core.href_memo import MEMO_HREFS, HrefMemo
+from gossamer.core.href_memo import HrefMemo
 from gossamer.core.pdf_type import PDF
 from gossamer.core.robots import MAX_ROBOTS_BYTES
-from gossamer.core.url import redirect_target
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.exchanges import Exchange
-from gossamer.fetch.freshness import fresh_s
 from gossamer.fetch.http import Fetcher, FetchRequest
-from gossamer.fetch.retry_after import retry_after_s
 from gossamer.fetch.transfer import OnSent
-from gossamer.parse.directives import ROBOTS_TOKEN
-from gossamer.parse.dispatch import declared_type, may_be_pdf
+from gossamer.parse.dispatch import may_be_pdf
 from gossamer.parse.feeds import feed_type
 from gossamer.parse.sniff import XML
 from gossamer.ports import FetchedPage, PageSink
 from gossamer.ports.page_sink import Volume
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.runtime import vitals
+from gossamer.runtime.answers import WorkerRules, add_stored_links, crashed_result, is_head, read_answer
 from gossamer.runtime.clock import lease_clock
-from gossamer.runtime.crash import Crash, crash_of, describe
+from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.marks import Marks, new_marks
-from gossamer.runtime.worker_page import read_page, read_requisite, read_sitemap, read_validators
 
 BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy charset, takes 0.1 s
 BIG_LEGACY_BYTES = 40_000  # of a page in another charset than UTF-8, whose tables may have to be made first
@@ -55,8 +47,6 @@ MAX_GROUP = 8  # pages that are read before they are stored
 FETCHED_ROBOTS_BYTES = MAX_ROBOTS_BYTES + 4096
 MAX_SITEMAP_BYTES = 50_000_000
 CHECKED_BYTES = 4096  # of a body, if a URL is only checked and HEAD was refused; then the connection is closed
-# Answers to HEAD that say little: some servers know no HEAD, and some frameworks have no route for it.
-HEAD_REFUSALS = frozenset({400, 403, 404, 405, 406, 501})
 KEPT_TYPES = frozenset(
     {
         "text/",
@@ -102,25 +92,6 @@ class Listener(Protocol):
         ...
 
 
-class WorkerRules(Struct, frozen=True):
-    """The settings that a worker needs."""
-
-    number: int = 0
-    parses_pdf: bool = True
-    parses_pdf_deep: bool = False
-    accepts: tuple[str, ...] = ()
-    robots_token: str = ROBOTS_TOKEN  # of directives in pages
-    previews: bool = False  # first words of each page, for the debug mode
-    near_dup: NearDup = NearDup.MINHASH
-    max_hrefs: int = MEMO_HREFS  # in the cache of links
-    sketches: bool = False  # what is needed to fetch pages again: sketches of their texts, how long they stay fresh
-    judges_spam: bool = True
-    parsers: tuple[str, ...] = ()  # plugins
-    reads_anchors: bool = False  # text and rel of links, for hooks and plugins that decide about them
-    checks_only: bool = False  # no page is read: see `_is_head`
-    max_requisites: int = 0  # of one page, to be fetched; 0: they are not looked for
-
-
 class Worker:
     """Carries out orders."""
 
@@ -162,7 +133,7 @@ class Worker:
             wanted_types=self._wanted if order.kind is OrderKind.PAGE and not self._rules.checks_only else None,
             max_bytes=_max_bytes(order.kind, self._rules),
             number=order.id,
-            is_head=self._rules.checks_only and _is_head(order),
+            is_head=self._rules.checks_only and is_head(order),
         )
         on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
         try:
@@ -263,7 +234,7 @@ class Worker:
                 self._report(results)
                 contents.clear()
             self._marks[0] = page.order.id
-            if self._is_finished(page, result):
+            if self._try_to_store(page, result):
                 results.append(result)
                 if result.content_hash:
                     contents.add(result.content_hash)
@@ -298,7 +269,7 @@ class Worker:
         except Exception as error:
             self._crash(order, exchange, error)
         else:
-            self._finish(page, result)
+            self._finish_all([(page, result)])
 
     def _crash(self, order: Order, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
         """End an order on which our code raised; the others go on."""
@@ -329,12 +300,8 @@ class Worker:
             if len(page.exchange.content) > TRIM_BYTES or page.order.kind is OrderKind.SITEMAP:
                 vitals.trim_memory()
 
-    def _finish(self, page: FetchedPage, result: Result) -> None:
-        if self._is_finished(page, result):
-            self._listener.on_result(result)
-
-    def _is_finished(self, page: FetchedPage, result: Result) -> bool:
-        """Store a page; return whether its result is to be reported, and no failure was."""
+    def _try_to_store(self, page: FetchedPage, result: Result) -> bool:
+        """Store a page; return whether its result is to be reported. If not, a failure was."""
         result.worker = self._rules.number
         try:
             failpoints.reach("after_fetch")
@@ -387,91 +354,7 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
     return etag + since
 
 
-def _is_head(order: Order) -> bool:
-    """Return whether a URL that is only checked is asked for by HEAD: the first time, since some servers refuse it."""
-    return order.kind is OrderKind.PAGE and not order.attempt
-
-
 def _max_bytes(kind: OrderKind, rules: WorkerRules) -> int:
     if rules.checks_only and kind is OrderKind.PAGE:
         return CHECKED_BYTES
     return {OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}.get(kind, 0)
-
-
-def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
-    """Return the result of an answer, without links that are decided according to the memo. CPU only: thread-safe."""
-    named = exchange.named
-    result = Result(
-        order.id,
-        exchange.outcome,
-        status=exchange.status,
-        error=exchange.error,
-        sent_at=exchange.sent_at,
-        requests_sent=exchange.requests_sent,
-        first_byte_at=exchange.first_byte_at,
-        finished_at=exchange.finished_at,
-        address=exchange.address,
-        wire_bytes=exchange.wire_bytes,
-        content_bytes=len(exchange.content),
-        truncated=exchange.truncated,
-        connect_s=exchange.connect_s,
-        tls_s=exchange.tls_s,
-        retry_after_s=retry_after_s(named["retry-after"], exchange.finished_at) if "retry-after" in named else -1.0,
-    )
-    if rules.sketches and exchange.outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
-        result.fresh_s = fresh_s(named, exchange.finished_at)
-    if exchange.outcome is Outcome.REDIRECT:
-        _read_redirect(exchange, result)
-    elif rules.checks_only and order.kind is OrderKind.PAGE:
-        _read_check(order, exchange, result)
-    elif exchange.outcome in (Outcome.OK, Outcome.OTHER_SUCCESS):
-        if order.kind is not OrderKind.PAGE:
-            result.outcome = Outcome.OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
-        if order.kind is OrderKind.ROBOTS:
-            result.robots = exchange.content[:MAX_ROBOTS_BYTES]
-            read_validators(named, result)
-        elif order.kind is OrderKind.SITEMAP:
-            read_sitemap(order, exchange, result, rules)
-        elif order.kind is OrderKind.REQUISITE:
-            read_requisite(order, exchange, result, rules)
-        else:
-            read_page(order, exchange, result, rules, memo)
-            if exchange.outcome is Outcome.OTHER_SUCCESS:
-                result.content_hash = result.signature = b""  # it is no page: nothing is a copy of it
-    return result
-
-
-def _read_check(order: Order, exchange: Exchange, result: Result) -> None:
-    """Record the answer to a URL that is only checked: a link is called broken by a GET, never by HEAD alone."""
-    result.content_type = declared_type(exchange).essence
-    if _is_head(order) and exchange.status in HEAD_REFUSALS:
-        result.outcome = Outcome.HEAD_REFUSED
-
-
-def crashed_result(order: Order, exchange: Exchange, error: Exception) -> Result:
-    """Return the result of an answer on which our code raised: the request, and nothing of the answer's content."""
-    known = replace(exchange, outcome=Outcome.INTERNAL_ERROR, error=describe(error), status=0, headers=[])
-    return read_answer(order, known, WorkerRules())
-
-
-def add_stored_links(result: Result, order: Order, stored: Exchange | None, rules: WorkerRules) -> None:
-    """Add the links of the stored copy to the result of a 304."""
-    if order.kind is OrderKind.ROBOTS or not order.needs_links:
-        return
-    if stored is None:
-        result.error = "unchanged, but the stored copy cannot be read: its links are unknown"
-        return
-    known = read_answer(order, stored, rules)
-    result.links, result.links_found, result.lastmods = known.links, known.links_found, known.lastmods
-    if order.kind is OrderKind.SITEMAP:
-        result.content_type = known.content_type
-
-
-def _read_redirect(exchange: Exchange, result: Result) -> None:
-    location = exchange.header("location")
-    target = redirect_target(location, exchange.url)
-    if target is None:
-        result.outcome = Outcome.BAD_REDIRECT
-        result.error = f"Location {location[:200]!r}"
-    else:
-        result.redirect_to = target

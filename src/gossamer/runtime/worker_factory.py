@@ -21,12 +21,13 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits, max_idle_connections, raise_file_limit
 from gossamer.inspect.archive_access import archive_files
 from gossamer.records import ContentRecord
+from gossamer.runtime.answers import WorkerRules
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.crash import crash_of
 from gossamer.runtime.marks import Marks, new_marks
 from gossamer.runtime.sinks import SinkConfig, open_sinks
 from gossamer.runtime.stored_copy import StoredCopies
-from gossamer.runtime.worker import Listener, Worker, WorkerRules
+from gossamer.runtime.worker import Listener, Worker
 
 FirstCopy = Callable[[bytes], ContentRecord | None]
 

@@ -31,7 +31,7 @@ from gossamer.parse.sniff import sniff_type
 from gossamer.records import SITEMAP_INDEX, Order, Outcome, Result, UrlId
 
 if TYPE_CHECKING:
-    from gossamer.runtime.worker import WorkerRules
+    from gossamer.runtime.answers import WorkerRules
 
 MAX_ETAG_CHARS = 1024
 MAX_USAGE_CHARS = 1000
