@@ -116,6 +116,20 @@ def test_what_left_the_queue_has_its_referrer(capsys: Output, tmp_path: Path) ->
     assert {letter["status"] for letter in letters} == {0}
 
 
+def test_what_is_queued_is_listed_if_it_is_asked_for(capsys: Output, tmp_path: Path) -> None:
+    with plain_site() as site:
+        site.answers = {"/": page(*[f"/{number}" for number in range(5)])}
+        site.answers |= {f"/{number}": page() for number in range(5)}
+        crawled = Crawled(site.url, tmp_path / "crawl")
+        done = run("crawl", site.url, "--out", str(crawled.path), "--politeness-ms", "0", "-n", "3")
+        assert done.returncode == 0, done.stderr
+        head, lines = crawled.answer(capsys, "missing")
+        assert (head["urls"], head["queued"], lines) == (0, 3, [])
+        head, lines = crawled.answer(capsys, "missing", "--outcome", "queued")
+    assert (head["urls"], len({line["url"] for line in lines})) == (3, 3)
+    assert {(line["outcome"], line["referrer"], line["host"]) for line in lines} == {("queued", "/", "127.0.0.1")}
+
+
 def test_outcomes_and_hosts_can_be_chosen(crawled: Crawled, capsys: Output) -> None:
     head, lines = found(capsys, crawled, "--outcome", "client_error", "--outcome", "robots_denied")
     assert {line["url"] for line in lines} == {"/missing", "/private/x"}

@@ -308,21 +308,22 @@ def test_what_the_page_changes_in_a_crawl_that_does_not_run_is_for_its_next_run(
     assert (before["pages"], json.loads(resumed.stdout.splitlines()[-1])["pages"]) == (20, 30), resumed.stderr
 
 
-def test_the_end_of_the_page_disturbs_no_crawl(web: RunningWeb, tmp_path: Path) -> None:
-    taken = tmp_path / "first"
-    first = PageCrawl(web, taken, pace_ms=200)
+def test_an_address_that_is_taken_is_one_line_until_its_crawl_is_killed(web: RunningWeb, tmp_path: Path) -> None:
+    first = PageCrawl(web, tmp_path / "first", pace_ms=200)
     listening = first.address.split("/")[2]
-    second = start(
-        "crawl", web.seeds()[0], *("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "-n", "3"),
-        *("-o", str(tmp_path / "second"), "--json", "--no-progress", "--ui-listen", listening),
-    )  # fmt: skip
-    out, err = second.communicate(timeout=60)
-    assert second.returncode == 0, err
-    assert json.loads(out.splitlines()[-1])["pages"] == 3
-    assert "cannot listen there" in err
-    assert err.count("warning: the process of the live page has ended") == 1
+    options = ("--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "-n", "3", "--no-progress")
+    second = ("crawl", web.seeds()[0], *options, "-o", str(tmp_path / "second"), "--ui-listen", listening)
+    refused = run(*second)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert (
+        refused.stderr
+        == f"gossamer crawl: --ui-listen {listening}: cannot listen there: Address already in use; 0 is any free port\n"
+    )
+    assert not (tmp_path / "second").exists()
     first.process.kill()
     first.process.communicate(timeout=30)
+    begun = run(*second)
+    assert begun.returncode == 0, begun.stderr
     host, _, port = listening.rpartition(":")
     wait_for(lambda: not _is_open(host, int(port)), 10)
 

@@ -10,6 +10,10 @@ from time import perf_counter
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from gossamer.core.dedup.minhash import minhash
+from gossamer.core.novelty import LANES, Novelty, PageMark
+from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.parse.html import parse_html
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.synth_assets import head_of_pages, pictures_of
 from gossamer.sim.synth_paths import Kind, Resource
@@ -52,6 +56,16 @@ def test_a_page_has_title_language_description_headings_and_paragraphs(web: Synt
     assert str(tree.css("html")[0].attributes["lang"]) in ("en", "de", "fr")
     assert tree.css("meta[name=description]")[0].attributes["content"]
     assert len(tree.css("p")) >= 2
+
+
+def test_the_pages_of_a_large_host_are_no_combinations_of_a_closed_set() -> None:
+    web, novelty = SyntheticWeb(preset("plain", domains=500, pages=100_000), PORT), Novelty()
+    site = max(sites_of(web), key=lambda site: site.pages)
+    assert site.pages > 2_000
+    for number in range(site.pages):
+        url, text = web.url(site, number), parse_html(body_of(web, site, number)).text.encode()
+        mark = PageMark(text_fingerprint(text, url), minhash(text)[: 4 * LANES], len(text.split()))
+        assert novelty.record(url, site.name, mark, 0.0) is None, f"a trap after {number} pages"
 
 
 def test_pages_have_the_planned_size_and_number_of_links_in_the_mean(web: SyntheticWeb) -> None:

@@ -21,7 +21,7 @@ from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.node import add_node_options
 from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
-from gossamer.cli.page_process import Served, page_served
+from gossamer.cli.page_process import Served, check_addresses, page_served
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
@@ -162,6 +162,7 @@ def start(
     goes_on: bool = False,
 ) -> int:
     """Run a crawl, or a node of one; print the summary; return the exit status."""
+    check_addresses(settings)
     gc.disable()  # modules are not garbage: 15 ms of CPU
     import uvloop
 

@@ -27,12 +27,14 @@ _URL_CHARS = 400
 _NOTES = """The table begins with counts by outcome; held and excluded ones name the rule. Dead letters have that of
 their last attempt. Links that a rule refused come from the events, each URL once, without referrers unless --referrers
 reads all pages for them. Links beyond --max-links-per-page are read in their stored page; links of pages at the depth
-limit are not known at all. What is queued is counted, not listed. The crawl may be running.
+limit are not known at all. What is queued is counted; --outcome queued lists it. The crawl may be
+running.
 
 examples:
   gossamer missing crawls/example
   gossamer missing crawls/example --outcome robots_denied --host example.org
   gossamer missing crawls/example -o missing.csv
+  gossamer missing crawls/example --outcome queued --limit 0
 """
 
 

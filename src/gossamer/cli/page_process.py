@@ -1,22 +1,29 @@
 """The page and the metrics of a crawl that runs, served by a process of their own.
 
 The crawl starts it and does not wait for it. It ends with the crawl, however that ends: its standard input is a pipe of
-ours. If it ends before, one line says so, and the crawl goes on.
+ours. If it ends before, one line says so, and the crawl goes on. An address that cannot be listened on is found before
+anything is started.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from errno import EADDRINUSE
 from threading import Thread
 
 from msgspec import Struct
 
+from gossamer.errors import UsageError
+from gossamer.settings.listening import address_of
 from gossamer.settings.model import Settings
 
 ENDS_WITHIN_S = 2.0
+FREE_WITHIN_S = 5.0  # the page of a crawl that was killed just now ends by itself
+_TRY_EVERY_S = 0.1
 
 
 class Served(Struct, frozen=True):
@@ -24,6 +31,30 @@ class Served(Struct, frozen=True):
 
     folder: str
     ledger: str = ""
+
+
+def check_addresses(settings: Settings) -> None:
+    """Raise `UsageError` if an address of the settings cannot be listened on."""
+    given = {"--ui-listen": settings.ui_listen, "--metrics-listen": settings.metrics_listen}
+    for option, text in given.items():
+        if text:
+            _check_address(text, option)
+
+
+def _check_address(text: str, option: str) -> None:
+    from gossamer.web.http import listener_at
+
+    until = time.monotonic() + FREE_WITHIN_S
+    while True:
+        try:
+            listener_at(address_of(text, option), option).close()
+        except UsageError as error:
+            is_taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == EADDRINUSE
+            if not is_taken or time.monotonic() >= until:
+                raise
+            time.sleep(_TRY_EVERY_S)
+        else:
+            return
 
 
 @contextmanager

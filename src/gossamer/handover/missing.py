@@ -3,8 +3,8 @@
 Rows of the catalog have what robots.txt forbids, dead letters (evicted and quarantined URLs among them) and what was
 read but not stored; tables of the ledger have what is held back; events have links that a rule refused, and the pages
 with links beyond the limit per page, which are read for them. A refused URL is listed once, and not if it was queued by
-another link. Counts of rows agree with the totals of the crawl. Memory does not grow with the crawl: ids of refused
-URLs wait on disk.
+another link. What is queued is listed only if it is asked for. Counts of rows agree with the totals of the crawl.
+Memory does not grow with the crawl: ids of refused URLs wait on disk.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gossamer.core.address_crowds import CROWDED
 from gossamer.core.requisite import requisite_to
@@ -40,6 +41,7 @@ EXCLUDED = "excluded"
 REQUISITE_REFUSED = "requisite_refused"  # what a page needs, not queued by a rule
 REQUISITES_CUT = "requisites_cut"  # what a page needs beyond --max-requisites-per-page
 LINKS_CUT = "links_cut"  # links beyond --max-links-per-page: their URLs are read in the stored page
+QUEUED = "queued"  # not fetched yet: listed only if it is asked for
 _NOT_STORED = frozenset({Outcome.LINKS_ONLY.value, Outcome.TYPE_REFUSED.value})
 OUTCOMES = (
     *(outcome.value for outcome in Outcome if outcome not in ANSWERED),
@@ -50,6 +52,7 @@ OUTCOMES = (
     LINKS_CUT,
     REQUISITE_REFUSED,
     REQUISITES_CUT,
+    QUEUED,
 )
 _FROM_EVENTS = (EXCLUDED, LINKS_CUT, REQUISITE_REFUSED, REQUISITES_CUT)
 _HOLD_RULES = frozenset(rule.value for rule in HoldRule)
@@ -96,7 +99,7 @@ class MissingUrls:
 
     def __init__(self, crawl: CrawlView, outcomes: Collection[str] = (), hosts: Collection[str] = ()) -> None:
         self._crawl = crawl
-        self._outcomes = frozenset(outcomes or OUTCOMES)
+        self._outcomes = frozenset(outcomes) or frozenset(OUTCOMES) - {QUEUED}
         self._hosts = frozenset(hosts)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
         self.refused_links = 0  # events: a URL may be refused often
@@ -114,7 +117,10 @@ class MissingUrls:
 
     def _all(self) -> Iterator[Missing]:
         for _, row in self._crawl.ledger.urls():
-            if _is_missing(row):
+            if row.state is UrlState.QUEUED:
+                if QUEUED in self._outcomes:
+                    yield replace(self._of_row(row), outcome=QUEUED, status=0)
+            elif _is_missing(row):
                 yield self._of_row(row)
         if HELD_BACK in self._outcomes:
             yield from self._held()

@@ -21,7 +21,7 @@ from gossamer.sim.synth_assets import asset, head_of_pages, pictures_of, requisi
 from gossamer.sim.synth_links import body_hrefs, nav_hrefs, nofollow_hrefs
 from gossamer.sim.synth_paths import Kind, PageCard, PlanKey, Resource, card_of, is_chained, redirect_status, route
 from gossamer.sim.synth_spread import mix, step
-from gossamer.sim.synth_text import PARAGRAPH_BYTES, Pool, pools
+from gossamer.sim.synth_text import GAP, PARAGRAPH_BYTES, Pool, pools
 from gossamer.sim.web import Health, RobotsKind, Site, SitemapKind, WebPlan
 
 _HTML = "text/html; charset=utf-8"
@@ -277,7 +277,7 @@ def _paragraphs(pool: Pool, chance: int, page_bytes: int) -> list[bytes]:
         state = step(state)
         if n % 3 == 2:
             parts.append(f"<h2>{pool.headings[state >> 40 & 255]}</h2>\n".encode())
-        parts.append(pool.paragraphs[state >> 50 & 255])
+        parts.append(pool.paragraphs[state >> 50 & 255].replace(GAP, pool.words[state >> 20 & 1023]))
     return parts
 
 

@@ -15,6 +15,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from errno import EADDRINUSE
 from http import HTTPStatus
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -94,19 +95,28 @@ def failure(status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> 
 @asynccontextmanager
 async def listening(address: Address, option: str) -> AsyncIterator[socket.socket]:
     """Yield a socket that listens; its port is a free one if the address names none."""
-    loop = asyncio.get_running_loop()
+    with await asyncio.to_thread(listener_at, address, option) as listener:
+        yield listener
+
+
+def listener_at(address: Address, option: str) -> socket.socket:
+    """Return a socket that listens. Looks the name up, so it may block. Raises `UsageError` if it cannot."""
     with ExitStack() as stack:
         try:
-            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-            family, kind, protocol, _, where = found[0]
+            family, kind, protocol, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[
+                0
+            ]
             listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
             listener.listen(MAX_CONNECTIONS)
         except OSError as error:
-            raise UsageError(f"{option} {address.text}: cannot listen there: {error.strerror or error}") from error
+            hint = "; 0 is any free port" if error.errno == EADDRINUSE else ""
+            what = f"cannot listen there: {error.strerror or error}{hint}"
+            raise UsageError(f"{option} {address.text}: {what}") from error
         listener.setblocking(False)
-        yield listener
+        stack.pop_all()
+        return listener
 
 
 @asynccontextmanager
