@@ -27,7 +27,9 @@
 #define SLOTS 512 /* a power of two, more than there can be words */
 #define FOLD 0x9E3779B97F4A7C15u
 
-enum { SMALL, LETTER, CAPITAL, CODE, BLANK, LEAD }; /* classes of bytes; LETTER: any that has no case in ASCII */
+/* Classes of bytes, one bit each. LETTER: any that has no case in ASCII; PUNCTUATION, beside another one: what is cut
+   off at both ends of a word. */
+enum { SMALL = 1, LETTER = 2, CAPITAL = 4, CODE = 8, BLANK = 16, LEAD = 32, PUNCTUATION = 64 };
 enum { OF_TITLE = 1, OF_URL = 2 };
 
 typedef struct {
@@ -53,6 +55,11 @@ typedef struct {
 
 static uint8_t text_classes[256], key_classes[256]; /* the latter for titles and addresses */
 
+static int is_alphanumeric(uint8_t byte)
+{
+    return byte >= 0x80 || (uint8_t)((byte | 32) - 'a') < 26 || (uint8_t)(byte - '0') < 10;
+}
+
 static void fill_classes(void)
 {
     for (int byte = 0; byte < 256; byte++)
@@ -63,13 +70,10 @@ static void fill_classes(void)
     text_classes['-'] = text_classes['\''] = LETTER;
     for (int byte = 0xE2; byte <= 0xE9; byte++) text_classes[byte] = LEAD;
     text_classes[0xC2] = text_classes[0xEF] = LEAD;
+    for (int byte = '!'; byte < 0x7F; byte++)
+        if (!is_alphanumeric((uint8_t)byte)) text_classes[byte] |= PUNCTUATION;
     memcpy(key_classes, text_classes, sizeof key_classes);
     for (const char *c = "-_/.+&=:~"; *c; c++) key_classes[(uint8_t)*c] = BLANK;
-}
-
-static int is_alphanumeric(uint8_t byte)
-{
-    return byte >= 0x80 || (uint8_t)((byte | 32) - 'a') < 26 || (uint8_t)(byte - '0') < 10;
 }
 
 /* Returns the length of the separator that begins with a byte of class LEAD, or 0. */
@@ -168,13 +172,13 @@ static const uint8_t *read_words(counts *c, const uint8_t *p, const uint8_t *end
     const uint8_t *base = p, *classes = kind ? key_classes : text_classes;
     size_t seen = 0;
     while (p < end && seen < limit) {
-        uint8_t class = classes[*p];
-        size_t length = class == LEAD ? separator(p, end) : class == BLANK;
+        unsigned class = classes[*p];
+        size_t length = class & LEAD ? separator(p, end) : class & BLANK ? 1 : 0;
         if (length) {
             p += length;
             continue;
         }
-        if (class == LEAD && is_ideograph(p, end)) {
+        if (class & LEAD && is_ideograph(p, end)) {
             const uint8_t *start = p;
             while (p < end && is_ideograph(p, end)) p += 3;
             size_t characters = (size_t)(p - start) / 3, pairs = characters > 1 ? characters - 1 : 1;
@@ -190,20 +194,22 @@ static const uint8_t *read_words(counts *c, const uint8_t *p, const uint8_t *end
             continue;
         }
         const uint8_t *start = p;
-        unsigned first = 1u << class, inner = 0; /* the classes of the first byte, and of the others */
-        while (++p < end && ((class = classes[*p]) < BLANK ||
-                             (class == LEAD && !separator(p, end) && !is_ideograph(p, end))))
-            inner |= 1u << class;
+        unsigned first = class, inner = 0; /* the classes of the first byte, and of the others */
+        while (++p < end) {
+            class = classes[*p];
+            if (class & (BLANK | LEAD) && (class & BLANK || separator(p, end) || is_ideograph(p, end))) break;
+            inner |= class;
+        }
         const uint8_t *stop = p;
-        if (!is_alphanumeric(*start) || !is_alphanumeric(stop[-1])) {
-            while (start < stop && !is_alphanumeric(*start)) start++;
-            while (stop > start && !is_alphanumeric(stop[-1])) stop--;
+        if ((first | classes[stop[-1]]) & PUNCTUATION) {
+            while (start < stop && classes[*start] & PUNCTUATION) start++;
+            while (stop > start && classes[stop[-1]] & PUNCTUATION) stop--;
             if (start == stop) continue;
-            first = 1u << classes[*start], inner = 0;
-            for (const uint8_t *q = start + 1; q < stop; q++) inner |= 1u << classes[*q];
+            first = classes[*start], inner = 0;
+            for (const uint8_t *q = start + 1; q < stop; q++) inner |= classes[*q];
         }
         seen++;
-        if ((first | inner) & 1u << CODE || ((first | inner) & 1u << SMALL && inner & 1u << CAPITAL)) {
+        if ((first | inner) & CODE || ((first | inner) & SMALL && inner & CAPITAL)) {
             if (!kind) count_code(c);
             continue;
         }

@@ -91,6 +91,7 @@ REQUEST_EVENTS = frozenset(
 )
 
 
+_FETCH_OK, _OK = EventName.FETCH_OK, Outcome.OK.value
 _OK_EVENTS = frozenset({EventName.FETCH_OK, EventName.SITEMAP_READ, EventName.REQUISITE_FETCHED})
 
 
@@ -171,8 +172,8 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def outcome_of(event: Event) -> str:
     """Return the outcome that an event of a request records."""
-    if event.event in _OK_EVENTS:
-        return Outcome.OK.value
+    if event.event is _FETCH_OK or event.event in _OK_EVENTS:  # an enum's member is hashed by a call
+        return _OK
     return event.reason.partition(":")[0]
 
 

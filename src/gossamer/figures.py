@@ -22,7 +22,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
 HIGH_ERROR_RATE = 0.05  # of the last fetches: a warning, and red in the view
 MAX_TYPES = 200  # that are counted one by one: a server can invent one for each page
-_OK = Outcome.OK
+_OK, _CLIENT_ERROR = Outcome.OK, Outcome.CLIENT_ERROR
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
 
@@ -35,7 +35,7 @@ def is_error(outcome: str, *, is_robots: bool) -> bool:
     """
     if outcome is _OK:  # most are: an enum's member is hashed by a call
         return False
-    return outcome not in _NO_ERRORS and not (is_robots and outcome == Outcome.CLIENT_ERROR)
+    return outcome not in _NO_ERRORS and not (is_robots and outcome == _CLIENT_ERROR)
 
 
 class Totals(Struct):

@@ -42,6 +42,7 @@ _PLAIN_HEAD = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?\r\n(?:[!-~][^
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?")
 _TRANSFER_CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
 _URI_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 
 
@@ -161,7 +162,7 @@ def compose_exchange(
     request = _request_member(exchange, common, record_id) if exchange.request_head else b""
     refers = duplicate_of if duplicate_of is not None and _is_revisit(exchange, digest, duplicate_of) else None
     if refers is not None:
-        if exchange.outcome is Outcome.NOT_MODIFIED:
+        if exchange.outcome is _NOT_MODIFIED:
             digest = refers.payload_digest or digest
         response = _revisit_member(
             exchange, block.head, common, record_id=record_id, payload_digest=digest, refers=refers

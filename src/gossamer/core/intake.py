@@ -38,7 +38,8 @@ _HOLD_RULES = frozenset(HoldRule)
 _EXPLAINED = frozenset({"exclude_pattern", "extension"})
 _SPECIAL = _NOT_REMEMBERED | _HOLD_RULES | _EXPLAINED  # most links that are refused are out of scope
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_SEED, _FROM_SITEMAP, _SITEMAP, _PAGE = Source.SEED, Source.SITEMAP, OrderKind.SITEMAP, OrderKind.PAGE
+_SEED, _FROM_SITEMAP, _FROM_REDIRECT = Source.SEED, Source.SITEMAP, Source.REDIRECT
+_SITEMAP, _PAGE = OrderKind.SITEMAP, OrderKind.PAGE
 
 
 class Refused(Struct, frozen=True):
@@ -246,7 +247,7 @@ class Intake:
             return rule
         if self._hooks.accept is not None and not self._is_accepted(link, context):
             return "hook"
-        if self.first_pass is not None and context.source is not Source.REDIRECT:
+        if self.first_pass is not None and context.source is not _FROM_REDIRECT:
             domain = registrable_domain(link.host)
             return None if self.first_pass.admits(link, domain, context.depth, context.seed) else "first_pass"
         return None
@@ -282,7 +283,7 @@ class Intake:
     def _first_pass_elsewhere(self, host: str, context: LinkContext) -> str | None:
         """Refuse most links to a domain of another node; if they are held back during the pass, that node does it."""
         first_pass = self.first_pass
-        if first_pass is None or self.holds_first_pass or context.source is Source.REDIRECT:
+        if first_pass is None or self.holds_first_pass or context.source is _FROM_REDIRECT:
             return None
         return None if first_pass.sends(registrable_domain(host)) else "first_pass"
 
@@ -309,7 +310,7 @@ class Intake:
     def _priority(self, link: Link, context: LinkContext) -> int:
         if context.kind is _SITEMAP:  # by its name it would be a document, to be read after all pages
             return context.depth
-        if self._hooks.score is None or context.source is Source.SEED:
+        if self._hooks.score is None or context.source is _SEED:
             return self._ordering.priority(link.url, link.id, context.depth)
         score = self._hooks.score(_as_found(link, context))
         return round((100.0 - min(100.0, max(0.0, score))) * SCORE_STEPS)

@@ -55,6 +55,9 @@ class HostState(IntEnum):
     BUDGET_EXHAUSTED = 5
 
 
+_READY, _BLOCKED = HostState.READY, HostState.BLOCKED
+
+
 @dataclass(slots=True)
 class DomainSlot:
     """A registrable domain while one of its hosts is in memory."""
@@ -241,7 +244,7 @@ class Workbench:
 
     def make_ready(self, host: HostSlot) -> None:
         """Make a host ready for its turn, by its standing."""
-        self.move(host, HostState.READY)
+        self.move(host, _READY)
         if (host.visits or host.record.requisites) and not host.is_listed and (host.visits or host.is_requisite_next):
             host.is_listed = True
             self.beyond_limits.append(host)
@@ -258,7 +261,7 @@ class Workbench:
 
     def due(self, now: float) -> list[HostSlot]:
         """Return the hosts whose wait is over; the caller reschedules each."""
-        over = [host for host in self.gates.open_due(now) if host.state is HostState.BLOCKED]
+        over = [host for host in self.gates.open_due(now) if host.state is _BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):
             entry = heappop(self._due)
             if not self._is_stale(entry):
@@ -343,4 +346,4 @@ class Workbench:
         """Count a request that ended; return the hosts that waited for it, for the caller to reschedule."""
         host.in_flight -= 1
         freed = self.gates.vacate(host, address)
-        return [other for other in freed if other.state is HostState.BLOCKED] if freed else freed
+        return [other for other in freed if other.state is _BLOCKED] if freed else freed

@@ -25,6 +25,7 @@ MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no mo
 _REDIRECT = Outcome.REDIRECT
 _PAGE = OrderKind.PAGE
 _SITEMAP = OrderKind.SITEMAP
+_LINK = Source.LINK
 
 
 class LinkFollowing:
@@ -63,7 +64,7 @@ class LinkFollowing:
             return 0
         if url.kind is _SITEMAP:
             return self._follow_sitemap(url, result, now)
-        context = LinkContext(depth=url.depth + 1, source=Source.LINK, parent=url.id, found_on=url.url, seed=url.seed)
+        context = LinkContext(depth=url.depth + 1, source=_LINK, parent=url.id, found_on=url.url, seed=url.seed)
         if result.anchors:
             context = replace(context, anchors=result.anchors)
         new = self._backlog.offer(result.links, context, now, result.lastmods)

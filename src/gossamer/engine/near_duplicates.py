@@ -12,6 +12,8 @@ from gossamer.core.dedup.scheme import SCHEMES, NearDup
 from gossamer.ports import Ledger
 from gossamer.records import Outcome, QueuedUrl, Result, Similar, Source, UrlRecord
 
+_PROBE = Source.PROBE
+
 
 class NearDuplicates:
     """Marks near duplicates by the signatures in the ledger."""
@@ -27,7 +29,7 @@ class NearDuplicates:
 
     def check(self, url: QueuedUrl, result: Result) -> bool:
         """Return whether a page is a near duplicate, and record of which in `result`. Call before writing its row."""
-        if self._scheme is None or not result.signature or url.source is Source.PROBE:
+        if self._scheme is None or not result.signature or url.source is _PROBE:
             return False
         found = self._ledger.most_similar(result.signature)
         if found is None:

@@ -19,6 +19,7 @@ MAX_USAGE_CHARS = 1000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _WORKER_LOST = Outcome.WORKER_LOST
 _PAGE = OrderKind.PAGE
+_DONE = UrlState.DONE
 
 
 class PageResults:
@@ -57,7 +58,7 @@ class PageResults:
             result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
         if is_page:
             self._spam.record_page(url, result, host, now, before)
-        row = finished_record(url, effects.state or UrlState.DONE, result, before)
+        row = finished_record(url, effects.state or _DONE, result, before)
         if self._revisits.is_on:
             self._revisits.begin(url, row, result, host, now)
         self._ledger.finish(url, row)

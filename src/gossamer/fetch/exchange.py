@@ -16,6 +16,8 @@ from gossamer.fetch.outcome import status_outcome
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome, Truncation
 
+_OK: Final = Outcome.OK  # constants: up to Python 3.11, reading a member from its class takes 80 ns
+_NOT_CUT: Final = Truncation.NONE
 # A protocol error in the middle of a body ends it like a disconnect.
 _CUT_BY: Final[Mapping[Outcome, Truncation]] = {
     Outcome.TIMEOUT: Truncation.TIME,
@@ -37,7 +39,7 @@ def judged(transfer: Transfer) -> tuple[Outcome, str]:
     if not head.is_whole:
         return Outcome.DISCONNECTED, "the connection ended within the head of the answer"
     if head.status == 200:  # nearly always; the rest of the table takes 1.5 µs
-        return Outcome.OK, ""
+        return _OK, ""
     outcome = status_outcome(
         head.status, has_location=bool(head.value("location")), is_conditional=transfer.request.is_conditional
     )
@@ -69,7 +71,7 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
         exchange.connect_s, exchange.tls_s = transfer.connect_s, transfer.tls_s
     exchange.truncated = transfer.cut
     if head.is_whole and head.status >= 200 and not transfer.cut:
-        exchange.truncated = _CUT_BY.get(outcome, Truncation.NONE)
+        exchange.truncated = _CUT_BY.get(outcome, _NOT_CUT)
     chunks = transfer.chunks
     if chunks:
         exchange.body = exchange.content = chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -82,7 +84,7 @@ def decode_content(exchange: Exchange, codings: str, limit: int) -> None:
     decoded = decode(exchange.body, codings, limit)
     exchange.content = decoded.content
     exchange.is_decoded = decoded.is_decoded
-    if exchange.truncated is Truncation.NONE:
+    if exchange.truncated is _NOT_CUT:
         if decoded.is_truncated:
             exchange.truncated = Truncation.LENGTH
         elif decoded.is_cut:

@@ -60,6 +60,7 @@ FEED_TYPES = frozenset({RSS, ATOM})
 _TYPES = {"rss": RSS, "rdf": RSS, "atom": ATOM}
 _DECLARED = {RSS: RSS, "application/x-rss+xml": RSS, "text/rss+xml": RSS, ATOM: ATOM, "text/atom+xml": ATOM}
 _MAY_BE_FEEDS = frozenset({"text/xml", "application/xml", "application/rdf+xml", "text/html", "text/plain"})
+_DOCTYPES = (b"<!doctype html", b"<!DOCTYPE html")  # as most pages begin
 _HEAD_BYTES = 2048
 # The root behind declaration, comments and DOCTYPE: up to 1.5 µs, for a page that does not begin as most do.
 _ROOT = re.compile(
@@ -114,7 +115,9 @@ def feed_type(kind: str, content: bytes) -> str:
     """Return the type of a feed, by the answer's (sniffed) type or its root; empty if it is none."""
     if kind in _DECLARED:
         return _DECLARED[kind]
-    if kind not in _MAY_BE_FEEDS or content[:20].lstrip()[:14].lower() == b"<!doctype html":
+    if kind not in _MAY_BE_FEEDS or content.startswith(_DOCTYPES):
+        return ""
+    if content[:20].lstrip()[:14].lower() == _DOCTYPES[0]:
         return ""
     head = content[:_HEAD_BYTES]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):

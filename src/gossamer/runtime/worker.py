@@ -58,6 +58,8 @@ KEPT_TYPES = frozenset(
         "application/atom+xml",
     }
 )
+_PAGE, _ROBOTS = OrderKind.PAGE, OrderKind.ROBOTS  # constants: see `runtime/answers`
+_LINKS_ONLY, _NOT_MODIFIED = Outcome.LINKS_ONLY, Outcome.NOT_MODIFIED
 _OPAQUE = (b"\x1f\x8b", b"%PDF-")
 _NOT_WHOLE = frozenset(
     {
@@ -130,7 +132,7 @@ class Worker:
             url=order.url,
             addresses=order.addresses,
             headers=_conditions(order),
-            wanted_types=self._wanted if order.kind is OrderKind.PAGE and not self._rules.checks_only else None,
+            wanted_types=self._wanted if order.kind is _PAGE and not self._rules.checks_only else None,
             max_bytes=_max_bytes(order.kind, self._rules),
             number=order.id,
             is_head=self._rules.checks_only and is_head(order),
@@ -208,7 +210,8 @@ class Worker:
         pages: list[tuple[FetchedPage, Result]] = []
         while self._arrivals:
             order, exchange = self._arrivals.popleft()
-            if self._is_slow(exchange) and order.kind is not OrderKind.ROBOTS:
+            is_robots = order.kind is _ROBOTS
+            if self._is_slow(exchange) and not is_robots:
                 task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
                 self._threads.add(task)
                 task.add_done_callback(self._threads.discard)
@@ -220,8 +223,7 @@ class Worker:
             except Exception as error:
                 self._crash(order, exchange, error)
             # The hub takes far longer for the rules of a robots.txt than it takes to read one here.
-            is_costly_later = order.kind is OrderKind.ROBOTS
-            if is_costly_later or len(pages) >= MAX_GROUP or monotonic() >= until:
+            if is_robots or len(pages) >= MAX_GROUP or monotonic() >= until:
                 break
         self._finish_all(pages)
 
@@ -319,7 +321,7 @@ class Worker:
             return
         if result.content_hash:
             page.first_copy = self._first_copy(result.content_hash)
-        elif page.order.stored is not None and result.outcome is Outcome.NOT_MODIFIED:
+        elif page.order.stored is not None and result.outcome is _NOT_MODIFIED:
             page.first_copy = page.order.stored
         for sink in self._sinks:
             sink.write(page, result)
@@ -329,7 +331,7 @@ def _is_stored(exchange: Exchange, result: Result) -> bool:
     """Return whether an answer is stored: if it is complete; PDF files only if requested."""
     if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
         return False
-    return result.outcome is not Outcome.LINKS_ONLY
+    return result.outcome is not _LINKS_ONLY
 
 
 def _is_big_feed(content: bytes) -> bool:
@@ -355,6 +357,6 @@ def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
 
 
 def _max_bytes(kind: OrderKind, rules: WorkerRules) -> int:
-    if rules.checks_only and kind is OrderKind.PAGE:
-        return CHECKED_BYTES
+    if kind is _PAGE:
+        return CHECKED_BYTES if rules.checks_only else 0
     return {OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}.get(kind, 0)

@@ -38,6 +38,7 @@ MAX_USAGE_CHARS = 1000
 # Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
 USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
 _JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_MINHASH = NearDup.MINHASH
 _ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
 
 
@@ -135,7 +136,7 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     result.nofollow_links = document.nofollow_links
     result.text_hash = text_fingerprint(document.visible, order.url)
     result.signature = signature_of(document.visible, rules.near_dup)
-    if rules.near_dup is not NearDup.MINHASH and document.visible:
+    if rules.near_dup is not _MINHASH and document.visible:
         result.exact_text = xxh3_64_digest(document.visible)
     result.words = document.words
     if document.dates:

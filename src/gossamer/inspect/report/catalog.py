@@ -21,6 +21,9 @@ from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, Sourc
 
 _HOSTS_SHOWN = 15
 _DEEPEST = 64  # deeper ones count here
+# Constants: up to Python 3.11, reading a member from its class takes 80 ns.
+_QUEUED, _DEAD = UrlState.QUEUED, UrlState.DEAD
+_PAGE, _REQUISITE = OrderKind.PAGE, OrderKind.REQUISITE
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -42,15 +45,16 @@ class CatalogFigures:
 
     def add(self, row: UrlRecord) -> None:
         """Add one row."""
-        if row.kind is OrderKind.REQUISITE:
+        kind, state = row.kind, row.state
+        if kind is _REQUISITE:
             self.requisites.add(row)
-        elif row.state is UrlState.QUEUED:
+        elif state is _QUEUED:
             self.queued += 1
             self._queued_depths[min(row.depth, _DEEPEST)] += 1
-        elif row.state is UrlState.DEAD:
+        elif state is _DEAD:
             self._dead.add(row)
         elif row.outcome in _PAGES:
-            if row.kind is OrderKind.PAGE:
+            if kind is _PAGE:
                 self._add_page(row)
             else:
                 self._add_other(row.kind.name.lower())

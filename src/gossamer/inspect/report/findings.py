@@ -22,6 +22,7 @@ MAX_TITLES = 50_000  # different ones, about 10 MB
 _MAX_SHARED = 1_000  # titles of several pages, whose examples are stored
 _EXAMPLES = 3
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE, _QUEUED, _PROBE = OrderKind.PAGE, UrlState.QUEUED, Source.PROBE  # constants: see `inspect/report/catalog`
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -49,7 +50,7 @@ class Findings:
 
     def add(self, row: UrlRecord) -> None:
         """Add one row."""
-        if row.kind is not OrderKind.PAGE or row.state is UrlState.QUEUED or row.source is Source.PROBE:
+        if row.kind is not _PAGE or row.state is _QUEUED or row.source is _PROBE:
             return
         if row.outcome in _PAGES:
             if row.content_type in _HTML:
