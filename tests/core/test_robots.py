@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, parse_robots, product_token
+from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, _Reader, parse_robots, product_token
 from gossamer.core.robots_state import rules_from, unreachable
 from gossamer.records import Outcome, Result
 
@@ -204,6 +204,52 @@ def test_matching_agrees_with_its_definition(middle: str, is_anchored: bool, tai
     pattern = "/" + middle + ("$" if is_anchored else "")
     rules = parse_robots(f"User-agent: *\nDisallow: {pattern}\n".encode(), TOKEN)
     assert rules.is_allowed("/" + tail) is not _matches_slowly(pattern, "/" + tail)
+
+
+PIECES = (
+    *("user-agent: a", "User-Agent:*", "useragent a2", " \0user agent : a b", "USER-AGENT: other", "user-agent: a"),
+    *("allow: /x", "Disallow: /x", "dissalow:/y", "Disallaw /z", "\xa0disallow: /", "al", "us:", "dis", "crawl"),
+    *("crawl-delay: 3", "Crawl delay 7", "sitemap: http://s/", "content-usage: x", "#allow: /", "\u017fitemap: x", ""),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["\n", "\r", "\r\n", "#\n", " x\n"])), max_size=30))
+def test_lines_that_are_passed_over_change_nothing(lines: list[tuple[str, str]]) -> None:
+    text = "".join(piece + end for piece, end in lines)
+    found, every = parse_robots(text.encode(), "a"), _Reader("a")
+    offset = 0
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        every.seen.clear()
+        every.read(line, offset)
+        offset += len(line) + 1
+    section = every.own if every.is_named else every.everybody
+    assert (found.crawl_delay_s, found.sitemaps, found.usage) == (section.delay_s, every.sitemaps, every.usage)
+    expected = sorted((offset, code % 2 == 1) for code in section.rules.values() for offset in [code // 2])
+    lines_of = [text.replace("\r\n", "\n").replace("\r", "\n").count("\n", 0, offset) + 1 for offset, _ in expected]
+    assert sorted((rule.line_number, rule.is_allowed) for rule in found.rules()) == sorted(
+        zip(lines_of, (allows for _, allows in expected), strict=True)
+    )
+
+
+HOSTILE_LINES = {
+    "blank": b"?\r" * 250_000,
+    "comments": b"#\ra" * 170_000,
+    "NUL": b"\0\n$" * 170_000,
+    "agents": b"User-agent: gossamer\n\rUser-agent: *\n" * 14_000,
+    "groups": b"User-agent: gossamer\nDisallow: /x\n" * 15_000,
+    "delays": b"User-agent: *\n" + b"crawl-delay:1\n" * 36_000,
+}
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("name", HOSTILE_LINES)
+def test_no_lines_take_long_to_read(name: str) -> None:
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        parse_robots(HOSTILE_LINES[name], "gossamer")
+        taken.append(time.process_time() - began)
+    assert min(taken) < 0.1  # 0.05 s at most on a slow machine, and up to 0.14 when every line was read
 
 
 @given(st.binary(max_size=200))

@@ -34,6 +34,12 @@ _KINDS = {
     **dict.fromkeys(("content-usage", "content-signal"), _USAGE),
 }
 
+# A line that begins like one of these. Without this, 500 KB of others take 130 ms. (No flag for upper and lower case:
+# with it, the search would not look for the end of a line first.)
+_LINE = re.compile(
+    r"\n((?:[^\S\n]|\0)*+(?:[uU][sS][eE][rR]|[aA][lL][lL][oO][wW]|[dD][iI][sSaA][sS]?[aAlL]"
+    r"|[cC][rR][aA][wW][lL]|[sS][iI][tT][eE]|[cC][oO][nN][tT][eE][nN][tT]-)[^\n]*)"
+)
 _PRODUCT_TOKEN = re.compile(r"[A-Za-z_-]+")  # RFC 9309 2.2.1
 _NAME_WITH_DIGITS = re.compile(r"[A-Za-z0-9_-]+")  # as some robots are called nevertheless
 _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
@@ -131,12 +137,11 @@ def parse_robots(body: bytes, token: str) -> RobotsRules:
     """Return the rules of a robots.txt that apply to the given product token."""
     text = _decoded(_cut(body)).replace("\r\n", "\n").replace("\r", "\n")
     reader = _Reader(token.lower())
-    offset = 0
     seen, read = reader.seen, reader.read
-    for line in text.split("\n"):
-        if line and line not in seen:
-            read(line, offset)
-        offset += len(line) + 1
+    for found in _LINE.finditer("\n" + text):
+        line = found[1]
+        if line not in seen:
+            read(line, found.start())
     section = reader.own if reader.is_named else reader.everybody
     matcher = RuleMatcher(text if section.rules else "", section.rules)
     return RobotsRules(matcher, crawl_delay_s=section.delay_s, sitemaps=reader.sitemaps, usage=reader.usage)
@@ -156,7 +161,10 @@ class _Reader:
         self.sitemaps: list[str] = []
         self.usage: list[str] = []
         self._usage_chars = 0
-        self.seen: set[str] = set()  # rules of the current group, as written: again they change nothing
+        # Lines of the current group, as written, that change nothing if they come again: those that name agents until
+        # the first rule, then rules.
+        self.seen: set[str] = set()
+        self._names: dict[str, bool] = {}  # of agents: whether it is ours
         self._addressed: list[_Section] = []  # by the current group, so far
         self._has_group = False
         self._is_closed = True  # a rule was read: the next user-agent line starts a new group
@@ -169,6 +177,7 @@ class _Reader:
             return
         if kind is _AGENT:
             self._add_agent(value)
+            self.seen.add(line)
         elif kind is _SITEMAP:
             if 0 < len(value) <= MAX_SITEMAP_CHARS:
                 self.sitemaps.append(printable(value))
@@ -177,7 +186,9 @@ class _Reader:
         elif self._has_group and kind is _DELAY:
             self._add_delay(value)
         elif self._has_group:
-            self._is_closed = True
+            if not self._is_closed:
+                self._is_closed = True
+                self.seen.clear()
             self.seen.add(line)
             if value and self._addressed:
                 self._add_rule(value, 2 * offset + (kind is _ALLOW))
@@ -192,9 +203,10 @@ class _Reader:
             return
         if not value[: len(self._token)].lower().startswith(self._token):
             return
-        # `User-agent: Bot2` addresses Bot2, and by the letter of the RFC, which knows no digits, Bot.
-        names = (form.match(value) for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS))
-        if any(name is not None and name.group().lower() == self._token for name in names):
+        is_ours = self._names.get(value)
+        if is_ours is None:
+            is_ours = self._names[value] = _is_name_of(self._token, value)
+        if is_ours:
             self.is_named = True
             self._address(self.own)
 
@@ -232,6 +244,13 @@ class _Reader:
                 known = section.rules.get(each)
                 if known is None or (code & 1) > (known & 1):
                     section.rules[each] = code
+
+
+def _is_name_of(token: str, value: str) -> bool:
+    """Return whether a line with this value, which begins like a product token, addresses it."""
+    # `User-agent: Bot2` addresses Bot2, and by the letter of the RFC, which knows no digits, Bot.
+    names = (form.match(value) for form in (_PRODUCT_TOKEN, _NAME_WITH_DIGITS))
+    return any(name is not None and name.group().lower() == token for name in names)
 
 
 def product_token(user_agent: str) -> str:

@@ -25,7 +25,7 @@ from gossamer.parse.charset import decode_text
 
 MAX_DECODED_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 256
-MAX_ELEMENTS = 1_000_000  # 1.5 µs each; a full sitemap in 20 languages has as many
+MAX_ELEMENTS = 500_000  # up to 1.8 µs each on a slow machine; a full sitemap in 8 languages has as many
 MAX_NAMES = 1000  # of elements and attributes: expat never forgets one
 MAX_ATTRIBUTES = 100  # of one element
 MAX_TAG_BYTES = 512 * 1024  # of a tag or comment, which expat stores until its end, and reads again with each piece
@@ -55,6 +55,7 @@ class BoundedXml(ABC):
         self._html_entities = html_entities  # `&nbsp;` and the like, which XML does not know, become text
         self._elements = self._others = 0
         self._names: set[str] = set()
+        self._tags: dict[str, str] = {}  # names of elements without their prefixes
         self.depth = 0
 
     @abstractmethod
@@ -132,13 +133,15 @@ class BoundedXml(ABC):
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         self._elements += 1
-        if attributes or name not in self._names:
+        tag = self._tags.get(name)
+        if attributes or tag is None:
             self._count(name, attributes)
+            tag = self._tags[name] = name.rpartition(":")[2]
         if self._elements > MAX_ELEMENTS:
             raise StopParsingError(f"more than {MAX_ELEMENTS} elements")
         if self.depth > MAX_DEPTH:
             raise StopParsingError(f"more than {MAX_DEPTH} levels")
-        self.start_element(name.rpartition(":")[2], attributes)
+        self.start_element(tag, attributes)
 
     def _end(self, _name: str) -> None:
         self.end_element()
