@@ -30,6 +30,7 @@ COMPILED = [
     compiled("gossamer.parse._scan"),
     compiled("gossamer.archive._sha1"),
     compiled("gossamer.backends.local._bloom"),
+    compiled("gossamer.backends.local._damage"),
     compiled("gossamer.runtime._forced_exit"),
 ]
 TAGS = {"py_limited_api": "cp311", **({"plat_name": PLATFORM} if PLATFORM else {})}

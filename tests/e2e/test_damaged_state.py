@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gossamer.backends.local.damage import IS_COMPILED
 from gossamer.inspect.reader import CrawlReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
@@ -134,3 +138,55 @@ def test_flipped_bits_are_a_clear_line_and_cost_nothing(damaged: Damaged, tmp_pa
     after = _stored(path)
     assert all(after[name].startswith(data) or data.startswith(after[name]) for name, data in before.items())
     assert sum(map(len, after.values())) >= sum(map(len, before.values()))
+
+
+def _zeroed(path: Path, seed: int) -> None:
+    """Overwrite a part of the ledger behind its first pages, as a disk does that loses sectors."""
+    ledger = path / "state" / "data.mdb"
+    data, chance = bytearray(ledger.read_bytes()), random.Random(seed)
+    start = chance.randrange(4, len(data) // 4096 // 2) * 4096
+    data[start : start + 50_000] = bytes(50_000)
+    ledger.write_bytes(bytes(data))
+
+
+def test_a_ledger_that_ends_its_readers_is_a_line_and_can_be_mended(damaged: Damaged, tmp_path: Path) -> None:
+    would_die = []
+    for seed in range(8):
+        path = damaged.copied(tmp_path / f"c{seed}")
+        before = _stored(path)
+        _zeroed(path, seed)
+        for verb in ("report", "resume"):
+            done = run(verb, str(path), *(("--max-time", "0.5") if verb == "resume" else ()))
+            assert done.returncode in (0, 1), (seed, verb, done.returncode, done.stderr)
+            assert "Traceback" not in done.stderr
+            if "would end the process" in done.stderr:
+                assert f"gossamer {verb}: {path}/state: the ledger is damaged" in done.stderr.splitlines()[-1]
+                would_die.append(path)
+        after = _stored(path)
+        assert all(after[name].startswith(data) for name, data in before.items())
+    assert would_die, "no seed has damage of that kind"
+    if not IS_COMPILED:
+        return
+    done = run("verify", str(would_die[0]), "--mend")
+    assert done.returncode == 0, done.stderr
+    assert "reading it ended a process" in done.stdout
+    assert run("report", str(would_die[0])).returncode == 0
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the handler of fatal signals is not compiled")
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS])
+def test_a_death_that_the_ledger_did_not_cause_is_no_damage(damaged: Damaged, number: signal.Signals) -> None:
+    script = f"""
+import os, sys
+from pathlib import Path
+from gossamer.backends.local import damage
+from gossamer.backends.local.damage import IS_COMPILED
+from gossamer.inspect.reader import CrawlReader
+damage.end_with_a_line("gossamer")
+with CrawlReader(Path(sys.argv[1])):
+    os.kill(os.getpid(), {int(number)})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(damaged.path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (-number, "")

@@ -15,6 +15,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 
 from gossamer import __version__
+from gossamer.backends.local import damage
 from gossamer.cli.verbs import VERBS, Parser, printed, top_parser
 from gossamer.errors import GossamerError, as_our_error, damage_of
 from gossamer.telemetry.text import safe, safe_output
@@ -72,6 +73,7 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
 
 def run_program() -> None:
     """Run the program and exit. Everything is stored when a verb returns, so the interpreter is not finalized."""
+    damage.end_with_a_line(" ".join(("gossamer", *sys.argv[1:2])))
     status = main()
     with suppress(OSError, ValueError):
         sys.stdout.flush()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 
+from gossamer.backends.local.damage import WORKER_STATUS
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.store import DATA_FILE
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_folder, open_view
-from gossamer.core.identity import host_id
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, UsageError
+from gossamer.errors import GossamerError, UsageError
 from gossamer.inspect.agreement import Agreement, check_agreement
 from gossamer.inspect.agreement_index import mend
 from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.view import CrawlView
-from gossamer.ports import Ledger
 from gossamer.runtime.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
 from gossamer.runtime.object_mending import download_missing, mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
@@ -126,26 +127,23 @@ def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
 
 
 def _ledger_problem(folder: CrawlFolder) -> str:
-    """Return why a ledger cannot be used, found by reading all of it; empty if it can."""
+    """Return why a ledger cannot be used, found by reading all of it; empty if it can.
+
+    By another process: some damage ends the one that reads it (`backends/local/damage`).
+    """
     if not (folder.state / DATA_FILE).is_file():
         return "there was none"
-    try:
-        with CrawlReader(folder.path) as crawl:
-            crawl.ledger.read_all()
-            _read_all(crawl.ledger)
-    except CorruptFolderError as error:
-        return str(error).partition(HOW_TO_REBUILD)[0]
-    return ""
-
-
-def _read_all(ledger: Ledger) -> None:
-    for _ in ledger.urls():
-        pass
-    for host in ledger.hosts():
-        ledger.read_queue(host_id(host.name), None, 1 << 30)
-        ledger.robots(host_id(host.name))
-    for _ in ledger.domains():
-        pass
+    command = [sys.executable, "-m", "gossamer.inspect.probe", str(folder.path)]
+    done = subprocess.run(  # noqa: S603 - our own module, no shell
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode < 0 or done.returncode == WORKER_STATUS:
+        return "reading it ended a process"
+    if done.returncode:
+        CrawlReader(folder.path).__enter__().__exit__(None, None, None)  # says what is wrong
+        raise GossamerError(f"{folder.path}: the ledger cannot be examined: {done.stderr[-300:].decode()}")
+    problem: str = done.stdout.decode("utf-8", "replace").strip()
+    return problem
 
 
 def render(found: Agreement) -> str:

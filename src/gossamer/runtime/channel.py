@@ -21,7 +21,8 @@ from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 from gossamer import failpoints
-from gossamer.errors import DiskFullError, GossamerError, as_our_error
+from gossamer.backends.local.damage import WORKER_STATUS
+from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError, as_our_error
 from gossamer.ports.page_sink import Volume
 from gossamer.records import Order
 from gossamer.runtime import messages
@@ -230,7 +231,10 @@ class ProcessChannel(asyncio.Protocol):
     async def _report_loss(self) -> None:
         """Report the loss once the process has ended: what it left is read back, and must not change any more."""
         try:
-            self._listener.on_lost(self.number, await self._cause_of_death())
+            cause = await self._cause_of_death()
+            if self._process is not None and self._process.returncode == WORKER_STATUS:
+                raise CorruptFolderError(f"the ledger is damaged: it ended worker {self.number}{HOW_TO_REBUILD}")
+            self._listener.on_lost(self.number, cause)
         except Exception as error:  # what it left cannot be read back: nobody else would learn of it
             self._listener.on_failure(as_our_error(error))
         finally:

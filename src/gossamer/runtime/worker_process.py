@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import failpoints
+from gossamer.backends.local import damage
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.collector import make_full_collections_rare
 from gossamer.core.identity import divide
@@ -223,6 +224,7 @@ def main() -> None:
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
     make_full_collections_rare()
+    damage.end_with_a_line("gossamer", damage.WORKER_STATUS)
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
     uvloop.run(WorkerEnd(sock, open_marks(int(sys.argv[2]))).run())

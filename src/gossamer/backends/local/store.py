@@ -35,6 +35,7 @@ from typing import Any, Final, TypeAlias
 import lmdb
 
 from gossamer import failpoints
+from gossamer.backends.local import damage
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import SHARDED, UNSHARDED
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError
@@ -84,6 +85,7 @@ class Store:
         path = self._folder / DATA_FILE
         if self._is_readonly and (not path.exists() or not path.stat().st_size):
             raise CorruptFolderError(f"{path}: the ledger is empty{HOW_TO_REBUILD}")
+        damage.watch(self._folder)
         try:
             self._env = lmdb.open(
                 str(self._folder),
