@@ -56,6 +56,7 @@ class Hub:
 
     def on_failure(self, error: GossamerError) -> None:
         self.failures.append(error)
+        self.changed.set()
 
     def on_crash(self, crash: Crash) -> None:
         self.crashes.append(crash)
@@ -298,6 +299,24 @@ def test_a_process_that_cannot_start_is_reported_as_lost(tmp_path: Path) -> None
         assert hub.causes == ["ended with status 1"]
         assert "ledger" in str(hub.failures[0])
         assert await channel.close() is None
+
+    run(main)
+
+
+def test_a_process_that_died_of_a_damaged_ledger_stops_the_crawl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.runtime.channel.WORKER_STATUS", -signal.SIGKILL)  # as if that were how it ends
+
+    async def main(hub: Hub) -> None:
+        channel = process(tmp_path, hub)
+        await channel.open()
+        await channel.sync()
+        os.kill(channel.pid, signal.SIGKILL)
+        await hub.until(lambda: hub.failures)
+        await channel.close()
+        assert "the ledger is damaged: it ended worker" in str(hub.failures[0])
+        assert hub.lost == [], "no page is to blame"
 
     run(main)
 
