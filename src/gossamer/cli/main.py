@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 
 from gossamer import __version__
 from gossamer.backends.local import damage
@@ -33,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     verb = words[0]
     if verb not in VERBS:
+        from difflib import get_close_matches  # 2 ms
+
         close = get_close_matches(verb, VERBS, n=1)
         hint = f"did you mean '{close[0]}'?" if close else "'gossamer --help' lists them"
         print(f"gossamer: no verb '{safe(verb)}'; {hint}", file=sys.stderr)
