@@ -131,3 +131,18 @@ def test_a_bomb_of_what_looks_like_links_is_searched_in_part(piece: bytes) -> No
     found = pdf_links(bomb)
     assert time.process_time() - begun < 0.8  # up to 3 s for all of it
     assert found.problem == "pdf: more than 100000 places that look like a link; what follows was not searched"
+
+
+@pytest.mark.parametrize("length", [10, 4_000, 20_000])
+def test_a_string_is_a_link_if_it_is_no_longer_than_a_url_can_be(length: int) -> None:
+    escaped = b"/URI(http://a.test/" + b"x" * length + rb"\(1\)(y))"
+    found = pdf_links(b"1 0 obj<<" + escaped + b">>").hrefs
+    assert ("http://a.test/" + "x" * length + "(1)(y)" in found) is (length < 9_000)
+
+
+@pytest.mark.timed
+def test_strings_full_of_parentheses_do_not_take_long() -> None:
+    part = b"/URI(" + b"~>(/Type /ObjStm)" * 654
+    begun = time.process_time()
+    pdf_links(b"%PDF-1.7\n" + part * 1_400)  # 16 MB
+    assert time.process_time() - begun < 2  # 0.3 s; character by character it took 1 s
