@@ -11,12 +11,13 @@ from setuptools import Extension, setup
 PLATFORM = os.environ.get("GOSSAMER_PLATFORM", "")
 
 
-def compiled(name: str) -> Extension:
+def compiled(name: str, *libraries: str) -> Extension:
     """Return the extension whose source bears its name."""
     return Extension(
         name,
         [f"src/{name.replace('.', '/')}.c"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        libraries=list(libraries),
         extra_compile_args=["-O3", "-std=c11"],
         py_limited_api=True,
         optional=not PLATFORM,  # a wheel for a platform has all of it, or is not built
@@ -30,7 +31,7 @@ COMPILED = [
     compiled("gossamer.parse._scan"),
     compiled("gossamer.archive._sha1"),
     compiled("gossamer.backends.local._bloom"),
-    compiled("gossamer.backends.local._damage"),
+    compiled("gossamer.backends.local._damage", "dl"),  # of glibc before 2.34
     compiled("gossamer.runtime._forced_exit"),
 ]
 TAGS = {"py_limited_api": "cp311", **({"plat_name": PLATFORM} if PLATFORM else {})}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from gossamer.archive import digests
-from gossamer.backends.local import partitions
+from gossamer.backends.local import damage, partitions
 from gossamer.kernel import kernel
 from gossamer.parse import scan
 from gossamer.runtime import signals
@@ -25,6 +25,7 @@ def compiled_parts() -> tuple[list[str], list[str]]:
     """Return the names of the parts that are there, and of those that are missing."""
     parts = {"page scanner": scan.scan.__module__ != "gossamer.parse.scan_python", "signatures": kernel is not None}
     parts["forced exit"] = signals.IS_COMPILED
+    parts["damaged ledger"] = damage.IS_COMPILED
     parts["seen URLs"] = partitions.IS_COMPILED
     parts["digests"] = digests.sha1_base32 is not digests.plain_sha1_base32
     there = [name for name, is_there in parts.items() if is_there]
