@@ -110,8 +110,8 @@ def _uris(part: bytes, places: Iterator[int]) -> Iterator[bytes]:
         if start < 0:
             break
         end = start + 4
-        match = _URI.match(part, start)
-        if match is not None and match.end() - start <= _MAX_URI_BYTES:
+        match = _URI.match(part, start, start + _MAX_URI_BYTES)  # without an end it would hold the GIL for long
+        if match is not None:
             end = match.end()
             spans.append((start, end))
             literal, hexadecimal = match.groups()
