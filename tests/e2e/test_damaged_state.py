@@ -84,6 +84,13 @@ def test_a_ledger_of_another_crawl_is_refused(damaged: Damaged, tmp_path: Path) 
     assert done.returncode == 1
     assert "belongs to another archive" in done.stderr
     assert _stored(path) == before
+    done = run("verify", str(path), "--mend")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ledger rebuilt from" in done.stdout
+    assert "belongs to another archive" in done.stdout
+    assert _stored(path) == before
+    with CrawlReader(damaged.path) as one, CrawlReader(path) as other:
+        assert {key for key, _ in one.ledger.urls()} == {key for key, _ in other.ledger.urls()}
 
 
 def test_an_archive_file_that_is_missing_is_reported(damaged: Damaged, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from gossamer.runtime.object_mending import download_missing, mend_objects
 from gossamer.runtime.page_mending import check_pages, mend_pages
 from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
 from gossamer.runtime.rebuilding import set_state_aside
+from gossamer.runtime.recovery import archived_names, foreign_ledger
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count, plural, printable, size
@@ -143,7 +144,12 @@ def _ledger_problem(folder: CrawlFolder) -> str:
         CrawlReader(folder.path).__enter__().__exit__(None, None, None)  # says what is wrong
         raise GossamerError(f"{folder.path}: the ledger cannot be examined: {done.stderr[-300:].decode()}")
     problem: str = done.stdout.decode("utf-8", "replace").strip()
-    return problem
+    if problem:
+        return problem
+    with CrawlReader(folder.path) as crawl:
+        if s3_url(crawl.settings.store):
+            return ""  # what is not in the folder may be there
+        return foreign_ledger(archived_names(folder), crawl.ledger.archive_ends())
 
 
 def render(found: Agreement) -> str:

@@ -9,7 +9,7 @@ robots.txt files and refusals are written to the ledger first, since they apply 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,19 +82,15 @@ class Recovery:
 
     def _check_files(self, committed: dict[str, int]) -> None:
         """Refuse to touch an archive that this ledger cannot explain, and warn of files that are missing."""
-        present = {final_name(path) for path in self._folder.archive.glob("*.warc.gz*") if path.stat().st_size}
-        present |= self._rules.files.merged().keys()
-        missing = sorted(name for name, end in committed.items() if end and name not in present)
+        present = archived_names(self._folder) | self._rules.files.merged().keys()
+        missing = _missing(present, committed)
         if present and not self._crawl.totals.runs:
             raise CorruptFolderError(
                 f"{self._folder.state}: the ledger is empty, but {self._folder.archive.name}/ has {len(present)} "
                 f"files: it was emptied or replaced{HOW_TO_REBUILD}"
             )
-        if present and missing and present.isdisjoint(committed):
-            raise CorruptFolderError(
-                f"{self._folder.state}: the ledger belongs to another archive: none of the {len(present)} files in "
-                f"{self._folder.archive.name}/ is in it, and its own are missing, as {missing[0]}{HOW_TO_REBUILD}"
-            )
+        if foreign := foreign_ledger(present, committed):
+            raise CorruptFolderError(f"{self._folder.state}: {foreign}{HOW_TO_REBUILD}")
         if missing:
             self._warnings.warn(
                 "archive_missing",
@@ -264,3 +260,23 @@ class OutstandingOrders(_StoredPages):
     def claim(self, link: Link) -> Order | None:
         """Return the outstanding order for a URL."""
         return self._crawl.order_for(link)
+
+
+def archived_names(folder: CrawlFolder) -> set[str]:
+    """Return the final names of the archive files in a folder that are not empty."""
+    return {final_name(path) for path in folder.archive.glob("*.warc.gz*") if path.stat().st_size}
+
+
+def foreign_ledger(present: set[str], committed: Mapping[str, int]) -> str:
+    """Return why a ledger cannot be that of these archive files; empty if it can."""
+    missing = _missing(present, committed)
+    if not present or not missing or not present.isdisjoint(committed):
+        return ""
+    return (
+        f"the ledger belongs to another archive: none of the {len(present)} files in archive/ is in it, "
+        f"and its own are missing, as {missing[0]}"
+    )
+
+
+def _missing(present: set[str], committed: Mapping[str, int]) -> list[str]:
+    return sorted(name for name, end in committed.items() if end and name not in present)
