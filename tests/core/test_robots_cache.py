@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.robots import LINES_PER_SLICE
 from gossamer.core.robots_cache import RobotsCache
 
 TOKEN = "gossamer"
@@ -45,15 +46,40 @@ def test_rules_that_were_shed_decide_nothing_until_they_are_read_again() -> None
     assert not rules.is_allowed("/a/1")
 
 
-def test_a_text_that_was_read_ahead_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def _calls(cache: RobotsCache, text: bytes) -> int:
+    """Return how many slices a text is read in."""
+    return next(number for number in range(1, 1000) if cache.read_on(text))
+
+
+def test_a_long_text_is_read_in_slices_and_then_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = RobotsCache(FrontierLimits(), TOKEN)
-    cache.read_ahead(_text("a"))
+    long = _text("a") + b"Disallow: /\n" * 3 * LINES_PER_SLICE
+    assert _calls(cache, long) == 5, "14,000 lines in slices of 4,000, and one in which the rules are made"
     monkeypatch.setattr("gossamer.core.robots_cache.parse_robots", None)
-    assert not cache.read(_text("a")).is_allowed("/a/1")
+    assert not cache.read(long).is_allowed("/a/1")
+    assert _calls(cache, long) == 1
 
 
-def test_another_text_than_the_one_read_ahead_is_read() -> None:
+def test_texts_that_are_read_at_the_same_time_continue_each_other() -> None:
     cache = RobotsCache(FrontierLimits(), TOKEN)
-    cache.read_ahead(_text("a"))
+    calls, unread = 0, {name: _text(name) for name in "abc"}
+    while unread:
+        unread = {name: text for name, text in unread.items() if not cache.read_on(text)}
+        calls += 1
+    assert calls <= 4, "two slices each, and one call to learn that another one has read it"
     rules = cache.read(_text("b"))
     assert (rules.is_allowed("/a/1"), rules.is_allowed("/b/1")) == (True, False)
+
+
+def test_a_long_text_without_rules_is_not_read_for_ever() -> None:
+    cache = RobotsCache(FrontierLimits(max_rules_bytes=1), TOKEN)
+    texts = [b"Sitemap: %d\n" % number * 2 * LINES_PER_SLICE for number in range(2)]
+    read = {number for _ in range(20) for number, text in enumerate(texts) if cache.read_on(text)}
+    assert read == {0, 1}
+
+
+def test_what_is_read_at_once_does_not_wait_for_the_slices_of_another() -> None:
+    cache = RobotsCache(FrontierLimits(), TOKEN)
+    assert not cache.read_on(_text("a"))
+    assert not cache.read(_text("b")).is_allowed("/b/1")
+    assert not cache.read(_text("a")).is_allowed("/a/1")

@@ -6,12 +6,15 @@ import msgspec
 
 from gossamer.core.calendar import MAX_UNPROVEN
 from gossamer.core.catalog import MAX_TEXT_CHARS
+from gossamer.core.frontier import MAX_SWAPPED_IN
 from gossamer.core.limits import FrontierLimits
+from gossamer.core.robots import LINES_PER_SLICE
 from gossamer.core.rows import encode
 from gossamer.core.url import link_to
 from gossamer.engine.crawl import MAX_TURN_WORK
 from gossamer.engine.frontier_commands import DENIED_WORK
 from gossamer.engine.holding import MAX_OFFER_BYTES
+from gossamer.engine.host_directory import MAX_SLICE_WORK
 from gossamer.events import EventName
 from gossamer.figures import MAX_TYPES, Totals
 from gossamer.ports import Ledger
@@ -167,3 +170,38 @@ def test_one_answer_adds_a_bounded_amount_of_held_links_and_the_rest_is_counted(
     totals = bench.crawl.totals
     assert 0 < totals.held["calendar"] * 3000 < MAX_OFFER_BYTES
     assert totals.held["calendar"] + totals.held_dropped == 1000 - MAX_UNPROVEN
+
+
+def _turns_until_a_page(bench: Bench) -> tuple[int, list[Order]]:
+    """Return after how many turns without an order there is one."""
+    for turn in range(1000):
+        if orders := bench.orders():
+            return turn, orders
+        assert bench.crawl.next_wakeup() == 0.0, "the rest is done in the next turns, at once"
+        assert bench.crawl.why_over(bench.now, 300.0) is None
+    raise AssertionError("no order in 1,000 turns")
+
+
+def test_long_rules_that_were_shed_are_read_again_in_slices(ledger: Ledger) -> None:
+    text = LONG + b"".join(b"Allow: /%x\n" % n for n in range(25_000))
+    bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
+    bench.end(_ordered_robots(bench), robots=text)
+    (page,) = bench.orders(after_s=10.0)
+    bench.end(page)
+    bench.crawl.save_state(1.0, 1.0, bench.now)
+    again = Bench(ledger=ledger, now=bench.now + 60)
+    turns, _ = _turns_until_a_page(again)
+    assert turns >= 27_000 // LINES_PER_SLICE // (MAX_TURN_WORK // MAX_SLICE_WORK) - 1
+
+
+def test_hosts_that_become_due_together_are_loaded_in_slices() -> None:
+    limits = FrontierLimits(max_hosts_in_memory=1, connections=1)
+    bench = Bench(*(f"http://h{number}.test/" for number in range(350)), limits=limits)
+    waiting = [bench.ledger.swapped_out()[0]]
+    assert waiting[0] > 3 * MAX_SWAPPED_IN
+    limits.max_hosts_in_memory = 1000
+    while waiting[-1]:
+        bench.crawl.orders(bench.now)
+        waiting.append(bench.ledger.swapped_out()[0])
+        assert 0 < waiting[-2] - waiting[-1] <= 2 * MAX_SWAPPED_IN
+        assert not waiting[-1] or bench.crawl.next_wakeup() == 0.0, "the rest follows at once"

@@ -45,7 +45,7 @@ from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl
 MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
 MAX_ASIDE_S = 86_400.0
 ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are not in memory
-MAX_SWAPPED_IN = 1000  # hosts at a time
+MAX_SWAPPED_IN = 100  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
 _WORKER_LOST = Outcome.WORKER_LOST

@@ -127,7 +127,7 @@ class OrderMaker:
         return None
 
     def _restore_rules(self, host: HostSlot, origin: str, now: float) -> None:
-        """Request that rules are read again, or wait until they may be: reading them takes up to 100 ms."""
+        """Request that rules are read again, or wait until they may be: they are read often only if memory is short."""
         if host.no_rules_before > now:
             host.record.next_at = max(host.record.next_at, host.no_rules_before)
         else:

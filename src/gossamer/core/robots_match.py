@@ -19,7 +19,6 @@ wins. A decision that may be stricter because of this says so. The worst decisio
 
 from __future__ import annotations
 
-import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -38,9 +37,14 @@ _CUT_NOTE = " (and there are more rules than are matched: those left out forbid 
 _RULE_BYTES = 200
 _WILD_RULE_BYTES = 600
 
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_NEEDS_ESCAPE = re.compile(r"[^\x21-\x7e]")
+_HEX_DIGITS = "0123456789ABCDEFabcdef"
+# Tables instead of a function per character: 500 KB that are no UTF-8 took 320 ms.
+_ESCAPED = {byte: f"%{byte:02X}" for byte in range(256) if not 0x21 <= byte <= 0x7E}
+_NORMAL_ESCAPES = {
+    digits: char if (char := chr(int(digits, 16))) in _UNRESERVED else f"%{digits.upper()}"
+    for digits in (high + low for high in _HEX_DIGITS for low in _HEX_DIGITS)
+}
 
 
 class RobotsDecision(Struct, frozen=True):
@@ -205,9 +209,13 @@ def _beginnings(rules: Iterable[tuple[str, str, int]]) -> dict[str, tuple[int, i
 def normal_path(path: str) -> str:
     """Return a path or pattern with unreserved characters unescaped and the other escapes in upper case."""
     if "%" in path:
-        path = _ESCAPE.sub(_normal_escape, path)
-    if not path.isascii() or " " in path:
-        path = _NEEDS_ESCAPE.sub(_escaped, path)
+        first, *parts = path.split("%")
+        normal = _NORMAL_ESCAPES.get
+        path = first + "".join(
+            [escape + part[2:] if (escape := normal(part[:2])) is not None else "%" + part for part in parts]
+        )
+    if not path.isascii() or " " in path or not path.isprintable():
+        path = path.encode("utf-8", "surrogateescape").decode("latin-1").translate(_ESCAPED)
     return path
 
 
@@ -222,12 +230,3 @@ def _literal_path(path: str) -> str:
     if "$" in path or "*" in path:
         path = path.replace("$", "%24").replace("*", "%2A")
     return path
-
-
-def _normal_escape(match: re.Match[str]) -> str:
-    char = chr(int(match.group(1), 16))
-    return char if char in _UNRESERVED else match.group().upper()
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "surrogateescape"))

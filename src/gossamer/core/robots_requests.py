@@ -131,11 +131,14 @@ class RobotsRequests:
                 self._table.reschedule(owner, now)
 
     def restore_rules(self, host: HostSlot, origin: str, body: bytes | None, now: float) -> None:
-        """Read rules again that were shed; without a text robots.txt is requested again."""
+        """Read a slice of rules that were shed; the host's next turn asks for the next one until all are there.
+
+        Without a text robots.txt is requested again.
+        """
         state = host.origins.get(origin)
         if state is None or body is None:
             host.origins.pop(origin, None)
-        elif state.rules is not None and state.rules.is_shed:
+        elif state.rules is not None and state.rules.is_shed and self.cache.read_on(body):
             state.rules = self.cache.read(body)
             host.no_rules_before = now + len(body) * REREAD_S_PER_BYTE
             self.apply_rules(host)

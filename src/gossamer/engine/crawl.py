@@ -52,8 +52,8 @@ from gossamer.records import (
 )
 from gossamer.state import CrawlState, OperatorRequest, SeedRecord
 
-# A turn ends when it has done this much besides orders, so that it does not hold the event loop: bytes of robots.txt
-# that were read again (0.2 µs each), and URLs that robots.txt forbids (50 µs each, 1 ms at most).
+# A turn ends when it has done this much besides orders, so that it does not hold the event loop: slices of robots.txt
+# files that are read again, hosts that are loaded, and URLs that robots.txt forbids (50 µs each, 1 ms at most).
 MAX_TURN_WORK = 256_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
@@ -208,7 +208,7 @@ class Crawl:
         orders: list[Order] = []
         frontier, commands = self.frontier, self._commands
         commands.work = 0
-        commands.run(now)
+        commands.run(now, MAX_TURN_WORK)
         if self.revisits.is_on:
             self.revisits.take_turn(now)
         if self._owes_slice:
@@ -229,8 +229,8 @@ class Crawl:
                 self._orders[order.id] = order
                 orders.append(order)
                 if frontier.has_commands:
-                    commands.run(now)
-            elif not commands.run(now):
+                    commands.run(now, MAX_TURN_WORK)
+            elif not commands.run(now, MAX_TURN_WORK):
                 self._owes_slice = self._can_offer_slice
                 break
         return orders

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
 
 from gossamer.core import frontier_io
@@ -40,10 +42,10 @@ class FrontierCommands:
         self.resolves: list[str] = []
         self.work = 0  # of this turn: what it did besides orders
 
-    def run(self, now: float) -> bool:
-        """Run what the frontier asks for; return whether there was anything."""
+    def run(self, now: float, max_work: float = math.inf) -> bool:
+        """Run what the frontier asks for, until this turn has done enough; return whether there was anything."""
         has_run = False
-        while asked := self._frontier.take_commands(now):
+        while self.work < max_work and (asked := self._frontier.take_commands(now)):
             has_run = True
             for command in asked:
                 self._run_one(command, now)
@@ -61,7 +63,7 @@ class FrontierCommands:
             case frontier_io.LoadHost(host):
                 hosts.load(hosts.record(host, now), now)
             case frontier_io.SwapIn(count):
-                hosts.swap_in(count, now)
+                self.work += hosts.swap_in(count, now)
             case frontier_io.SwapOut(record, until):
                 hosts.swap_out(record, until)
             case frontier_io.KillQueue(record):

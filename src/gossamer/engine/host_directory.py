@@ -18,6 +18,9 @@ from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, QueuedUrl
 from gossamer.state import DomainRank
 
+# How much of a turn's work (see `crawl.MAX_TURN_WORK`) it is at most to read a slice of robots.txt, and to load a host.
+MAX_SLICE_WORK = 128_000  # 10 ms, the last one 20 ms
+LOAD_WORK = 2_500  # 0.1 to 0.6 ms
 _LEDGER_STEP_S = 1e-6  # times of swapped-out hosts are stored in microseconds
 
 
@@ -96,11 +99,11 @@ class HostDirectory:
         self._ledger.put_host(record)  # with adjusted times
 
     def restore_rules(self, host: str, origin: str, now: float) -> int:
-        """Read rules again that were shed to save memory; return the length of their text."""
+        """Read a slice of rules that were shed to save memory; return how much of a turn's work that is."""
         texts = (each.body for each in self._ledger.robots(host_id(host)) if each.origin == origin)
         body = next(texts, None)
         self._frontier.restore_rules(host, origin, body, now)
-        return len(body or b"")
+        return min(len(body or b""), MAX_SLICE_WORK)
 
     def lift_bans(self, host: str, outcome: Outcome | None = None) -> None:
         """Have robots.txt of a host's banned origins requested again, of all of them or of those with an outcome."""
@@ -128,15 +131,17 @@ class HostDirectory:
         """Swap a host out for which there is no room; it is due at once, whatever rounding does to the time."""
         self.swap_out(record, now - _LEDGER_STEP_S)
 
-    def swap_in(self, count: int, now: float) -> None:
-        """Load swapped-out hosts that are due."""
-        for name in self._ledger.swap_in_due(now, count):
+    def swap_in(self, count: int, now: float) -> int:
+        """Load swapped-out hosts that are due; return how much of a turn's work that is."""
+        names = self._ledger.swap_in_due(now, count)
+        for name in names:
             # A host that another's robots.txt redirected to is already in memory.
             record = self._frontier.record_of(name) or self.record(name, now)
             record.swapped_out_until = 0.0
             self._ledger.put_host(record)
             self.load(record, now)
         self.update_swapped_out()
+        return len(names) * LOAD_WORK
 
     def update_swapped_out(self) -> None:
         """Pass the ledger's count of swapped-out hosts to the frontier, and when the first is due."""

@@ -234,6 +234,15 @@ class ClusterNode:
         letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
         return not self._crawl.seeds.knows(max((link.seed for letter in letters for link in letter.links), default=0))
 
+    def read_on(self, inboxes: Mapping[int, Sequence[Delivery]]) -> bool:
+        """Read a slice of the robots.txt files that other nodes sent; return whether that was the last.
+
+        They are up to 500 KB, and `receive` needs their rules. Call it until then.
+        """
+        letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
+        read_on = self._crawl.frontier.robots_cache.read_on
+        return all(read_on(answer.body) for letter in letters for answer in letter.answers if answer.body)
+
     def receive(self, inboxes: Mapping[int, Sequence[Delivery]], now: float) -> None:
         """Offer links that other nodes sent. Those of a shard that is not owned stay in its inbox."""
         for shard, deliveries in inboxes.items():

@@ -157,7 +157,7 @@ class Hub:
                 await asyncio.wait_for(self._drained.wait(), GRACE_S)
         if self._tasks:
             await asyncio.wait(self._tasks)  # a worker that is being started is closed like the others
-        self._costly.finish()
+        await self._costly.finish()
         self._crawl.give_back(self._pool.withdraw(), self._now())
 
     async def _close(self) -> None:
@@ -291,8 +291,8 @@ class Hub:
         else:
             self._complete(result)
 
-    async def _read_costly(self, result: Result) -> None:
-        await asyncio.to_thread(self._crawl.frontier.robots_cache.read_ahead, result.robots)
+    def _read_costly(self, result: Result) -> bool:
+        return self._crawl.frontier.robots_cache.read_on(result.robots)
 
     def _complete_costly(self, result: Result) -> None:
         self._complete(result)

@@ -303,6 +303,8 @@ class NodeAgent:
         deliveries = await asyncio.to_thread(opened, inboxes)
         if node.needs_record(deliveries):
             await self._read_record()
+        while not node.read_on(deliveries):  # noqa: ASYNC110 - each call does a part of the work
+            await asyncio.sleep(0)
         if read != node.read_ids():
             return True  # a commit has moved the inboxes meanwhile
         node.receive(deliveries, self.now())
