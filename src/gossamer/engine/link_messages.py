@@ -6,6 +6,8 @@ does nothing, so messages may arrive more than once, and in any order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
@@ -148,3 +150,17 @@ def encode_letter(letter: Letter) -> bytes:
 def decode_letter(data: bytes) -> Letter:
     """Return a letter from bytes."""
     return _decode(data)
+
+
+def parts_of(letter: Letter, max_links: int) -> Iterator[Letter]:
+    """Yield a letter in parts, in the order in which they are to be received; most consist of one."""
+    links, requisites = letter.links, letter.requisites
+    if len(links) + len(requisites) <= max_links:
+        yield letter
+        return
+    yield Letter(homes=letter.homes, ranks=letter.ranks)
+    for begin in range(0, len(links), max_links):
+        yield Letter(links=links[begin : begin + max_links])
+    for begin in range(0, len(requisites), max_links):
+        yield Letter(requisites=requisites[begin : begin + max_links])
+    yield Letter(questions=letter.questions, answers=letter.answers)

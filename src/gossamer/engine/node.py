@@ -18,7 +18,8 @@ per shard, the messages that were offered and are still in the inbox; `seal` han
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer.core.assignment import barred_from, share_of
@@ -28,13 +29,14 @@ from gossamer.core.record_additions import Additions
 from gossamer.core.regions import Regions, labels_in
 from gossamer.core.rows import decode_content
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
+from gossamer.engine.link_messages import Letter, decode_letter, encode_letter, parts_of
 from gossamer.errors import LeaseLostError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.shared_ledger import OBSERVER, Commit, KnownBefore, Member, Membership, Message, NodeId
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, Waiting
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
+PART_LINKS = 1_000  # 10 to 25 ms
 COUNT_EVERY_S = 5.0  # what waits for a label: a pass over its hosts
 _CONTENTS, _ARCHIVES, _SIGNATURES = "contents", "archives", "signatures"
 _ID_BYTES = 16
@@ -55,6 +57,18 @@ class Delivery(NamedTuple):
 
     id: bytes
     letter: Letter
+
+
+class Received:
+    """A message of which a part may have been offered."""
+
+    __slots__ = ("delivery", "epoch", "parts", "shard")
+
+    def __init__(self, shard: int, epoch: int, delivery: Delivery, parts: Iterator[Letter]) -> None:
+        self.shard = shard
+        self.epoch = epoch
+        self.delivery = delivery
+        self.parts = parts
 
 
 def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]]:
@@ -89,6 +103,8 @@ class ClusterNode:
         self._leaves_with: dict[int, int] = {}  # shard -> the commit with its last rows
         self._moves = 0  # how often the above changed at the engine: a membership from before is outdated
         self._read_ids: dict[int, list[bytes]] = {}  # offered, and not in a commit that the engine has
+        self.part_links = PART_LINKS  # offered before the event loop continues with other work
+        self._in_hand: deque[Received] = deque()  # read from inboxes, and not offered in full
         self._sealed_read: dict[int, int] = {}  # of these, how many are in the commit in progress
         self._claims = 0  # how often the claim to the budget changed
         self._commits = 0  # sealed
@@ -234,24 +250,37 @@ class ClusterNode:
         letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
         return not self._crawl.seeds.knows(max((link.seed for letter in letters for link in letter.links), default=0))
 
-    def read_on(self, inboxes: Mapping[int, Sequence[Delivery]]) -> bool:
-        """Read a slice of the robots.txt files that other nodes sent; return whether that was the last.
-
-        They are up to 500 KB, and `receive` needs their rules. Call it until then.
-        """
-        letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
-        read_on = self._crawl.frontier.robots_cache.read_on
-        return all(read_on(answer.body) for letter in letters for answer in letter.answers if answer.body)
-
-    def receive(self, inboxes: Mapping[int, Sequence[Delivery]], now: float) -> None:
-        """Offer links that other nodes sent. Those of a shard that is not owned stay in its inbox."""
+    def receive(self, inboxes: Mapping[int, Sequence[Delivery]]) -> None:
+        """Accept what other nodes sent, for `offer_slice`. That of a shard that is not owned stays in its inbox."""
         for shard, deliveries in inboxes.items():
-            if shard not in self._owned:
+            for delivery in deliveries if shard in self._owned else ():
+                parts = parts_of(delivery.letter, self.part_links)
+                self._in_hand.append(Received(shard, self._owned[shard], delivery, parts))
+
+    def offer_slice(self, now: float) -> bool:
+        """Offer some of what was received, so that it does not hold the event loop; return whether there is more.
+
+        A commit may contain the effects of a part of a message: it stays in its inbox until the last part is offered,
+        and a link that is offered again changes nothing. If its shard leaves meanwhile, the next owner gets it whole.
+        """
+        read_on = self._crawl.frontier.robots_cache.read_on
+        offered = 0
+        while self._in_hand and offered < self.part_links:
+            message = self._in_hand[0]
+            if self._owned.get(message.shard) != message.epoch:
+                self._in_hand.popleft()
                 continue
-            for delivery in deliveries:
-                self._read_ids.setdefault(shard, []).append(delivery.id)
-                self._received += 1
-                self._crawl.receive(delivery.letter, now)
+            if not all(read_on(answer.body) for answer in message.delivery.letter.answers if answer.body):
+                return True
+            part = next(message.parts, None)
+            if part is not None:
+                self._crawl.receive(part, now)
+                offered += len(part.links) + len(part.requisites)
+                continue
+            self._in_hand.popleft()
+            self._read_ids.setdefault(message.shard, []).append(message.delivery.id)
+            self._received += 1
+        return bool(self._in_hand)
 
     # -- commits ----------------------------------------------------------------------------------
 

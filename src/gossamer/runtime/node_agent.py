@@ -279,7 +279,10 @@ class NodeAgent:
 
     async def _restore(self, shards: list[int]) -> None:
         with_rows = await asyncio.to_thread(self._load, shards)
-        self.node.begin_shards(shards, with_rows, self.now())
+        self.node.begin_shards([shard for shard in shards if shard not in with_rows], (), self.now())
+        for shard in sorted(with_rows):
+            await asyncio.sleep(0)  # one may have a thousand hosts
+            self.node.begin_shards([shard], [shard], self.now())
         self._wake()
 
     def _load(self, shards: list[int]) -> set[int]:
@@ -303,11 +306,11 @@ class NodeAgent:
         deliveries = await asyncio.to_thread(opened, inboxes)
         if node.needs_record(deliveries):
             await self._read_record()
-        while not node.read_on(deliveries):  # noqa: ASYNC110 - each call does a part of the work
-            await asyncio.sleep(0)
         if read != node.read_ids():
             return True  # a commit has moved the inboxes meanwhile
-        node.receive(deliveries, self.now())
+        node.receive(deliveries)
+        while node.offer_slice(self.now()):  # noqa: ASYNC110 - each call does a part of the work
+            await asyncio.sleep(0)
         self._wake()
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
 

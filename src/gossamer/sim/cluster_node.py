@@ -34,6 +34,7 @@ COMMIT_EVERY_S = 1.0
 RECEIVE_EVERY_S = 0.7
 RESERVE_EVERY_S = 0.15
 CLAIM_LOT = 16
+PART_LINKS = 2  # so that most messages are offered in several parts
 
 
 class VirtualNode:
@@ -69,7 +70,8 @@ class VirtualNode:
         if self._regions is not None and self._regions.has_countries:
             self._crawl.shards.learn_countries(self._regions, self._sim.plan.country_of, self._crawl.state)
         self._node = ClusterNode(self._id, self._crawl, self.label, self._regions)
-        self._is_committing = False
+        self._node.part_links = PART_LINKS
+        self._is_committing = self._is_offering = False
         self._is_moving = False
         self._is_pumping_at = float("inf")
         self._out: dict[int, Order] = {}
@@ -261,11 +263,14 @@ class VirtualNode:
         self._later(self._sim.step(), lambda: self._committed(commit, known))
 
     def _committed(self, commit: Commit, known: KnownBefore) -> None:
-        self._is_committing = False
+        self._node.part_links = PART_LINKS
+        self._is_committing = self._is_offering = False
         self._node.committed(commit, known, self._sim.now)
 
     def _receive(self) -> None:
         self._later(RECEIVE_EVERY_S, self._receive)
+        if self._is_offering:
+            return
         try:
             read = self._node.read_ids()
             deliveries = opened(self._call(lambda engine: engine.receive(self._id, read, 1 << 20)))
@@ -276,7 +281,15 @@ class VirtualNode:
         except LeaseLostError:
             self._lose()
             return
-        self._node.receive(deliveries, self._sim.now)
+        self._node.receive(deliveries)
+        self._is_offering = True
+        self._offer_slice()
+
+    def _offer_slice(self) -> None:
+        """Offer a part of what was received; commits and moves of shards may come between two of them."""
+        self._is_offering = self._node.offer_slice(self._sim.now)
+        if self._is_offering:
+            self._later(self._sim.step(), self._offer_slice)
         self._pump()
 
     # -- requests ---------------------------------------------------------------------------------

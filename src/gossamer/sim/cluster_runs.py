@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -19,7 +19,7 @@ from gossamer.engine import node
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.letters import Letters
 from gossamer.engine.link_messages import Letter
-from gossamer.engine.node import ClusterNode
+from gossamer.engine.node import ClusterNode, Delivery
 from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.rules import CrawlRules
 from gossamer.records import HostId, HostRecord
@@ -206,6 +206,16 @@ def _settle_nothing(_self: Rehoming, _letter: Letter) -> None:
     """Forget which domains belong here."""
 
 
+def _read_too_early(self: ClusterNode, inboxes: Mapping[int, Sequence[Delivery]]) -> None:
+    """Remove messages from their inboxes with the next commit, whether their links have been offered or not."""
+    _receive(self, inboxes)
+    for shard, deliveries in inboxes.items():
+        if shard in self._owned:
+            self._read_ids.setdefault(shard, []).extend(delivery.id for delivery in deliveries)
+
+
+_receive = ClusterNode.receive
+
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
@@ -214,6 +224,7 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     ),
     "a new owner does not wait": (Crawl, "take", _take_at_once),
     "shards are released before their last commit": (ClusterNode, "ended_shards", _never_release_early),
+    "a message is removed before its last link is offered": (ClusterNode, "receive", _read_too_early),
     "an address is granted to two nodes at once": (SharedAddress, "slice", _grant_slice),
     "permits for an address are not counted": (SharedAddress, "permits", _grant_permits),
     "what extends the scope is not recorded": (ClusterNode, "take_additions", _add_nothing),
