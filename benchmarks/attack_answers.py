@@ -1,4 +1,4 @@
-"""Random hostile answers, each from a seed: robots.txt, pages, sitemaps, PDF files, in any content coding.
+"""Random hostile answers, each from a seed: robots.txt, pages, sitemaps, stylesheets, PDF files, in any content coding.
 
 What makes a parser slow is seldom random bytes: it is a short piece that repeats, or a beginning that is never closed.
 So a body is a few parts, each a piece of one to five fragments of its format, repeated up to the limit of the wire;
@@ -18,7 +18,12 @@ from msgspec import Struct
 
 from gossamer.records import OrderKind
 
-MAX_BYTES = {OrderKind.PAGE: 5_000_000, OrderKind.ROBOTS: 1 << 20, OrderKind.SITEMAP: 50_000_000}
+MAX_BYTES = {
+    OrderKind.PAGE: 5_000_000,
+    OrderKind.ROBOTS: 1 << 20,
+    OrderKind.SITEMAP: 50_000_000,
+    OrderKind.REQUISITE: 5_000_000,
+}
 MAX_MADE_BYTES = 60_000_000  # decoded; what exceeds a limit must be cut by it
 MAX_HEADER_BYTES = 64_000
 
@@ -142,6 +147,44 @@ XML = (
         "xmlns='u' ",
         "%41",
         "../",
+        "<d a='' b='' c='' e='' f='' g='' h='' i='' j='' k='' l='' m=''/>",
+        "<d a='&lt;&lt;&lt;&lt;'/>",
+        "\r\n",
+    ),
+)
+CSS = (
+    *(
+        "@import ",
+        "@import url(",
+        "url(",
+        "url('",
+        "'",
+        '"',
+        ")",
+        "(",
+        "{",
+        "}",
+        ";",
+        "/*",
+        "*/",
+        "\\",
+        "\\41 ",
+        "a",
+        " ",
+    ),
+    *(
+        "@media x{",
+        "@font-face{src:",
+        "image-set(",
+        "\n",
+        "é",
+        "http://a.test/",
+        "../",
+        "%41",
+        "background:",
+        ":",
+        ",",
+        "-",
     ),
 )
 PDF = (
@@ -175,7 +218,9 @@ HEADER = (
     *("<", ">", "</a>", ";", ",", " ", "rel=", '"', "next", "canonical", '<a>; rel="next"', "=", "\\", "noindex", ":"),
     *("unavailable_after: ", "a", "é", "\t", "url=", "0;", "charset=", "text/html;", "%41", "../", "2020-01-01"),
 )
-FRAGMENTS = {OrderKind.ROBOTS: ROBOTS, OrderKind.SITEMAP: XML}
+FRAGMENTS = {OrderKind.ROBOTS: ROBOTS, OrderKind.SITEMAP: XML, OrderKind.REQUISITE: CSS}
+KINDS = {OrderKind.PAGE: 5, OrderKind.ROBOTS: 2, OrderKind.SITEMAP: 3, OrderKind.REQUISITE: 1}  # and how often
+CHARSETS = ("utf-8", "utf-8", "utf-8", "latin-1", "shift_jis", "utf-16-le", "gb18030")
 HEADERS = (
     "link",
     "x-robots-tag",
@@ -189,6 +234,11 @@ HEADERS = (
 TYPES = (
     "text/html",
     "text/html; charset=gbk",
+    "text/html; charset=shift_jis",
+    "text/html; charset=iso-2022-jp",
+    "text/html; charset=utf-16",
+    "text/css",
+    "text/xml",
     "application/xhtml+xml",
     "text/plain",
     "application/rss+xml",
@@ -216,7 +266,7 @@ class Answer(Struct, frozen=True):
 def answer_of(seed: int) -> Answer:
     """Return the answer of a seed."""
     source = random.Random(seed)
-    kind = source.choices((OrderKind.PAGE, OrderKind.ROBOTS, OrderKind.SITEMAP), (5, 2, 3))[0]
+    kind = source.choices(list(KINDS), list(KINDS.values()))[0]
     is_pdf = kind is OrderKind.PAGE and source.random() < 0.2
     fragments = PDF if is_pdf else FRAGMENTS.get(kind, MARKUP)
     content, made_of = _body(source, fragments, MAX_BYTES[kind])
@@ -236,11 +286,12 @@ def _body(source: random.Random, fragments: tuple[str, ...], max_bytes: int) -> 
     """Return a body of a few repeated pieces, and what it is made of."""
     total = min(MAX_MADE_BYTES, int(max_bytes * 10 ** source.uniform(-3, 0.1)))
     count = source.choice((1, 1, 2, 3))
+    charset = source.choice(CHARSETS)
     parts, made_of = [], []
     for _ in range(count):
         piece = "".join(source.choices(fragments, k=source.randint(1, 5)))
         is_numbered = source.random() < 0.3
-        data = piece.encode("utf-8", "replace")
+        data = piece.encode(charset, "replace")
         times = max(1, total // count // (len(data) + 7 * is_numbered))
         if is_numbered:  # each a little different from the others: names, hrefs
             data = b"".join(b"%s%x" % (data, number) for number in range(min(times, 2_000_000)))
@@ -249,7 +300,7 @@ def _body(source: random.Random, fragments: tuple[str, ...], max_bytes: int) -> 
         parts.append(data)
         made_of.append(f"{piece!r}{' numbered' if is_numbered else ''} x {times:,}")
     head = "".join(source.choices(fragments, k=source.randint(0, 3))).encode()
-    return head + b"".join(parts), ", ".join(made_of)
+    return head + b"".join(parts), f"{charset}: " + ", ".join(made_of)
 
 
 def _packed_streams(source: random.Random, content: bytes) -> bytes:

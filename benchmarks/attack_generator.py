@@ -2,10 +2,10 @@
 
     python -m benchmarks.attack_generator [--minutes N] [--seed FIRST] [--answers N]
 
-Each answer is decoded and parsed in a child process, in the steps in which a crawl does it, and measured: CPU time of
-what runs in an event loop, CPU time of what runs in the thread for large answers, and the growth of the peak of
-resident memory. An answer over a bound is printed with its seed: `--seed S --answers 1` repeats it. A child that does
-not return within `MAX_WAIT_S` is killed, its answer is an offender, and another child goes on.
+Each answer is decoded, parsed and recorded in a child process, in the steps in which a crawl does it, and measured:
+CPU time of what runs in an event loop without a break, CPU time of what runs in the thread for large answers, and the
+growth of the peak of resident memory. An answer over a bound is printed with its seed: `--seed S --answers 1` repeats
+it. A child that does not return within `MAX_WAIT_S` is killed, its answer is an offender, and another child goes on.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from benchmarks.attack_answers import MAX_BYTES, Answer, answer_of
 from msgspec import Struct
 
-from gossamer.core.robots import parse_robots
+from gossamer.core.limits import FrontierLimits
+from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.url import link_to
+from gossamer.engine.crawl import Crawl
 from gossamer.errors import GossamerError
 from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode, is_slow
@@ -36,13 +39,21 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.worker import Worker
+from gossamer.sim.scenarios import ImaginedSites, Scenario
 
 MAX_LOOP_S = 0.1
 MAX_WORKER_S = 1.0
 MAX_GROWTH_BYTES = 250_000_000  # of resident memory, while a page of 5 MB or a sitemap of 50 MB is read
 MAX_WAIT_S = 30.0
+MAX_TURNS = 50
+RULES = (
+    WorkerRules(),
+    WorkerRules(max_requisites=500, sketches=True, reads_anchors=True, previews=True),
+)
+T = TypeVar("T")
 CHILD = (sys.executable, "-m", "benchmarks.attack_generator", "--child")
 URL = "http://a.test/dir/page.html"
 
@@ -73,23 +84,38 @@ class Steps:
     """CPU time by step."""
 
     def __init__(self) -> None:
-        self.loop_s: dict[str, float] = {}
+        self.loop_s: dict[str, float] = {}  # of what may follow each other without a break
+        self.slices_s: dict[str, float] = {}  # the longest of those between which the loop does other work
         self.worker_s = 0.0
 
-    def run(self, step: str, function: Callable[[], object], *, is_in_thread: bool = False) -> None:
+    def run(self, step: str, function: Callable[[], T], *, is_in_thread: bool = False) -> T:
         """Run a step and measure it."""
         began = time.process_time()
-        function()
+        returned = function()
         taken = time.process_time() - began
         if is_in_thread:
             self.worker_s += taken
         else:
             self.loop_s[step] = self.loop_s.get(step, 0.0) + taken
+        return returned
+
+    def run_slice(self, step: str, function: Callable[[], T]) -> T:
+        """Run a step that is one of many, and measure it."""
+        began = time.process_time()
+        returned = function()
+        self.slices_s[step] = max(self.slices_s.get(step, 0.0), time.process_time() - began)
+        return returned
+
+    def longest(self) -> tuple[float, str]:
+        """Return for how long the loop was held at most, and mostly by which step."""
+        at_once = sum(self.loop_s.values()), max(self.loop_s, key=lambda step: self.loop_s[step], default="")
+        return max([at_once, *((taken, step) for step, taken in self.slices_s.items())])
 
 
 def read(answer: Answer) -> Steps:
-    """Decode and parse an answer in the steps of a crawl."""
+    """Decode, parse and record an answer in the steps of a crawl."""
     steps = Steps()
+    rules = RULES[answer.seed % len(RULES)]
     exchange = Exchange(URL, Outcome.OK, status=200, headers=answer.headers, body=answer.body, content=answer.body)
     order = Order(1, answer.kind, URL, link_to(URL).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
@@ -97,19 +123,51 @@ def read(answer: Answer) -> Steps:
         decoded = decode(answer.body, answer.codings, MAX_BYTES[answer.kind])
         exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
 
-    def read_robots() -> None:
-        rules = parse_robots(exchange.content, "gossamer")
-        for path in answer.paths:
-            rules.decide(path)
-
     is_coded = bool(answer.codings and answer.body)
     if is_coded:
         steps.run("decoding", decode_body, is_in_thread=is_slow(answer.body, answer.codings))
-    if answer.kind is OrderKind.ROBOTS:
-        steps.run("robots.txt", read_robots)
     is_big = answer.kind is not OrderKind.ROBOTS and _worker()._is_slow(exchange)
-    steps.run("parsing", lambda: read_answer(order, exchange, WorkerRules()), is_in_thread=is_big)
+    result = steps.run("parsing", lambda: read_answer(order, exchange, rules), is_in_thread=is_big)
+    if answer.kind is OrderKind.ROBOTS:
+        cache = RobotsCache(FrontierLimits(), "gossamer")
+        if len(result.robots) > COSTLY_ROBOTS_BYTES:
+            while not steps.run_slice("reading robots.txt", lambda: cache.read_on(result.robots)):
+                pass
+        read = steps.run("reading robots.txt", lambda: cache.read(result.robots))
+        for path in answer.paths:
+            steps.run_slice("deciding by robots.txt", lambda path=path: read.decide(path))  # type: ignore[misc]
+    elif answer.kind is not OrderKind.REQUISITE:
+        record(answer.kind, result, steps)
     return steps
+
+
+def record(kind: OrderKind, result: Result, steps: Steps) -> None:
+    """Record a result in a new crawl, and let it do what follows."""
+    crawl, driver = Scenario(ImaginedSites(), [URL]).prepare()
+    now, order = driver.now, None
+    while order is None:
+        for each in _turn(crawl, now):
+            if each.kind is kind:
+                order = each
+            elif each.kind is OrderKind.ROBOTS:
+                listed = b"Sitemap: http://a.test/sitemap.xml" if kind is OrderKind.SITEMAP else b""
+                crawl.complete(Result(each.id, Outcome.OK, status=200, robots=listed), now)
+            else:
+                crawl.complete(Result(each.id, Outcome.CLIENT_ERROR, status=404), now)
+        now += 1.0
+    result.order_id = order.id
+    steps.run("recording", lambda: crawl.complete(result, now))
+    for _ in range(MAX_TURNS):
+        steps.run_slice("a turn", lambda: _turn(crawl, now))
+        if crawl.next_wakeup() != 0.0:
+            break
+
+
+def _turn(crawl: Crawl, now: float) -> list[Order]:
+    orders = crawl.orders(now)
+    for host in crawl.take_resolves():
+        crawl.learn_address(host, ("127.0.0.1",), now + 3600.0, now)
+    return orders
 
 
 @cache
@@ -144,9 +202,9 @@ def measured(seed: int) -> Reading:
         steps = read(answer)
     except Exception as raised:  # a crash of ours is an offence as well
         error = f"{type(raised).__name__}: {raised}"[:200]
-    slowest = max(steps.loop_s, key=lambda step: steps.loop_s[step], default="")
     growth = max(0, _memory("VmHWM:") - before)
-    return Reading(seed, sum(steps.loop_s.values()), steps.worker_s, growth, slowest, what, error)
+    loop_s, slowest = steps.longest()
+    return Reading(seed, loop_s, steps.worker_s, growth, slowest, what, error)
 
 
 def _reset_peak() -> int:

@@ -198,7 +198,13 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "attributes of one element": (lambda: b"<urlset " + numbered(b'a%d="" ', 200) + b">", "100 attributes"),
     "names of attributes": (lambda: b"<urlset>" + numbered(b'<a a%d=""/>', 1_000_000), "1000 different names"),
     "names": (lambda: b"<urlset>" + numbered(b"<a%d/>", 1_000_000), "1000 different names"),
-    "elements": (lambda: b"<urlset>" + b"<a/>" * 12_000_000, "500000 elements"),
+    "elements": (lambda: b"<urlset>" + b"<a/>" * 12_000_000, "610000 elements"),
+    "attributes of all elements": (
+        lambda: b"<urlset>" + (b"<a " + numbered(b"a%d='' ", 50) + b"/>") * 130_000,
+        "2000000 attributes",
+    ),
+    "references": (lambda: b"<urlset>" + (b"<a b='" + b"&lt;" * 20 + b"'/>") * 500_000, "references"),
+    "line ends": (lambda: b"<urlset><url><loc>" + b"\r\n\r" * 16_000_000, "references and line ends"),
     "comments": (lambda: b"<urlset>" + b"<!---->" * 7_000_000, "1000000 comments"),
     "instructions": (lambda: b"<urlset>" + b"<?a?>" * 10_000_000, "1000000 comments"),
     "a comment": (lambda: b"<urlset><!--" + b"<" * 48_000_000, "a tag or comment of more than 524288 bytes"),
@@ -238,3 +244,11 @@ def test_a_full_sitemap_that_is_cut_within_one_entry_more_is_no_exception() -> N
     found = parse_sitemap(content)
     assert len(found.urls) == 50_000
     assert not found.is_complete
+
+
+def test_a_full_sitemap_with_translations_is_read_to_its_end() -> None:
+    link = b'<xhtml:link rel="alternate" hreflang="x" href="https://a.test/%d/?a=1&amp;b=2&amp;c=3"/>\n'
+    entry = b"<url><loc>https://a.test/%d</loc>\n" + link * 9 + b"<lastmod/></url>\n"
+    urls = b"".join(entry % ((number,) * 10) for number in range(50_000))
+    contents = parse_sitemap(b"<urlset>" + urls + b"</urlset>")
+    assert (len(contents.urls), contents.error) == (50_000, "")

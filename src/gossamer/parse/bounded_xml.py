@@ -2,9 +2,9 @@
 
 Entities of the document are never expanded, and nothing is ever opened. A document type with an internal subset is
 refused, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded, 256 levels, and on what only a hostile
-file has many of, each of which takes time or memory in expat: elements, different names, attributes of one element,
-characters of one tag, comments. Bytes become text here too, gzipped or not, so that no encoding that a document names
-can reach a Python codec.
+file has many of, each of which takes time or memory in expat: elements, different names, attributes, characters of one
+tag, references and line ends, comments. Together they bound a file to half a second. Bytes become text here too, gzipped
+or not, so that no encoding that a document names can reach a Python codec.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from gossamer.parse.charset import decode_text
 
 MAX_DECODED_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 256
-MAX_ELEMENTS = 500_000  # up to 1.8 µs each on a slow machine; a full sitemap in 8 languages has as many
+MAX_ELEMENTS = 610_000  # 0.5 to 1 µs each; a full sitemap with links to 9 translations has as many
 MAX_NAMES = 1000  # of elements and attributes: expat never forgets one
 MAX_ATTRIBUTES = 100  # of one element
+MAX_ALL_ATTRIBUTES = 2_000_000  # 0.2 µs each; 50 MiB of links to translations have 1,400,000
+MAX_MARKS = 5_000_000  # references and line ends, 0.03 µs each; 50 MiB of nothing but parameters have 3,300,000
 MAX_TAG_BYTES = 512 * 1024  # of a tag or comment, which expat stores until its end, and reads again with each piece
 MAX_OTHERS = 1_000_000  # comments, processing instructions and the like
 
@@ -53,7 +55,7 @@ class BoundedXml(ABC):
         self._fail = fail
         self._allow_dtd = allow_dtd
         self._html_entities = html_entities  # `&nbsp;` and the like, which XML does not know, become text
-        self._elements = self._others = 0
+        self._elements = self._attributes = self._others = 0
         self._names: set[str] = set()
         self._tags: dict[str, str] = {}  # names of elements without their prefixes
         self.depth = 0
@@ -89,11 +91,14 @@ class BoundedXml(ABC):
             # As if there were a document type elsewhere: what it might define is then no error.
             parser.UseForeignDTD(True)
             parser.SkippedEntityHandler = self._skipped
-        before, last = 0, b""
+        before, last, marks = 0, b"", 0
         try:
             for text in filter(None, texts):
                 before, last = before + len(last), text.encode()
                 parser.Parse(last, False)
+                marks += sum(map(last.count, (b"&", b"\n", b"\r")))
+                if marks > MAX_MARKS:
+                    raise StopParsingError(f"more than {MAX_MARKS} references and line ends")
                 if before + len(last) - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise StopParsingError(f"a tag or comment of more than {MAX_TAG_BYTES} bytes")
             parser.Parse("", True)
@@ -117,6 +122,9 @@ class BoundedXml(ABC):
         """Count an element with a new name, or with attributes."""
         if len(attributes) > MAX_ATTRIBUTES:
             raise StopParsingError(f"more than {MAX_ATTRIBUTES} attributes of an element")
+        self._attributes += len(attributes)
+        if self._attributes > MAX_ALL_ATTRIBUTES:
+            raise StopParsingError(f"more than {MAX_ALL_ATTRIBUTES} attributes")
         self._names.add(name)
         self._names.update(attributes)
         if len(self._names) > MAX_NAMES:
