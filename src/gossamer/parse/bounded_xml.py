@@ -3,7 +3,7 @@
 Entities of the document are never expanded, and nothing is ever opened. A document type with an internal subset is
 refused, so a billion laughs is an error after 100 bytes. Caps: 50 MiB decoded, 256 levels, and on what only a hostile
 file has many of, each of which takes time or memory in expat: elements, different names, attributes, characters of one
-tag, references and line ends, comments. Together they bound a file to half a second. Bytes become text here too, gzipped
+tag, references and line ends, comments. They bound a file to about half a second. Bytes become text here too, gzipped
 or not, so that no encoding that a document names can reach a Python codec.
 """
 
