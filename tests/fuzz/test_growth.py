@@ -75,16 +75,22 @@ def numbered(pattern: bytes, count: int) -> bytes:
     return b"".join(pattern % number for number in range(count))
 
 
-def page(content: bytes, *headers: tuple[str, str], url: str = "http://a.test/") -> object:
+def page(
+    content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", rules: WorkerRules | None = None
+) -> object:
     """Read an answer as a worker does: everything that is read in a page."""
     order = Order(1, OrderKind.PAGE, url, b"", "a.test", ("127.0.0.1",), depth=0, hops=0, attempt=0, ordered_at=0.0)
     headers = headers or (("content-type", "text/html"),)
     exchange = Exchange(url, Outcome.OK, status=200, headers=list(headers), content=content)
-    return read_answer(order, exchange, WorkerRules(), HrefMemo())
+    return read_answer(order, exchange, rules or WorkerRules(), HrefMemo())
 
 
 def xml(content: bytes) -> object:
     return page(content, ("content-type", "application/xml"))
+
+
+def needs(content: bytes) -> object:
+    return page(content, rules=WorkerRules(max_requisites=500, reads_anchors=True))
 
 
 def header(name: str, value: str) -> object:
@@ -92,6 +98,11 @@ def header(name: str, value: str) -> object:
 
 
 ANSWERS: dict[str, Reader] = {
+    "nested styles": lambda n: needs(b"<math><title>x<style>" * n),
+    "styles": lambda n: needs(b"<style>a{b:url(x)}</style>" * n),
+    "an open style": lambda n: needs(b"<style>" + b"@import url('/* " * n),
+    "nested anchors": lambda n: needs(b"<svg><a href=x>word" * n),
+    "srcset": lambda n: needs(b"<img srcset='" + b"x 1x(," * n + b"'>"),
     "words": lambda n: page(b"lorem ipsum 12 " * n),
     "one word": lambda n: page(b"x" * 20 * n),
     "words of another script": lambda n: page("Привет, мир ".encode() * n),

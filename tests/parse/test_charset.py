@@ -9,7 +9,7 @@ import turbohtml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.charset import canonical_charset, decode_html, decode_text, html_charset
+from gossamer.parse.charset import canonical_charset, decode_html, decode_in_pieces, decode_text, html_charset
 from gossamer.parse.html import parse_html
 
 
@@ -131,3 +131,42 @@ def test_a_page_has_its_charset_whatever_was_read_before(pages: list[bytes]) -> 
     for page in pages:
         found = (turbohtml.parse(page, detect_encoding=False).encoding or "").lower()
         assert html_charset(page, "") == found
+
+
+PIECES = ("<a>", "\n", "http://a.test/", "日本語", "中文<b>", "\U0001f600", "é", "привет", "&amp;", " ")
+CODECS = {
+    "utf-8": "utf-8",
+    "utf-16le": "utf-16-le",
+    "utf-16be": "utf-16-be",
+    "gb18030": "gb18030",
+    "gbk": "gbk",
+    "shift_jis": "shift_jis",
+    "iso-2022-jp": "iso2022_jp",
+    "big5": "big5",
+    "euc-jp": "euc_jp",
+    "euc-kr": "euc_kr",
+    "windows-1251": "cp1251",
+    "windows-1252": "cp1252",
+}
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(sorted(CODECS)), st.integers(32, 200))
+def test_a_text_in_pieces_is_the_same_text(parts: list[str], charset: str, size: int) -> None:
+    # A place to divide it in each piece: a piece of 32 bytes has one if the longest part is followed by one.
+    content = "".join(f"{part}<\n" for part in parts).encode(CODECS[charset], "ignore")
+    assert "".join(decode_in_pieces(content, charset, size)) == decode_text(content, charset)[0]
+    assert all(len(piece) <= size for piece in decode_in_pieces(content, charset, size))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"\xef\xbb\xbfa", b"caf\xe9", "é".encode(), b"\xfe\xff\x00a", b"a"]
+)
+def test_pieces_have_the_charset_of_the_whole(content: bytes) -> None:
+    assert "".join(decode_in_pieces(content, "", 2)) == decode_text(content, "")[0]
+
+
+@pytest.mark.parametrize("charset", sorted(CODECS))
+def test_without_a_place_to_divide_a_text_it_is_divided_all_the_same(charset: str) -> None:
+    pieces = list(decode_in_pieces(b"\x81\x40" * 50_000, charset, 1000))
+    assert len(pieces) >= 100
+    assert max(map(len, pieces)) <= 2000

@@ -41,6 +41,7 @@ def needed(body: str, charset: str = "utf-8", content_type: str = "text/html") -
          [("input", "/i"), ("object", "/o"), ("embed", "/e")]),
         ("<p style='background: url( \"/q.png\" )'>", [("css", "/q.png")]),
         ("<style>@import '/i'; b { x: url(/u) } /* url(/no) */</style>", [("css", "/i"), ("css", "/u")]),
+        ("<svg><style>a{b:url(/u)}<g>c{b:url(/no)}</g>d{b:url(/v)}</style></svg>", [("css", "/u"), ("css", "/v")]),
         ("<svg><image xlink:href=/s /><use href='#a'/><use href='/d#a'/></svg>", [("image", "/s"), ("use", "/d")]),
         ("<base href=/other/><img src=i.png>", [("img", "/other/i.png")]),
         ("<img src='data:image/png;base64,AAAA'><img src=''><img>", []),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import gzip
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +253,21 @@ def test_a_full_sitemap_with_translations_is_read_to_its_end() -> None:
     urls = b"".join(entry % ((number,) * 10) for number in range(50_000))
     contents = parse_sitemap(b"<urlset>" + urls + b"</urlset>")
     assert (len(contents.urls), contents.error) == (50_000, "")
+
+
+@pytest.mark.parametrize("charset", ["gb18030", "shift_jis", "iso2022_jp", "utf-16"])
+@pytest.mark.parametrize("line", ["<url>", "http://a.test/"])
+def test_a_large_file_in_another_charset_takes_little_memory(charset: str, line: str) -> None:
+    content = ("\n".join([line + "日本語", *[line] * 1_000_000])).encode(charset)
+    tracemalloc.start()
+    try:
+        parse_sitemap(content)
+        assert tracemalloc.get_traced_memory()[1] < 0.5 * len(content) + 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_lines_are_read_across_pieces() -> None:
+    urls = [f"http://a.test/{number}/{'x' * (number % 300)}é" for number in range(5_000)]
+    content = "\r\n".join(["a comment", *urls, "http://a.test/" + "y" * 600_000, "http://a.test/last"]).encode("cp1252")
+    assert [entry.loc for entry in parse_sitemap(content).urls] == [*urls, "http://a.test/last"]

@@ -21,7 +21,7 @@ from xml.parsers import expat
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
-from gossamer.parse.charset import decode_text
+from gossamer.parse.charset import decode_in_pieces
 
 MAX_DECODED_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 256
@@ -37,7 +37,6 @@ _MAX_MEMBERS = 1000  # each starts a decoder
 _INPUT_BYTES = 64 * 1024  # inflated at a time: what follows the end of a member is copied
 _STALLED_BYTES = 1 << 20  # of input with less output than that: empty blocks
 _GZIP = b"\x1f\x8b"
-_CHUNK_CHARS = 1 << 18
 _STEP_BYTES = 1 << 18
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:\-]{1,40})[\"']")
 
@@ -167,8 +166,16 @@ def texts_of(content: bytes, fail: Fail, max_bytes: int = MAX_DECODED_BYTES) -> 
         yield from (decode(piece) for piece in itertools.chain([head], pieces))
         yield decode(b"", True)
         return
-    text = decode_text(b"".join([head, *pieces]), label)[0].lstrip("\ufeff \t\r\n")
-    yield from (text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS))
+    if content.startswith(_GZIP):
+        content = b"".join([head, *pieces])
+    elif len(content) > max_bytes:
+        fail(f"longer than {max_bytes} bytes")
+        content = content[:max_bytes]
+    is_begun = False
+    for text in decode_in_pieces(content, label, _STEP_BYTES):
+        begun = text if is_begun else text.lstrip("\ufeff \t\r\n")
+        is_begun = is_begun or bool(begun)
+        yield begun
 
 
 def pieces_of(content: bytes, fail: Fail, max_bytes: int = MAX_DECODED_BYTES) -> Iterator[bytes]:

@@ -9,6 +9,8 @@ surrogates and can always be written as UTF-8.
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 
@@ -67,10 +69,62 @@ def decode_text(content: bytes | bytearray, label: str) -> tuple[str, str]:
     try:
         return content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        from turbohtml.detect import detect
-
-        name = (detect(bytes(content[:_DETECT_BYTES])).encoding or "windows-1252").lower()
+        name = _detected(content)
         return decode_legacy(content, name), name
+
+
+def decode_in_pieces(content: bytes, label: str, max_bytes: int) -> Iterator[str]:
+    """Yield the text that `decode_text` returns, from up to so many bytes at a time.
+
+    A single character outside of Latin 1 doubles the memory of a text, and one that few know quadruples it. A piece
+    ends where no character of its charset can go on; if there is no such place, in the middle of one.
+    """
+    at = 0
+    name = next((name for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), "")
+    if name:
+        at = 3 if name == "utf-8" else 2
+    else:
+        name = declared_charset(content, label) or ("utf-8" if _is_utf8(content) else _detected(content))
+    while at < len(content):
+        end = at + max_bytes
+        if end < len(content):
+            end = _end_of_piece(content, at, end, name)
+        yield decode_legacy(content[at:end], name)
+        if name == "replacement":
+            return
+        at = end
+
+
+def _end_of_piece(content: bytes, at: int, end: int, name: str) -> int:
+    """Return where a piece that may end at an offset can end: no charset but these has the bytes of `<` in others."""
+    if name.startswith("utf-16"):
+        end -= (end - at) & 1
+        high_byte = content[end - 1] if name == "utf-16le" else content[end - 2]
+        return end - 2 * (0xD8 <= high_byte < 0xDC)  # the first half of a pair
+    if name == "iso-2022-jp":
+        found = content.rfind(b"\x1b", at + 1, end)
+    else:
+        found = max(content.rfind(b"<", at + 1, end), content.rfind(b"\n", at + 1, end))
+    return found if found > at else end
+
+
+def _is_utf8(content: bytes) -> bool:
+    if content.isascii():
+        return True
+    decode = getincrementaldecoder("utf-8")().decode
+    try:
+        for at in range(0, len(content), _DETECT_BYTES):
+            decode(content[at : at + _DETECT_BYTES])
+        decode(b"", True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _detected(content: bytes | bytearray) -> str:
+    from turbohtml.detect import detect
+
+    return (detect(bytes(content[:_DETECT_BYTES])).encoding or "windows-1252").lower()
 
 
 def html_charset(content: bytes, header_label: str) -> str:

@@ -14,7 +14,7 @@ from itertools import islice
 import turbohtml
 from msgspec import Struct
 from msgspec.structs import replace
-from turbohtml import Element, Namespace
+from turbohtml import Element, Namespace, Text
 
 from gossamer.core.requisite import MAX_ROOM, requisites_from
 from gossamer.core.url import canonical
@@ -136,7 +136,7 @@ def _of_element(element: Element) -> Iterator[_Named]:
     if style := element.attr("style"):
         yield from (_Named("css", href, is_import) for href, is_import in _css_references(style))
     if tag == "style":
-        yield from (_Named("css", href, is_import) for href, is_import in _css_references(element.text))
+        yield from (_Named("css", href, is_import) for href, is_import in _css_references(_own_text(element)))
     if not is_html:
         return
     if tag == "link":
@@ -146,6 +146,11 @@ def _of_element(element: Element) -> Iterator[_Named]:
     if tag in ("img", "source", "link"):
         srcset = element.attr("srcset" if tag != "link" else "imagesrcset") or ""
         yield from (_Named(tag, href) for href in srcset_urls(srcset))
+
+
+def _own_text(element: Element) -> str:
+    """Return the text of an element without that of elements within it, which in svg and math may be nested at will."""
+    return "".join(child.text for child in element.children if isinstance(child, Text))
 
 
 def _of_link(element: Element) -> Iterator[_Named]:

@@ -9,6 +9,7 @@ parsed outside the event loop.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from msgspec import Struct
@@ -61,17 +62,35 @@ def parse_sitemap(content: bytes, *, allow_dtd: bool = False) -> SitemapContents
     if first.startswith("<"):
         _SitemapReader(contents, allow_dtd=allow_dtd).read(chain([first], texts))
     else:
-        _read_lines("".join(chain([first], texts)), contents)
+        _read_lines(_lines(chain([first], texts)), contents)
     return contents
 
 
-def _read_lines(text: str, contents: SitemapContents) -> None:
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text that comes in pieces, without empty ones; of one that is too long the beginning."""
+    rest = ""
+    for text in texts:
+        line = None
+        for found in _LINE.finditer(rest + text):
+            if line is not None:
+                yield line[0]
+            line = found
+        rest = ""
+        if line is not None and line.end() < len(line.string):
+            yield line[0]
+        elif line is not None:
+            rest = line[0][: MAX_LOC_CHARS + 1]
+    if rest:
+        yield rest
+
+
+def _read_lines(lines: Iterable[str], contents: SitemapContents) -> None:
     """Read a sitemap with one URL per line; other lines are skipped."""
-    for number, line in enumerate(_LINE.finditer(text)):
+    for number, line in enumerate(lines):
         if number == MAX_LINES:
             contents.fail(f"more than {MAX_LINES} lines")
             return
-        loc = line[0].strip()
+        loc = line.strip()
         if len(loc) > MAX_LOC_CHARS or "/" not in loc or not _URL_LINE.fullmatch(loc):
             continue
         if len(contents.urls) >= MAX_ENTRIES:

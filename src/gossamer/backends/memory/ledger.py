@@ -6,7 +6,7 @@ last seal is encoded only if the rows of a commit are requested.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -85,9 +85,10 @@ class MemoryLedger:
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
         self._put("urls", url.id, record)
         self._put("queue", rows.queue_key(url), b"")
-        queue = self._queues[url.id[:8]]
-        if url.position not in queue:
-            insort(queue, url.position)
+        queue, position = self._queues[url.id[:8]], url.position
+        at = bisect_left(queue, position)
+        if at == len(queue) or queue[at] != position:
+            queue.insert(at, position)
         state = self.shard_state(shard_of(url.id))
         state.next_seq = max(state.next_seq, url.seq + 1)
         self._put("shards", shard_prefix(shard_of(url.id)), state)
