@@ -10,7 +10,6 @@ event loop is not blocked.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -32,6 +31,7 @@ from gossamer.ports.page_sink import Volume
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.answers import WorkerRules, add_stored_links, crashed_result, is_head, read_answer
+from gossamer.runtime.arrivals import Arrivals
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.marks import Marks, new_marks
@@ -120,7 +120,7 @@ class Worker:
         # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that reuses its memory.
         self._big = ThreadPoolExecutor(1, "big")
         self._deep = ThreadPoolExecutor(1, "deep")  # waits for a process that may read a PDF for 20 s
-        self._arrivals: deque[tuple[Order, Exchange]] = deque()
+        self._arrivals = Arrivals()
         self._is_draining = False
         self._memo = HrefMemo(rules.max_hrefs)
         self._marks = new_marks() if marks is None else marks
@@ -188,7 +188,7 @@ class Worker:
 
     def _enqueue(self, order: Order, exchange: Exchange) -> None:
         """Queue an answer: many arrive at once, and processing all of them would block the loop for long."""
-        self._arrivals.append((order, exchange))
+        self._arrivals.add(order, exchange)
         if not self._is_draining:
             self._is_draining = True
             asyncio.get_running_loop().call_soon(self._drain)
@@ -209,7 +209,7 @@ class Worker:
         until = monotonic() + SLICE_S / 2  # storing takes as long as reading
         pages: list[tuple[FetchedPage, Result]] = []
         while self._arrivals:
-            order, exchange = self._arrivals.popleft()
+            order, exchange = self._arrivals.take()
             is_robots = order.kind is _ROBOTS
             if self._is_slow(exchange) and not is_robots:
                 task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
