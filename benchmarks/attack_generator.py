@@ -297,9 +297,10 @@ def main() -> int:
             print(offence, flush=True)
     slowest = max(readings, key=lambda each: each.loop_s)
     largest = max(readings, key=lambda each: each.growth_bytes)
+    longest = max(readings, key=lambda each: each.worker_s)
     print(
         f"{len(readings):,} answers, {offenders} offenders; at most {slowest.loop_s * 1000:,.0f} ms in the loop (seed "
-        f"{slowest.seed}), {max(each.worker_s for each in readings):.2f} s in a thread, "
+        f"{slowest.seed}), {longest.worker_s:.2f} s in a thread (seed {longest.seed}), "
         f"{largest.growth_bytes / 1e6:,.0f} MB (seed {largest.seed})"
     )
     return 1 if offenders else 0

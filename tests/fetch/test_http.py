@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import random
+import threading
 import time
+from typing import Any
 
 import brotli
 import pytest
@@ -13,7 +16,7 @@ import zstandard
 
 from gossamer.exchanges import Exchange
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.http import FetchRequest
+from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
 from gossamer.fetch.route import USUAL
 from gossamer.records import Outcome, Truncation
@@ -322,6 +325,26 @@ def test_the_body_stays_coded_and_the_content_is_decoded(coding: str, coded: byt
     assert exchange.body == coded
     assert exchange.content == PAGE
     assert exchange.is_decoded
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_a_very_large_body_is_joined_and_decoded_in_a_thread(coding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined_in: list[str] = []
+    decode_marked = Fetcher._decode_marked
+
+    def decode(*arguments: Any) -> None:
+        joined_in.append(threading.current_thread().name)
+        decode_marked(*arguments)
+
+    monkeypatch.setattr(Fetcher, "_decode_marked", decode)
+    content = random.Random(1).randbytes(BIG_BODY_BYTES + 1)
+    body = gzip.compress(content, 1) if coding else content
+    headers = [f"Content-Encoding: {coding}"] if coding else []
+    exchange = fetched(says(answer(body, *headers)), max_bytes=2 * BIG_BODY_BYTES)
+    assert exchange.body == body
+    assert exchange.content == content
+    assert len(joined_in) == 1
+    assert joined_in != ["MainThread"]
 
 
 def test_chunks_are_joined_and_trailers_dropped() -> None:

@@ -133,7 +133,7 @@ def test_a_page_has_its_charset_whatever_was_read_before(pages: list[bytes]) -> 
         assert html_charset(page, "") == found
 
 
-PIECES = ("<a>", "\n", "http://a.test/", "日本語", "中文<b>", "\U0001f600", "é", "привет", "&amp;", " ")
+PARTS = ("<a>", "\n", "http://a.test/", "日本語", "中文<b>", "\U0001f600", "é", "привет", "&amp;", " ")
 CODECS = {
     "utf-8": "utf-8",
     "utf-16le": "utf-16-le",
@@ -150,7 +150,7 @@ CODECS = {
 }
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(sorted(CODECS)), st.integers(32, 200))
+@given(st.lists(st.sampled_from(PARTS), max_size=60), st.sampled_from(sorted(CODECS)), st.integers(32, 200))
 def test_a_text_in_pieces_is_the_same_text(parts: list[str], charset: str, size: int) -> None:
     # A place to divide it in each piece: a piece of 32 bytes has one if the longest part is followed by one.
     content = "".join(f"{part}<\n" for part in parts).encode(CODECS[charset], "ignore")

@@ -7,7 +7,7 @@ of a request are tried in order until one connects; once written, it is not sent
 address. Redirects are not followed.
 
 A body is decoded when its transfer has ended, in the event loop; one that may take long (`body.is_slow`) in a
-thread, one at a time, and its exchange is delivered after that.
+thread, one at a time, and its exchange is delivered after that. There the pieces of a very large one are joined, too.
 
 Time limits are enforced by one sweep over all transfers a few times per second (0.15 µs
 per transfer), not by a timer for each.
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from gossamer.exchanges import Exchange
 from gossamer.fetch.access import UNRESOLVED, AccessTable
@@ -40,8 +40,17 @@ __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
 _SWEEP_S: Final = 0.25
 _STOPPED: Final = "stopped by the crawler"
+BIG_BODY_BYTES: Final = 8 << 20  # to join the pieces of so much takes 6 ms
 OnCrash = Callable[[str, Exception], None]  # the URL of a request on which our own code raised, and the error
 _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT))
+
+
+class CodedBody(NamedTuple):
+    """What is left to be done with a body in a thread."""
+
+    pieces: list[bytes]  # to be joined; empty if they are
+    codings: str
+    limit: int
 
 
 class FetchTicket:
@@ -252,26 +261,30 @@ class Fetcher:
     def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
         on_done, ticket, number, limit = transfer.on_done, transfer.ticket, transfer.request.number, transfer.limit
         exchange, codings, access = None, "", transfer.access
+        pieces: list[bytes] = []
         if on_done is not None:
             self._marks[0] = number
             try:
+                if transfer.size > BIG_BODY_BYTES:
+                    pieces, transfer.chunks = transfer.chunks, pieces
                 exchange = exchange_of(transfer, outcome, error)
                 if access is not None:
                     exchange = access.settle(exchange)
-                if exchange.body and "content-encoding" in exchange.named:
+                if (pieces or exchange.body) and "content-encoding" in exchange.named:
                     codings = ",".join(exchange.all_values("content-encoding"))
-                    if not is_slow(exchange.body, codings):
+                    if not pieces and not is_slow(exchange.body, codings):
                         decode_content(exchange, codings, limit)
                         codings = ""
             except Exception as fault:  # whatever happens, the request has one end
-                exchange, codings = self._crashed(transfer, fault), ""
+                exchange, codings, pieces = self._crashed(transfer, fault), "", []
             self._marks[0] = 0
         transfer.release()
         engine.put_back(transfer)
         if on_done is None or exchange is None:
             return
-        if codings:
-            task = self._loop.create_task(self._decode(exchange, codings, limit, number, on_done))
+        if codings or (pieces and exchange.status):
+            body = CodedBody(pieces, codings, limit)
+            task = self._loop.create_task(self._decode(exchange, body, number, on_done))
             self._decoding[task] = exchange, on_done
             task.add_done_callback(lambda task: self._decoding.pop(task, None))
             if isinstance(ticket, FetchTicket):
@@ -279,10 +292,10 @@ class Fetcher:
         else:
             self._pass_on(exchange, on_done)
 
-    async def _decode(self, exchange: Exchange, codings: str, limit: int, number: int, on_done: OnDone) -> None:
-        """Decode a body in a thread, then deliver its exchange."""
+    async def _decode(self, exchange: Exchange, body: CodedBody, number: int, on_done: OnDone) -> None:
+        """Join and decode a body in a thread, then deliver its exchange."""
         try:
-            await self._loop.run_in_executor(self._decoder, self._decode_marked, exchange, codings, limit, number)
+            await self._loop.run_in_executor(self._decoder, self._decode_marked, exchange, body, number)
         except Exception as fault:  # whatever happens, the request has one end
             self._report_crash(exchange.url, fault)
             exchange = _without_answer(exchange, Outcome.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
@@ -291,10 +304,14 @@ class Fetcher:
         del self._decoding[task]  # before `on_done`, which may end the fetcher
         self._pass_on(exchange, on_done)
 
-    def _decode_marked(self, exchange: Exchange, codings: str, limit: int, number: int) -> None:
+    def _decode_marked(self, exchange: Exchange, body: CodedBody, number: int) -> None:
         self._marks[2] = number
         try:
-            decode_content(exchange, codings, limit)
+            if body.pieces:
+                exchange.body = exchange.content = b"".join(body.pieces)
+                body.pieces.clear()
+            if body.codings:
+                decode_content(exchange, body.codings, body.limit)
         finally:
             self._marks[2] = 0
 

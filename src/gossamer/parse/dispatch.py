@@ -133,4 +133,7 @@ def _apply_links(document: Document, values: list[str]) -> None:
             document.canonical = href
         hrefs.append(href)
     if hrefs:
-        document.hrefs = list(dict.fromkeys([*document.hrefs, *hrefs]))
+        more = dict.fromkeys(hrefs)
+        for href in document.hrefs:  # as in `markup._all_hrefs`
+            more.pop(href, None)
+        document.hrefs = [*document.hrefs, *more]
