@@ -91,6 +91,13 @@ def long_robots_line() -> Script:
     return pages({ROBOTS: robots, "/": html(links_to(f"/x{number}" for number in range(300)))})
 
 
+def robots_in_latin() -> Script:
+    """Serve rules of bytes that are no UTF-8, each of which has to be escaped."""
+    rules = b"".join(b"Disallow: /%x%s\n" % (number, b"\xe9" * 230) for number in range(2_000))
+    front = html(links_to(f"/x{number}" for number in range(300)))
+    return pages({ROBOTS: answer(b"User-agent: *\n" + rules, "text/plain"), "/": front})
+
+
 def big_rule_sets() -> Script:
     """Serve as many different rules as fit in a robots.txt, other ones at each of many hosts."""
 
@@ -252,6 +259,22 @@ def sitemap_names() -> Script:
     return packed_sitemap("<urlset>" + "".join(f"<e{number:x}/>" for number in range(4_000_000)) + "</urlset>")
 
 
+def sitemap_of_attributes() -> Script:
+    """Serve a sitemap of 500,000 elements with 12 attributes each."""
+    return packed_sitemap("<urlset>" + ("<a " + " ".join(f'a{number:x}=""' for number in range(12)) + "/>") * 500_000)
+
+
+def sitemap_of_rare_characters() -> Script:
+    """Serve a sitemap of 48 MB in GB 18030, with a character that makes each of the text take four bytes."""
+    text = "<urlset><url><loc>\U0001f600" + "<a/>x" * 9_600_000
+    return sitemap(gzip.compress(text.encode("gb18030"), 6), "gzip")
+
+
+def sitemap_of_noise() -> Script:
+    """Serve a sitemap of 48 MB that cannot be compressed."""
+    return sitemap(random.Random(1).randbytes(48_000_000), "identity")
+
+
 def sitemap_entities() -> Script:
     """Serve a sitemap that declares a million entities, and uses those that grow."""
     grown = (f'<!ENTITY e{number:x} "&e{number - 1:x};&e{number - 1:x};">' for number in range(1, 1000))
@@ -272,6 +295,7 @@ def pdf_streams() -> Script:
 ATTACKS = (
     Attack("lines", "robots.txt of 104,800 rules, gzipped, and 400 links", many_robots_lines),
     Attack("line", "robots.txt with a rule of 1 MB, and 300 links that it denies", long_robots_line),
+    Attack("latin", "robots.txt of 460,000 bytes to escape, and 300 links", robots_in_latin),
     Attack("rules", "150 hosts with large sets of rules, `--memory 512M`", big_rule_sets, 150, ("--memory", "512M")),
     Attack("linkheader", "100 pages with a `Link` header of 16 KB", quadratic_link_header),
     Attack("entries", "1,000 `Link` entries and 360,000 hrefs", many_link_entries),
@@ -283,6 +307,9 @@ ATTACKS = (
     Attack("subhosts", "sitemap of 25,000 subdomains", sitemap_of_hosts),
     Attack("attributes", "sitemap with 4 million attributes", sitemap_attributes),
     Attack("names", "sitemap with 4 million element names", sitemap_names),
+    Attack("elements", "sitemap of 500,000 elements with 12 attributes", sitemap_of_attributes),
+    Attack("rare", "sitemap of 48 MB with a rare character", sitemap_of_rare_characters),
+    Attack("noise", "sitemap of 48 MB that cannot be compressed", sitemap_of_noise),
     Attack("entities", "sitemap with a million entities", sitemap_entities),
     Attack("pdf", "PDF object streams", pdf_streams),
     Attack("chunks", "chunk extensions without end", chunk_extensions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -129,3 +130,53 @@ def test_what_has_arrived_when_a_worker_is_closed_is_finished() -> None:
     log = asyncio.run(arrive(Recorder(), ONE, TWO, ONE, closes=True))
     for verb in ("read", "store", "report"):
         assert sum(line.startswith(verb) for line in log) == 3
+
+
+class SlowDisk(Recorder):
+    """A sink that writes in the thread from which it is called, and must not be called from two at once."""
+
+    def __init__(self, *, full_at: int = 0) -> None:
+        super().__init__(full_at=full_at)
+        self.threads: dict[int, str] = {}
+        self._writing = threading.Lock()
+
+    def write(self, page: FetchedPage, result: Result) -> None:
+        assert self._writing.acquire(blocking=False), "two answers are written at the same time"
+        try:
+            self.threads[page.order.id] = threading.current_thread().name
+            if len(page.exchange.body) > 1000:
+                self.wait_for_others()
+            super().write(page, result)
+        finally:
+            self._writing.release()
+
+    def wait_for_others(self) -> None:
+        """Give the others time to be written meanwhile."""
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_huge_answer_is_stored_in_a_thread_and_others_wait(monkeypatch: pytest.MonkeyPatch, *, closes: bool) -> None:
+    monkeypatch.setattr(worker_module, "BIG_BODY_BYTES", 1000)
+    monkeypatch.setattr(worker_module, "BIG_BYTES", 500)
+    monkeypatch.setattr(worker_module, "SLICE_S", 0.0)
+    disk = SlowDisk()
+    contents = [b"x" * 600, b"y" * 2000, *(b"<p>page %d" % number for number in range(30)), b"z" * 2000, b"v" * 700]
+    log = asyncio.run(arrive(disk, *contents, closes=closes))
+    numbers = set(range(1, len(contents) + 1))
+    for verb in ("read", "store", "report"):
+        assert {int(line.split()[1]) for line in log if line.startswith(verb)} == numbers
+    assert {number for number, thread in disk.threads.items() if thread.startswith("big")} == {2, 33}
+
+
+def test_a_huge_answer_for_which_there_is_no_room_stops_the_worker_and_holds_up_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "BIG_BODY_BYTES", 1000)
+    monkeypatch.setattr(worker_module, "BIG_BYTES", 500)
+    log = asyncio.run(arrive(SlowDisk(full_at=1), b"x" * 2000, ONE))
+    assert "fail: no room" in log
+    assert "report 1" not in log
+    assert "report 2" in log

@@ -21,7 +21,7 @@ from gossamer.core.pdf_type import PDF
 from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.errors import GossamerError, as_our_error
 from gossamer.exchanges import Exchange
-from gossamer.fetch.http import Fetcher, FetchRequest
+from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.transfer import OnSent
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.parse.feeds import feed_type
@@ -122,6 +122,8 @@ class Worker:
         self._deep = ThreadPoolExecutor(1, "deep")  # waits for a process that may read a PDF for 20 s
         self._arrivals = Arrivals()
         self._is_draining = False
+        self._sinks_free = asyncio.Event()  # not while a thread writes to them
+        self._sinks_free.set()
         self._memo = HrefMemo(rules.max_hrefs)
         self._marks = new_marks() if marks is None else marks
         vitals.map_large_blocks()
@@ -177,10 +179,11 @@ class Worker:
 
     async def close(self) -> None:
         """Wait for the parser, and finish the archive files."""
-        while self._arrivals:
-            self._process_some()
-        if self._threads:
-            await asyncio.wait(self._threads)
+        while self._arrivals or self._threads:
+            if self._threads:
+                await asyncio.wait(self._threads)
+            if self._arrivals:
+                self._process_some()
         self._big.shutdown()
         self._deep.shutdown()
         for sink in self._sinks:
@@ -195,6 +198,8 @@ class Worker:
 
     def _drain(self) -> None:
         """Process queued answers for a slice of time, then return to the loop."""
+        if not self._sinks_free.is_set():
+            return  # it is called again when they are
         self._process_some()
         self._is_draining = bool(self._arrivals)
         if self._is_draining:
@@ -251,7 +256,7 @@ class Worker:
     def _is_slow(self, exchange: Exchange) -> bool:
         """Return whether an answer may take longer to read than the event loop can wait. 1 µs for a page."""
         content = exchange.content
-        if len(content) > BIG_BYTES:
+        if len(content) > BIG_BYTES or len(exchange.body) > BIG_BODY_BYTES:
             return True
         content_type = exchange.named.get("content-type", "")
         if "html" in content_type and not content.startswith(_OPAQUE):
@@ -271,7 +276,31 @@ class Worker:
         except Exception as error:
             self._crash(order, exchange, error)
         else:
-            self._finish_all([(page, result)])
+            while not self._sinks_free.is_set():  # another one may be the first to go on
+                await self._sinks_free.wait()
+            if len(exchange.body) > BIG_BODY_BYTES:
+                await self._finish_huge(page, result)
+            else:
+                self._finish_all([(page, result)])
+
+    async def _finish_huge(self, page: FetchedPage, result: Result) -> None:
+        """Store an answer in a thread, and report it: to compress and write 50 MB takes 0.2 s, in which others wait."""
+        result.worker = self._rules.number
+        self._sinks_free.clear()
+        try:
+            failpoints.reach("after_fetch")
+            if self._is_to_be_stored(page, result):
+                await asyncio.get_running_loop().run_in_executor(self._big, self._write, page, result)
+        except (GossamerError, OSError) as error:
+            self._listener.on_failure(as_our_error(error))
+        except Exception as error:
+            self._crash(page.order, page.exchange, error, result)
+        else:
+            self._listener.on_result(result)
+        finally:
+            self._sinks_free.set()
+            if self._is_draining:
+                asyncio.get_running_loop().call_soon(self._drain)
 
     def _crash(self, order: Order, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
         """End an order on which our code raised; the others go on."""
@@ -317,12 +346,20 @@ class Worker:
         return False
 
     def _store(self, page: FetchedPage, result: Result) -> None:
+        if self._is_to_be_stored(page, result):
+            self._write(page, result)
+
+    def _is_to_be_stored(self, page: FetchedPage, result: Result) -> bool:
+        """Return whether an answer is stored; if so, with the first page that has its content."""
         if not _is_stored(page.exchange, result):
-            return
+            return False
         if result.content_hash:
             page.first_copy = self._first_copy(result.content_hash)
         elif page.order.stored is not None and result.outcome is _NOT_MODIFIED:
             page.first_copy = page.order.stored
+        return True
+
+    def _write(self, page: FetchedPage, result: Result) -> None:
         for sink in self._sinks:
             sink.write(page, result)
 
