@@ -258,6 +258,12 @@ class Answer(Struct, frozen=True):
     made_of: str  # for people
 
     @property
+    def head(self) -> bytes:
+        """The head of the answer, as on the wire."""
+        lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in self.headers)]
+        return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
+
+    @property
     def codings(self) -> str:
         """The content codings."""
         return ",".join(value for name, value in self.headers if name == "content-encoding")

@@ -2,10 +2,11 @@
 
     python -m benchmarks.attack_generator [--minutes N] [--seed FIRST] [--answers N]
 
-Each answer is decoded, parsed and recorded in a child process, in the steps in which a crawl does it, and measured:
-CPU time of what runs in an event loop without a break, CPU time of what runs in the thread for large answers, and the
-growth of the peak of resident memory. An answer over a bound is printed with its seed: `--seed S --answers 1` repeats
-it. A child that does not return within `MAX_WAIT_S` is killed, its answer is an offender, and another child goes on.
+Each answer is decoded, parsed, stored and recorded in a child process, in the steps in which a crawl does it, and
+measured: CPU time of what runs in an event loop without a break, CPU time of what runs in the thread for large answers,
+and the growth of the peak of resident memory. An answer over a bound is printed with its seed: `--seed S --answers 1`
+repeats it. A child that does not return within `MAX_WAIT_S` is killed, its answer is an offender, and another child
+goes on.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import msgspec
 from benchmarks.attack_answers import MAX_BYTES, Answer, answer_of
 from msgspec import Struct
 
+from gossamer.archive.warc_sink import WarcSink
+from gossamer.archive.writer import ArchiveWriter
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.robots_cache import RobotsCache
 from gossamer.core.url import link_to
@@ -34,9 +38,10 @@ from gossamer.errors import GossamerError
 from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode, is_slow
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.http import Fetcher
+from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
+from gossamer.ports.page_sink import FetchedPage
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES
@@ -113,10 +118,11 @@ class Steps:
 
 
 def read(answer: Answer) -> Steps:
-    """Decode, parse and record an answer in the steps of a crawl."""
+    """Decode, parse, store and record an answer in the steps of a crawl."""
     steps = Steps()
     rules = RULES[answer.seed % len(RULES)]
     exchange = Exchange(URL, Outcome.OK, status=200, headers=answer.headers, body=answer.body, content=answer.body)
+    exchange.response_head = answer.head
     order = Order(1, answer.kind, URL, link_to(URL).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
     def decode_body() -> None:
@@ -128,6 +134,7 @@ def read(answer: Answer) -> Steps:
         steps.run("decoding", decode_body, is_in_thread=is_slow(answer.body, answer.codings))
     is_big = answer.kind is not OrderKind.ROBOTS and _worker()._is_slow(exchange)
     result = steps.run("parsing", lambda: read_answer(order, exchange, rules), is_in_thread=is_big)
+    store(FetchedPage(order, exchange), result, steps, is_big=is_big)
     if answer.kind is OrderKind.ROBOTS:
         cache = RobotsCache(FrontierLimits(), "gossamer")
         if len(result.robots) > COSTLY_ROBOTS_BYTES:
@@ -139,6 +146,17 @@ def read(answer: Answer) -> Steps:
     elif answer.kind is not OrderKind.REQUISITE:
         record(answer.kind, result, steps)
     return steps
+
+
+def store(page: FetchedPage, result: Result, steps: Steps, *, is_big: bool) -> None:
+    """Store an answer in an archive of its own."""
+    with TemporaryDirectory() as folder:
+        writer = ArchiveWriter(Path(folder), Path(folder), prefix="attack", worker=0, warcinfo={})
+        sink = WarcSink(writer)
+        steps.run("preparing", lambda: sink.prepare(page), is_in_thread=is_big)
+        is_huge = is_big and len(page.exchange.body) > BIG_BODY_BYTES
+        steps.run("storing", lambda: sink.write(page, result), is_in_thread=is_huge)
+        sink.close()
 
 
 def record(kind: OrderKind, result: Result, steps: Steps) -> None:
