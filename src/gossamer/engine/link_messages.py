@@ -155,7 +155,7 @@ def decode_letter(data: bytes) -> Letter:
 def parts_of(letter: Letter, max_links: int) -> Iterator[Letter]:
     """Yield a letter in parts, in the order in which they are to be received; most consist of one."""
     links, requisites = letter.links, letter.requisites
-    if len(links) + len(requisites) <= max_links:
+    if len(links) + len(requisites) <= max_links and len(letter.answers) <= 1:
         yield letter
         return
     yield Letter(homes=letter.homes, ranks=letter.ranks)
@@ -163,4 +163,6 @@ def parts_of(letter: Letter, max_links: int) -> Iterator[Letter]:
         yield Letter(links=links[begin : begin + max_links])
     for begin in range(0, len(requisites), max_links):
         yield Letter(requisites=requisites[begin : begin + max_links])
-    yield Letter(questions=letter.questions, answers=letter.answers)
+    yield Letter(questions=letter.questions)
+    for answer in letter.answers:  # one by one: memory may have room for the rules of one
+        yield Letter(answers=[answer])

@@ -62,13 +62,14 @@ class Delivery(NamedTuple):
 class Received:
     """A message of which a part may have been offered."""
 
-    __slots__ = ("delivery", "epoch", "parts", "shard")
+    __slots__ = ("epoch", "id", "part", "parts", "shard")
 
-    def __init__(self, shard: int, epoch: int, delivery: Delivery, parts: Iterator[Letter]) -> None:
+    def __init__(self, shard: int, epoch: int, message: bytes, parts: Iterator[Letter]) -> None:
         self.shard = shard
         self.epoch = epoch
-        self.delivery = delivery
+        self.id = message
         self.parts = parts
+        self.part = next(parts, None)  # that is offered next
 
 
 def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]]:
@@ -255,7 +256,7 @@ class ClusterNode:
         for shard, deliveries in inboxes.items():
             for delivery in deliveries if shard in self._owned else ():
                 parts = parts_of(delivery.letter, self.part_links)
-                self._in_hand.append(Received(shard, self._owned[shard], delivery, parts))
+                self._in_hand.append(Received(shard, self._owned[shard], delivery.id, parts))
 
     def offer_slice(self, now: float) -> bool:
         """Offer some of what was received, so that it does not hold the event loop; return whether there is more.
@@ -270,16 +271,17 @@ class ClusterNode:
             if self._owned.get(message.shard) != message.epoch:
                 self._in_hand.popleft()
                 continue
-            if not all(read_on(answer.body) for answer in message.delivery.letter.answers if answer.body):
-                return True
-            part = next(message.parts, None)
-            if part is not None:
-                self._crawl.receive(part, now)
-                offered += len(part.links) + len(part.requisites)
+            part = message.part
+            if part is None:
+                self._in_hand.popleft()
+                self._read_ids.setdefault(message.shard, []).append(message.id)
+                self._received += 1
                 continue
-            self._in_hand.popleft()
-            self._read_ids.setdefault(message.shard, []).append(message.delivery.id)
-            self._received += 1
+            if not all(read_on(answer.body) for answer in part.answers if answer.body):
+                return True
+            self._crawl.receive(part, now)
+            offered += len(part.links) + len(part.requisites)
+            message.part = next(message.parts, None)
         return bool(self._in_hand)
 
     # -- commits ----------------------------------------------------------------------------------
