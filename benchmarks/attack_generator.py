@@ -137,8 +137,9 @@ def read(answer: Answer) -> Steps:
     store(FetchedPage(order, exchange), result, steps, is_big=is_big)
     if answer.kind is OrderKind.ROBOTS:
         cache = RobotsCache(FrontierLimits(), "gossamer")
+        reader = cache.reader()
         if len(result.robots) > COSTLY_ROBOTS_BYTES:
-            while not steps.run_slice("reading robots.txt", lambda: cache.read_on(result.robots)):
+            while not steps.run_slice("reading robots.txt", lambda: reader.read_on(result.robots)):
                 pass
         read = steps.run("reading robots.txt", lambda: cache.read(result.robots))
         for path in answer.paths:

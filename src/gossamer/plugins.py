@@ -74,7 +74,10 @@ class AnswerSink(Protocol):
     """Stores answers. After a kill it may get an answer again that it had stored: URL and `fetched_at` tell."""
 
     def write(self, answer: Answer) -> None:
-        """Store an answer, so that it survives the death of this process. Called in the event loop: be quick."""
+        """Store an answer, so that it survives the death of this process. One at a time.
+
+        Called in the event loop, so be quick; only for an answer of over 8 MB in a thread.
+        """
         ...
 
     def sync(self) -> None:

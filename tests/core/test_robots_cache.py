@@ -4,7 +4,7 @@ import pytest
 
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.robots import LINES_PER_SLICE
-from gossamer.core.robots_cache import RobotsCache
+from gossamer.core.robots_cache import RobotsCache, SlicedReader
 
 TOKEN = "gossamer"
 MANY = 2000
@@ -46,40 +46,58 @@ def test_rules_that_were_shed_decide_nothing_until_they_are_read_again() -> None
     assert not rules.is_allowed("/a/1")
 
 
-def _calls(cache: RobotsCache, text: bytes) -> int:
+def _calls(reader: SlicedReader, text: bytes) -> int:
     """Return how many slices a text is read in."""
-    return next(number for number in range(1, 1000) if cache.read_on(text))
+    return next(number for number in range(1, 1000) if reader.read_on(text))
 
 
 def test_a_long_text_is_read_in_slices_and_then_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = RobotsCache(FrontierLimits(), TOKEN)
     long = _text("a") + b"Disallow: /\n" * 3 * LINES_PER_SLICE
-    assert _calls(cache, long) == 5, "14,000 lines in slices of 4,000, and one in which the rules are made"
+    assert _calls(cache.reader(), long) == 5, "14,000 lines in slices of 4,000, and one in which the rules are made"
     monkeypatch.setattr("gossamer.core.robots_cache.parse_robots", None)
     assert not cache.read(long).is_allowed("/a/1")
-    assert _calls(cache, long) == 1
+    assert _calls(cache.reader(), long) == 1
 
 
-def test_texts_that_are_read_at_the_same_time_continue_each_other() -> None:
+def test_readers_do_not_disturb_each_other() -> None:
     cache = RobotsCache(FrontierLimits(), TOKEN)
+    readers = {name: cache.reader() for name in "abc"}
     calls, unread = 0, {name: _text(name) for name in "abc"}
     while unread:
-        unread = {name: text for name, text in unread.items() if not cache.read_on(text)}
+        unread = {name: text for name, text in unread.items() if not readers[name].read_on(text)}
         calls += 1
-    assert calls <= 4, "two slices each, and one call to learn that another one has read it"
+    assert calls == 2
     rules = cache.read(_text("b"))
     assert (rules.is_allowed("/a/1"), rules.is_allowed("/b/1")) == (True, False)
 
 
-def test_a_long_text_without_rules_is_not_read_for_ever() -> None:
+def test_a_long_text_without_rules_stays_in_memory_until_it_is_used() -> None:
     cache = RobotsCache(FrontierLimits(max_rules_bytes=1), TOKEN)
-    texts = [b"Sitemap: %d\n" % number * 2 * LINES_PER_SLICE for number in range(2)]
-    read = {number for _ in range(20) for number, text in enumerate(texts) if cache.read_on(text)}
-    assert read == {0, 1}
+    reader, text = cache.reader(), b"Sitemap: a\n" * 2 * LINES_PER_SLICE
+    _calls(reader, text)
+    assert reader.read_on(text)
 
 
-def test_what_is_read_at_once_does_not_wait_for_the_slices_of_another() -> None:
+def test_a_text_that_was_read_at_once_meanwhile_is_counted_once() -> None:
     cache = RobotsCache(FrontierLimits(), TOKEN)
-    assert not cache.read_on(_text("a"))
-    assert not cache.read(_text("b")).is_allowed("/b/1")
-    assert not cache.read(_text("a")).is_allowed("/a/1")
+    reader = cache.reader()
+    assert not reader.read_on(_text("a"))
+    rules = cache.read(_text("a"))
+    assert reader.read_on(_text("a"))
+    _calls(reader, _text("b"))
+    assert cache.large_bytes == rules.size_bytes + cache.read(_text("b")).size_bytes
+
+
+def test_one_host_reads_its_long_text_again_at_a_time() -> None:
+    cache = RobotsCache(FrontierLimits(), TOKEN)
+    one, other = ("a.test", "http://a.test"), ("b.test", "http://b.test")
+    assert cache.begin_restoring(one, 10.0)
+    assert not cache.begin_restoring(other, 10.5)
+    assert cache.begin_restoring(one, 10.9)
+    assert not cache.begin_restoring(other, 11.5)
+    cache.end_restoring(other)
+    assert not cache.begin_restoring(other, 11.5), "only its owner ends it"
+    cache.end_restoring(one)
+    assert cache.begin_restoring(other, 11.5)
+    assert cache.begin_restoring(one, 12.6), "the other one did not go on for a second"

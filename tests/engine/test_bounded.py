@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.calendar import MAX_UNPROVEN
 from gossamer.core.catalog import MAX_TEXT_CHARS
 from gossamer.core.frontier import MAX_SWAPPED_IN
@@ -203,5 +205,35 @@ def test_hosts_that_become_due_together_are_loaded_in_slices() -> None:
     while waiting[-1]:
         bench.crawl.orders(bench.now)
         waiting.append(bench.ledger.swapped_out()[0])
-        assert 0 < waiting[-2] - waiting[-1] <= 2 * MAX_SWAPPED_IN
+        assert 0 < waiting[-2] - waiting[-1] <= MAX_SWAPPED_IN
         assert not waiting[-1] or bench.crawl.next_wakeup() == 0.0, "the rest follows at once"
+
+
+def test_hosts_that_are_due_are_not_loaded_because_a_look_up_failed() -> None:
+    limits = FrontierLimits(max_hosts_in_memory=1, connections=1)
+    bench = Bench(*(f"http://h{number}.test/" for number in range(350)), limits=limits)
+    bench.crawl.orders(bench.now)
+    (asked,) = bench.crawl.take_resolves()
+    limits.max_hosts_in_memory = 1000
+    waiting = bench.ledger.swapped_out()[0]
+    bench.crawl.fail_address(asked, Outcome.DNS_NOT_FOUND, "", bench.now)
+    assert bench.ledger.swapped_out()[0] == waiting
+
+
+@pytest.mark.parametrize("hosts", [2, 4, 5])
+@pytest.mark.parametrize("room", [1, 400_000])
+def test_long_rules_of_many_hosts_are_all_read_again_though_memory_has_no_room_for_them(hosts: int, room: int) -> None:
+    ledger = MemoryLedger()
+    names = [f"h{number}.test" for number in range(hosts)]
+    limits = FrontierLimits(max_rules_bytes=room)
+    bench = Bench(*(f"http://{name}/{page}" for name in names for page in range(2)), ledger=ledger, limits=limits)
+    for order in bench.orders():
+        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
+    bench.crawl.save_state(1.0, 1.0, bench.now)
+    again = Bench(ledger=ledger, limits=limits, now=bench.now + 60)
+    fetched = set()
+    for _ in range(50 * hosts):
+        for order in again.orders(after_s=0.05):
+            fetched.add(order.url)
+            again.end(order)
+    assert {url.split("/")[2] for url in fetched} == set(names)

@@ -68,6 +68,24 @@ def test_a_message_for_a_shard_that_has_left_stays_in_its_inbox() -> None:
     assert node.read_ids() == {}
 
 
+def test_a_commit_contains_a_message_as_a_whole() -> None:
+    node, crawl = _node()
+    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES))), Delivery(b"m2", Letter(links=_links(PAGES)))]})
+    crawl.settle(START)
+    assert (_queued(crawl), node.read_ids()) == (0, {}), "nothing was offered yet"
+    assert node.offer_slice(START)
+    crawl.settle(START)
+    assert (_queued(crawl), node.read_ids()) == (len(PAGES), {SHARD: (b"m1",)})
+
+
+def test_a_shard_does_not_leave_within_a_message() -> None:
+    node, _ = _node()
+    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES)))]})
+    assert node.offer_slice(START)
+    assert node.end_drained(START), "no other node wants it, but nobody has told it that it is to have it"
+    assert node.read_ids() == {SHARD: (b"m1",)}
+
+
 def test_nothing_is_accepted_for_a_shard_of_another_node() -> None:
     node, _ = _node()
     other = (SHARD + 1) % 4096

@@ -168,7 +168,26 @@ def test_a_huge_answer_is_stored_in_a_thread_and_others_wait(monkeypatch: pytest
     numbers = set(range(1, len(contents) + 1))
     for verb in ("read", "store", "report"):
         assert {int(line.split()[1]) for line in log if line.startswith(verb)} == numbers
-    assert {number for number, thread in disk.threads.items() if thread.startswith("big")} == {2, 33}
+    assert {number for number, thread in disk.threads.items() if thread.startswith("huge")} == {2, 33}
+
+
+def test_a_worker_that_is_closed_does_not_write_beside_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "BIG_BODY_BYTES", 1000)
+    monkeypatch.setattr(worker_module, "BIG_BYTES", 500)
+    monkeypatch.setattr(worker_module, "SLICE_S", 0.0)
+    process_some, overlaps = Worker._process_some, list[bool]()
+
+    def process_and_check(worker: Worker) -> None:
+        overlaps.append(not worker._sinks_free.is_set())
+        process_some(worker)
+
+    monkeypatch.setattr(Worker, "_process_some", process_and_check)
+    pages = [b"<p>page %d" % number for number in range(300)]
+    contents = [b"x" * 2000, b"<p>a", b"y" * 2000, *pages, b"z" * 2000, *(page + b"b" for page in pages)]
+    log = asyncio.run(arrive(SlowDisk(), *contents, closes=True))
+    assert sum(line.startswith("report") for line in log) == len(contents)
+    assert not any(overlaps)
+    assert "crash" not in log
 
 
 def test_a_huge_answer_for_which_there_is_no_room_stops_the_worker_and_holds_up_nothing(

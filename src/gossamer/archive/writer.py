@@ -73,7 +73,7 @@ class _OpenFile:
 
 
 class ArchiveWriter:
-    """Writes exchanges to rotating WARC files. `write` from one thread; `sync` and `close` from any."""
+    """Writes exchanges to rotating WARC files. `write` from one thread at a time; `sync` and `close` from any."""
 
     def __init__(
         self,

@@ -385,11 +385,11 @@ class Frontier:
             swap_in_at = max(swap_in_at, self._room_made_at + ROOM_EVERY_S)
         return swap_in_at if due is None else min(due, swap_in_at)
 
-    def take_commands(self, now: float) -> list[Command]:
-        """Return the I/O that the driver must do now."""
+    def take_commands(self, now: float, *, swaps_in: bool = True) -> list[Command]:
+        """Return the I/O that the driver must do now; `swaps_in`: swapped-out hosts that are due may be among it."""
         if self.counts.requisites and self._swapped_out_hosts and self._next_swap_in_at <= now:
             self._make_room_for_requisites(now)
-        if self._can_swap_in(now):
+        if swaps_in and self._can_swap_in(now):
             self._is_swapping_in = True
             self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
         commands, self._table.commands = self._table.commands, []

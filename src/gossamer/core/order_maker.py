@@ -15,7 +15,7 @@ from gossamer.core.identity import shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.robots import RobotsRules
-from gossamer.core.robots_cache import RobotsCache
+from gossamer.core.robots_cache import AT_ONCE_BYTES, RobotsCache
 from gossamer.core.robots_match import RobotsDecision
 from gossamer.core.url import origin_of, path_of
 from gossamer.core.visits import Visits
@@ -26,6 +26,7 @@ from gossamer.records import Order, OrderKind, QueuedUrl
 _READY, _BUSY = HostState.READY, HostState.BUSY
 _REQUISITE = OrderKind.REQUISITE
 MAX_SKIPPED = 2000  # URLs of banned origins in a row, about 20 ms
+RESTORED_AFTER_S = 0.1  # then a host tries again whose robots.txt waits until that of another is read
 _NO_ADDRESS = ("",)  # of a host that exists only in the simulator, not in the DNS
 
 
@@ -82,7 +83,7 @@ class OrderMaker:
         rules = robots.rules
         if robots.is_pending or (rules is not None and rules.is_shed):
             if not robots.is_pending:
-                self._restore_rules(host, origin, now)
+                self._restore_rules(host, origin, rules, now)
             self._table.reschedule(host, now)
             return None
         if url.known:
@@ -126,10 +127,13 @@ class OrderMaker:
                 return order
         return None
 
-    def _restore_rules(self, host: HostSlot, origin: str, now: float) -> None:
-        """Request that rules are read again, or wait until they may be: they are read often only if memory is short."""
+    def _restore_rules(self, host: HostSlot, origin: str, rules: RobotsRules | None, now: float) -> None:
+        """Request that rules are read again, or wait until they may be."""
+        is_long = rules is not None and rules.text_bytes > AT_ONCE_BYTES
         if host.no_rules_before > now:
             host.record.next_at = max(host.record.next_at, host.no_rules_before)
+        elif is_long and not self._cache.begin_restoring((host.name, origin), now):
+            host.record.next_at = max(host.record.next_at, now + RESTORED_AFTER_S)
         else:
             self._table.commands.append(ReadRules(host.name, origin))
 

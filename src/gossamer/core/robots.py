@@ -70,6 +70,7 @@ class RobotsRules:
         "rule_count",
         "sitemaps",
         "sitemaps_left_out",
+        "text_bytes",
         "usage",
     )
 
@@ -80,6 +81,7 @@ class RobotsRules:
         crawl_delay_s: float | None = None,
         sitemaps: Sequence[str] = (),
         usage: Sequence[str] = (),
+        text_bytes: int = 0,
     ) -> None:
         self._matcher = matcher
         self.rule_count = matcher.rule_count if matcher is not None else UNKNOWN
@@ -87,6 +89,7 @@ class RobotsRules:
         self.sitemaps = list(sitemaps[:MAX_SITEMAPS])
         self.sitemaps_left_out = len(sitemaps) - len(self.sitemaps)
         self.usage = list(usage)  # content-usage preferences, as written
+        self.text_bytes = text_bytes  # of the robots.txt
         self.key = b""  # by which equal texts are found; empty if it is not shared
 
     def decide(self, path: str) -> RobotsDecision:
@@ -148,6 +151,7 @@ class RobotsReading:
 
     def __init__(self, body: bytes, token: str) -> None:
         self._text = _decoded(_cut(body)).replace("\r\n", "\n").replace("\r", "\n")
+        self._text_bytes = len(body)
         self._reader = _Reader(token.lower())
         self._lines = _LINE.finditer("\n" + self._text)
         self._is_last = False
@@ -158,7 +162,13 @@ class RobotsReading:
         if self._is_last:
             section = reader.own if reader.is_named else reader.everybody
             matcher = RuleMatcher(self._text if section.rules else "", section.rules)
-            return RobotsRules(matcher, crawl_delay_s=section.delay_s, sitemaps=reader.sitemaps, usage=reader.usage)
+            return RobotsRules(
+                matcher,
+                crawl_delay_s=section.delay_s,
+                sitemaps=reader.sitemaps,
+                usage=reader.usage,
+                text_bytes=self._text_bytes,
+            )
         seen, read = reader.seen, reader.read
         lines = list(islice(self._lines, LINES_PER_SLICE))
         for found in lines:

@@ -17,7 +17,7 @@ from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.politeness import Pace
 from gossamer.core.robots import ALLOW_ALL, RobotsRules
-from gossamer.core.robots_cache import REREAD_S_PER_BYTE, RobotsCache
+from gossamer.core.robots_cache import AT_ONCE_BYTES, REREAD_S_PER_BYTE, RobotsCache
 from gossamer.core.url import host_of, origin_of
 from gossamer.core.workbench import HostSlot, OriginRules, RobotsRequest
 from gossamer.records import Outcome, QueuedUrl, Result
@@ -40,6 +40,7 @@ class RobotsRequests:
 
     def __init__(self, table: HostTable, limits: FrontierLimits, counts: Counts, pace: Pace, token: str) -> None:
         self.cache = RobotsCache(limits, token)
+        self._reader = self.cache.reader()
         self._table = table
         self._limits = limits
         self._counts = counts
@@ -131,17 +132,21 @@ class RobotsRequests:
                 self._table.reschedule(owner, now)
 
     def restore_rules(self, host: HostSlot, origin: str, body: bytes | None, now: float) -> None:
-        """Read a slice of rules that were shed; the host's next turn asks for the next one until all are there.
+        """Read rules that were shed; a long text in slices, one in each turn of the host.
 
         Without a text robots.txt is requested again.
         """
         state = host.origins.get(origin)
         if state is None or body is None:
             host.origins.pop(origin, None)
-        elif state.rules is not None and state.rules.is_shed and self.cache.read_on(body):
+        elif state.rules is not None and state.rules.is_shed:
+            if len(body) > AT_ONCE_BYTES and not self._reader.read_on(body):
+                self._table.reschedule(host, now)
+                return
             state.rules = self.cache.read(body)
             host.no_rules_before = now + len(body) * REREAD_S_PER_BYTE
             self.apply_rules(host)
+        self.cache.end_restoring((host.name, origin))
         self._table.reschedule(host, now)
 
     def apply_rules(self, host: HostSlot) -> None:

@@ -49,7 +49,7 @@ def stored_state(record: RobotsRecord, read: ReadRules, delay_s: float, *, is_un
         return OriginRules(expires_at=record.expires_at, is_unreachable=True)
     is_file = record.outcome == Outcome.OK
     is_long = len(record.body) > MAX_READ_AHEAD_BYTES
-    rules = RobotsRules(None, crawl_delay_s=delay_s) if is_long else read(record.body)
+    rules = RobotsRules(None, crawl_delay_s=delay_s, text_bytes=len(record.body)) if is_long else read(record.body)
     return OriginRules(
         rules=rules,
         expires_at=record.expires_at,

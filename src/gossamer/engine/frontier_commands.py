@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from msgspec import Struct
 
 from gossamer.core import frontier_io
@@ -42,10 +40,13 @@ class FrontierCommands:
         self.resolves: list[str] = []
         self.work = 0  # of this turn: what it did besides orders
 
-    def run(self, now: float, max_work: float = math.inf) -> bool:
-        """Run what the frontier asks for, until this turn has done enough; return whether there was anything."""
+    def run(self, now: float, max_work: int = 0) -> bool:
+        """Run what the frontier asks for; return whether there was anything.
+
+        Hosts that are due are loaded while this turn has done less than `max_work`; by default they wait for a turn.
+        """
         has_run = False
-        while self.work < max_work and (asked := self._frontier.take_commands(now)):
+        while asked := self._frontier.take_commands(now, swaps_in=self.work < max_work):
             has_run = True
             for command in asked:
                 self._run_one(command, now)

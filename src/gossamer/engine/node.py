@@ -62,7 +62,7 @@ class Delivery(NamedTuple):
 class Received:
     """A message of which a part may have been offered."""
 
-    __slots__ = ("epoch", "id", "part", "parts", "shard")
+    __slots__ = ("epoch", "id", "is_begun", "part", "parts", "shard")
 
     def __init__(self, shard: int, epoch: int, message: bytes, parts: Iterator[Letter]) -> None:
         self.shard = shard
@@ -70,6 +70,7 @@ class Received:
         self.id = message
         self.parts = parts
         self.part = next(parts, None)  # that is offered next
+        self.is_begun = False
 
 
 def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]]:
@@ -104,7 +105,9 @@ class ClusterNode:
         self._leaves_with: dict[int, int] = {}  # shard -> the commit with its last rows
         self._moves = 0  # how often the above changed at the engine: a membership from before is outdated
         self._read_ids: dict[int, list[bytes]] = {}  # offered, and not in a commit that the engine has
+        self._read_robots = crawl.frontier.robots_cache.reader().read_on
         self.part_links = PART_LINKS  # offered before the event loop continues with other work
+        crawl.on_settle = self.finish_message
         self._in_hand: deque[Received] = deque()  # read from inboxes, and not offered in full
         self._sealed_read: dict[int, int] = {}  # of these, how many are in the commit in progress
         self._claims = 0  # how often the claim to the budget changed
@@ -185,6 +188,7 @@ class ClusterNode:
 
         Return whether any was ended. The commit that follows has their last rows.
         """
+        self.finish_message(now)
         frontier, rehoming = self._crawl.frontier, self._crawl.shards.rehoming
         if rehoming is not None:
             self._returning |= rehoming.due(now) & self._owned.keys()
@@ -259,30 +263,39 @@ class ClusterNode:
                 self._in_hand.append(Received(shard, self._owned[shard], delivery.id, parts))
 
     def offer_slice(self, now: float) -> bool:
-        """Offer some of what was received, so that it does not hold the event loop; return whether there is more.
-
-        A commit may contain the effects of a part of a message: it stays in its inbox until the last part is offered,
-        and a link that is offered again changes nothing. If its shard leaves meanwhile, the next owner gets it whole.
-        """
-        read_on = self._crawl.frontier.robots_cache.read_on
+        """Offer some of what was received, so that it does not hold the event loop; return whether there is more."""
         offered = 0
         while self._in_hand and offered < self.part_links:
             message = self._in_hand[0]
-            if self._owned.get(message.shard) != message.epoch:
-                self._in_hand.popleft()
-                continue
             part = message.part
-            if part is None:
+            if self._owned.get(message.shard) != message.epoch:  # its next owner gets it
                 self._in_hand.popleft()
-                self._read_ids.setdefault(message.shard, []).append(message.id)
-                self._received += 1
-                continue
-            if not all(read_on(answer.body) for answer in part.answers if answer.body):
+            elif part is not None and not all(self._read_robots(each.body) for each in part.answers if each.body):
                 return True
-            self._crawl.receive(part, now)
-            offered += len(part.links) + len(part.requisites)
-            message.part = next(message.parts, None)
+            else:
+                offered += self._offer_part(message, now)
         return bool(self._in_hand)
+
+    def finish_message(self, now: float) -> None:
+        """Offer the rest of a message of which a part was offered.
+
+        A commit contains all that follows from a message and its removal from the inbox, or neither.
+        """
+        while self._in_hand and self._in_hand[0].is_begun:
+            self._offer_part(self._in_hand[0], now)
+
+    def _offer_part(self, message: Received, now: float) -> int:
+        """Offer the next part of a message, the first one in hand; return how many links it had."""
+        part = message.part
+        if part is not None:
+            message.is_begun = True
+            self._crawl.receive(part, now)
+            message.part = next(message.parts, None)
+        if message.part is None:
+            self._in_hand.popleft()
+            self._read_ids.setdefault(message.shard, []).append(message.id)
+            self._received += 1
+        return len(part.links) + len(part.requisites) if part is not None else 0
 
     # -- commits ----------------------------------------------------------------------------------
 

@@ -77,7 +77,8 @@ def decode_in_pieces(content: bytes, label: str, max_bytes: int) -> Iterator[str
     """Yield the text that `decode_text` returns, from up to so many bytes at a time.
 
     A single character outside of Latin 1 doubles the memory of a text, and one that few know quadruples it. A piece
-    ends where no character of its charset can go on; if there is no such place, in the middle of one.
+    ends where no character of its charset can go on; if there is no such place, in the middle of one. So only text that
+    is broken there, or has neither markup nor line ends, can differ.
     """
     at = 0
     name = next((name for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), "")
@@ -104,7 +105,9 @@ def _end_of_piece(content: bytes, at: int, end: int, name: str) -> int:
     if name == "iso-2022-jp":
         found = content.rfind(b"\x1b", at + 1, end)
     else:
-        found = max(content.rfind(b"<", at + 1, end), content.rfind(b"\n", at + 1, end))
+        found = max(content.rfind(mark, at + 1, end) for mark in (b"<", b"\n", b"\r"))
+    if found <= at and name == "utf-8":
+        found = end - next((back for back in range(4) if content[end - back] & 0xC0 != 0x80), 0)
     return found if found > at else end
 
 

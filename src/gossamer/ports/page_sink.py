@@ -1,9 +1,9 @@
 """Where the bytes of pages go.
 
 A worker has a sink per `--store`. For each complete answer it calls, in this order: `prepare` (CPU only, in the
-thread that reads the answer), the parser, then `write` (in the event loop, one answer at a time). About once per
-second the hub requests `sync`, and the ledger refers to what was written only after it has returned; `sync` and
-`close` run in a separate thread.
+thread that reads the answer), the parser, then `write` (one answer at a time: in the event loop, or in a thread if it
+has over 8 MB). About once per second the hub requests `sync`, and the ledger refers to what was written only after it
+has returned; `sync` and `close` run in a separate thread.
 """
 
 from __future__ import annotations

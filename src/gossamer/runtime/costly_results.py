@@ -46,7 +46,10 @@ class CostlyResults:
     def add(self, result: Result) -> None:
         """Complete a result when it is its turn."""
         self._waiting.append(result)
-        if self._task is None:
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None and self._waiting:
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._on_end)
 
@@ -61,9 +64,10 @@ class CostlyResults:
         self._task = None
         if not task.cancelled():
             task.result()  # an error goes to the loop's handler, which ends the crawl
+            self._begin()  # one may have been added after the last was completed
 
     async def finish(self) -> None:
         """Complete those that are left, without pauses: the crawl stops, and nobody else needs the loop for long."""
         self._pause = 0.0
-        if self._task is not None:
+        while self._task is not None:
             await asyncio.wait((self._task,))

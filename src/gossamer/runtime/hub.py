@@ -91,6 +91,7 @@ class Hub:
         self.stats = HubStats()
         self._count_times = self.stats.times.count
         self._deadly = DeadlyPages()
+        self._robots_reader = crawl.frontier.robots_cache.reader()
         self._costly = CostlyResults(self._read_costly, self._complete_costly)
 
     @property
@@ -292,7 +293,7 @@ class Hub:
             self._complete(result)
 
     def _read_costly(self, result: Result) -> bool:
-        return self._crawl.frontier.robots_cache.read_on(result.robots)
+        return self._robots_reader.read_on(result.robots)
 
     def _complete_costly(self, result: Result) -> None:
         self._complete(result)
@@ -445,6 +446,7 @@ class Hub:
     def _save_state(self) -> None:
         """Update the totals before a commit."""
         now = self._now()
+        self._crawl.settle(now)
         file, end = self._targets.events.mark()
         self._crawl.state.event_ends[file] = end
         self._crawl.save_state(self.active_s(now), vitals.cpu_seconds(), now)

@@ -1,10 +1,10 @@
 """Which answers was a worker process reading when it died?
 
-Four numbers in memory that the hub shares with each worker process: the order whose answer is being decoded, read or
+Five numbers in memory that the hub shares with each worker process: the order whose answer is being decoded, read or
 stored in the event loop, the one that is being read in the thread for big bodies, the one that is being decoded in a
-thread, and the PDF that is being read deeply; 0: none. A worker sets them with a store to memory, so they are right
-after any death, also if a crash in native code or the kernel ended the process. The hub reads them then. Cost: four
-stores per page.
+thread, the PDF that is being read deeply, and the one that is stored in a thread; 0: none. A worker sets them with a
+store to memory, so they are right after any death, also if a crash in native code or the kernel ended the process. The
+hub reads them then. Cost: four stores per page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gossamer.fetch.transfer import Marks
 __all__ = ["Marks", "SharedMarks", "new_marks", "open_marks"]
 
 _TYPECODE: Final = "Q"
-_BYTES = 32
+_BYTES = 40
 
 
 def new_marks() -> Marks:

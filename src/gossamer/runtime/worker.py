@@ -119,11 +119,13 @@ class Worker:
         self._threads: set[asyncio.Task[None]] = set()
         # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that reuses its memory.
         self._big = ThreadPoolExecutor(1, "big")
+        self._huge = ThreadPoolExecutor(1, "huge")  # writes: not behind what waits to be read
         self._deep = ThreadPoolExecutor(1, "deep")  # waits for a process that may read a PDF for 20 s
         self._arrivals = Arrivals()
         self._is_draining = False
         self._sinks_free = asyncio.Event()  # not while a thread writes to them
         self._sinks_free.set()
+        self._is_held_up = False  # `_drain` waits for that
         self._memo = HrefMemo(rules.max_hrefs)
         self._marks = new_marks() if marks is None else marks
         vitals.map_large_blocks()
@@ -182,9 +184,12 @@ class Worker:
         while self._arrivals or self._threads:
             if self._threads:
                 await asyncio.wait(self._threads)
+            while not self._sinks_free.is_set():
+                await self._sinks_free.wait()
             if self._arrivals:
                 self._process_some()
         self._big.shutdown()
+        self._huge.shutdown()
         self._deep.shutdown()
         for sink in self._sinks:
             await asyncio.to_thread(sink.close)
@@ -198,7 +203,8 @@ class Worker:
 
     def _drain(self) -> None:
         """Process queued answers for a slice of time, then return to the loop."""
-        if not self._sinks_free.is_set():
+        self._is_held_up = not self._sinks_free.is_set()
+        if self._is_held_up:
             return  # it is called again when they are
         self._process_some()
         self._is_draining = bool(self._arrivals)
@@ -286,21 +292,33 @@ class Worker:
     async def _finish_huge(self, page: FetchedPage, result: Result) -> None:
         """Store an answer in a thread, and report it: to compress and write 50 MB takes 0.2 s, in which others wait."""
         result.worker = self._rules.number
-        self._sinks_free.clear()
         try:
             failpoints.reach("after_fetch")
             if self._is_to_be_stored(page, result):
-                await asyncio.get_running_loop().run_in_executor(self._big, self._write, page, result)
+                await self._write_in_thread(page, result)
         except (GossamerError, OSError) as error:
             self._listener.on_failure(as_our_error(error))
         except Exception as error:
             self._crash(page.order, page.exchange, error, result)
         else:
             self._listener.on_result(result)
+
+    async def _write_in_thread(self, page: FetchedPage, result: Result) -> None:
+        self._sinks_free.clear()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._huge, self._write_marked, page, result)
         finally:
-            self._sinks_free.set()
-            if self._is_draining:
+            if self._is_held_up:  # small answers first: the next huge one may be waiting, too
+                self._is_held_up = False
                 asyncio.get_running_loop().call_soon(self._drain)
+            self._sinks_free.set()
+
+    def _write_marked(self, page: FetchedPage, result: Result) -> None:
+        self._marks[4] = page.order.id
+        try:
+            self._write(page, result)
+        finally:
+            self._marks[4] = 0
 
     def _crash(self, order: Order, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
         """End an order on which our code raised; the others go on."""

@@ -251,6 +251,7 @@ class VirtualNode:
         if self._is_committing or not self._node.has_news():
             return
         self._is_committing = True
+        self._crawl.settle(self._sim.now)
         self._crawl.save_state(0.0, 0.0, self._sim.now)
         sealed: SealedChanges = self._ledger.seal()
         commit = self._node.seal(sealed)
@@ -263,8 +264,7 @@ class VirtualNode:
         self._later(self._sim.step(), lambda: self._committed(commit, known))
 
     def _committed(self, commit: Commit, known: KnownBefore) -> None:
-        self._node.part_links = PART_LINKS
-        self._is_committing = self._is_offering = False
+        self._is_committing = False
         self._node.committed(commit, known, self._sim.now)
 
     def _receive(self) -> None:
