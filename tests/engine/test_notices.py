@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.limits import FrontierLimits
 from gossamer.core.revisit.schedule import RevisitRules
 from gossamer.core.url import link_to
 from gossamer.engine.link_messages import Letter, message_of
 from gossamer.engine.notices import NOTICED, NoticeCounts
 from gossamer.engine.rules import CrawlRules
 from gossamer.events import EventName
-from gossamer.records import Source
+from gossamer.records import OrderKind, Source
 from tests.engine.test_crawl import Bench
 
 PAGE, OTHER = "http://a.test/", "http://a.test/other"
@@ -87,3 +91,28 @@ def test_a_notice_in_a_letter_has_the_same_effect() -> None:
     assert before is not None
     assert before.revisit is not None
     assert page.revisit.due_at < before.revisit.due_at
+
+
+@pytest.mark.parametrize("hosts", [2, 4, 5])
+def test_pages_are_fetched_again_though_memory_has_room_for_the_rules_of_one_host(hosts: int) -> None:
+    pages = [f"http://h{number}.test/" for number in range(hosts)]
+    limits, ledger = FrontierLimits(max_rules_bytes=1), MemoryLedger()
+    bench = Bench(*pages, rules=RULES, ledger=ledger, limits=limits)
+    for order in bench.orders():
+        rules = b"".join(b"Disallow: /%s/%d\n" % (order.host.encode(), number) for number in range(2000))
+        bench.end(order, robots=b"User-agent: *\n" + rules)
+    fetched_pages: set[str] = set()
+    while len(fetched_pages) < hosts:
+        for order in bench.orders(after_s=1.0):
+            bench.end(order, content_hash=order.url_id)
+            fetched_pages.add(order.url)
+    report(bench, *pages)
+    bench.crawl.save_state(1.0, 1.0, bench.now)
+    again = Bench(rules=RULES, ledger=ledger, limits=limits, now=bench.now + 2 * HOUR_S)
+    fetched_again: set[str] = set()
+    for _ in range(100 * hosts):
+        for order in again.orders(after_s=0.05):
+            assert order.kind is OrderKind.PAGE
+            again.end(order, content_hash=order.url_id)
+            fetched_again.add(order.url)
+    assert fetched_again == set(pages)
