@@ -17,6 +17,7 @@ from gossamer.parse.hrefs import MAX_HREFS
 from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.runtime.answers import WorkerRules, read_answer
 from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker
+from gossamer.runtime.worker_page import MAX_TREE_BYTES
 from tests.runtime.test_channel import Hub
 
 HREFS = b"".join(b"<a href=%d>" % number for number in range(MAX_HREFS))
@@ -157,3 +158,21 @@ def test_a_long_feed_is_read_off_the_loop_whatever_its_type(header: str) -> None
     assert not worker._is_slow(feed(50))
     page = Exchange("http://a.test/", Outcome.OK, headers=[("content-type", "text/html")], content=b"<p>" + b"x" * 9000)
     assert not worker._is_slow(page)
+
+
+def test_only_the_beginning_of_a_very_large_page_is_read_into_a_tree() -> None:
+    order = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    rules = WorkerRules(max_requisites=10, reads_anchors=True)
+
+    def read_page_of(size: int) -> Result:
+        content = b"<a href=/1>One</a><img src=/1.png>" + b"x" * size + b"<a href=/2>Two</a><img src=/2.png>"
+        headers = [("content-type", "text/html")]
+        return read_answer(order, Exchange(order.url, Outcome.OK, status=200, headers=headers, content=content), rules)
+
+    for size, found in ((1000, 2), (MAX_TREE_BYTES, 1)):
+        result = read_page_of(size)
+        assert result.requisites is not None
+        assert len(result.requisites.links) == len(result.anchors) == found
+        assert len(result.links) == 2, "links do not need a tree"
+        assert bool(result.error) is (found == 1)
+    assert "the first 1500000 of 1500068 bytes were read" in result.error

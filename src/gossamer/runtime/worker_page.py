@@ -37,6 +37,7 @@ MAX_ETAG_CHARS = 1024
 MAX_USAGE_CHARS = 1000
 # Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
 USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
+MAX_TREE_BYTES = 1_500_000  # of a page whose tree is needed: up to 0.2 µs each
 _JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _MINHASH = NearDup.MINHASH
 _ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
@@ -103,7 +104,7 @@ def _read_requisites(document: Document, exchange: Exchange, result: Result, rul
     page = PageSource(
         url=exchange.url,
         content_type=document.content_type,
-        content=exchange.content,
+        content=_for_tree(exchange, result, "requisites"),
         header_charset=declared_type(exchange).charset,
         robots_token=rules.robots_token,
     )
@@ -174,7 +175,15 @@ def _read_anchors(document: Document, exchange: Exchange, result: Result) -> Non
     from gossamer.parse.anchors import anchors_of  # 50 ms, which crawls without hooks do without
 
     if result.links and document.content_type in _JUDGED_TYPES:
-        result.anchors = anchors_of(result.links, exchange.content, declared_type(exchange).charset, exchange.url)
+        content = _for_tree(exchange, result, "texts of links")
+        result.anchors = anchors_of(result.links, content, declared_type(exchange).charset, exchange.url)
+
+
+def _for_tree(exchange: Exchange, result: Result, what: str) -> bytes:
+    """Return as much of a page as is read into a tree; the result says if that is not all."""
+    if len(exchange.content) > MAX_TREE_BYTES:
+        result.error = result.error or f"{what}: the first {MAX_TREE_BYTES} of {len(exchange.content)} bytes were read"
+    return exchange.content[:MAX_TREE_BYTES]
 
 
 def _read_by_plugin(document: Document, exchange: Exchange, parsers: tuple[str, ...]) -> None:
