@@ -86,7 +86,7 @@ class Crawl:
         self._orders: dict[int, Order] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
-        self.on_settle: Callable[[float], None] | None = None
+        self.settle: Callable[[float], None] = lambda _: None  # finishes what a commit contains whole or not at all
         self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
 
     @property
@@ -190,11 +190,6 @@ class Crawl:
         self._commands.run(now)
         self._evict(now)
         return counts
-
-    def settle(self, now: float) -> None:
-        """Finish what a commit must contain as a whole or not at all. Call before `save_state`."""
-        if self.on_settle is not None:
-            self.on_settle(now)
 
     def receive(self, letter: Letter, now: float) -> None:
         """Offer links that other nodes found, and exchange robots.txt files with them."""

@@ -91,8 +91,8 @@ class Hub:
         self.stats = HubStats()
         self._count_times = self.stats.times.count
         self._deadly = DeadlyPages()
-        self._robots_reader = crawl.frontier.robots_cache.reader()
-        self._costly = CostlyResults(self._read_costly, self._complete_costly)
+        reader = crawl.frontier.robots_cache.reader()
+        self._costly = CostlyResults(lambda result: reader.read_on(result.robots), self._complete_costly)
 
     @property
     def state(self) -> RunState:
@@ -291,9 +291,6 @@ class Hub:
             self._limit_connections(self._now())
         else:
             self._complete(result)
-
-    def _read_costly(self, result: Result) -> bool:
-        return self._robots_reader.read_on(result.robots)
 
     def _complete_costly(self, result: Result) -> None:
         self._complete(result)
