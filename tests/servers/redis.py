@@ -6,8 +6,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,6 +46,7 @@ class RedisServer:
         self.options = options
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_started = False
 
     @property
     def url(self) -> str:
@@ -54,7 +56,20 @@ class RedisServer:
         return redis.Redis(host="127.0.0.1", port=self.port)
 
     def start(self) -> None:
+        """Start it; the first time at another port, if another process has taken this one (or that of the bus)."""
         self.folder.mkdir(exist_ok=True, parents=True)
+        for _ in range(5):
+            process = self._launch()
+            if self._answers(process):
+                self._has_started = True
+                return
+            process.kill()
+            process.wait()
+            if not self._has_started:
+                self.port = free_port()
+        raise RuntimeError(f"{self.program} does not start at port {self.port}")
+
+    def _launch(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
             [
                 self.program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder), "--save", "",
@@ -63,15 +78,22 @@ class RedisServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        client = redis.Redis(
-            host="127.0.0.1",
-            port=self.port,
-            retry=redis.retry.Retry(redis.backoff.ConstantBackoff(0.02), START_S * 50),
-            retry_on_error=[redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError],
-        )
-        with suppress(redis.exceptions.AuthenticationError):
-            client.ping()
-        client.close()
+        return self._process
+
+    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait until it answers; return whether it does. If it has ended, whoever answers there is another one."""
+        until = time.monotonic() + START_S
+        with self.client() as client:
+            while time.monotonic() < until and process.poll() is None:
+                try:
+                    client.ping()
+                except redis.exceptions.AuthenticationError:
+                    return process.poll() is None
+                except (redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError):
+                    time.sleep(0.02)
+                else:
+                    return process.poll() is None
+        return False
 
     def stop(self, sig: int = signal.SIGKILL) -> None:
         if self._process is not None:

@@ -27,6 +27,7 @@ from gossamer.errors import UsageError
 from gossamer.events import Event, EventName, masked
 from gossamer.figures import Figures
 from gossamer.records import Order, OrderKind, Result, UrlRecord
+from gossamer.runtime import vitals
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
@@ -172,6 +173,7 @@ def start(
     from gossamer.telemetry.screen import Screen
 
     make_full_collections_rare()
+    vitals.switch_threads_often()
     gc.enable()
     screen = Screen(sys.stderr)
     printer = _EventPrinter(arguments.verbose, screen)

@@ -224,6 +224,7 @@ def main() -> None:
         signal.signal(name, signal.SIG_IGN)
     raise_file_limit()
     make_full_collections_rare()
+    vitals.switch_threads_often()
     damage.end_with_a_line("gossamer", damage.WORKER_STATUS)
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.setblocking(False)
