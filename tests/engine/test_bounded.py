@@ -33,6 +33,16 @@ def _ordered_robots(bench: Bench) -> Order:
     return order
 
 
+def _resumed_after_a_page(ledger: Ledger, robots: bytes) -> tuple[Order, Bench]:
+    """Return the first page of a host with this robots.txt, and the crawl, resumed a minute later."""
+    bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
+    bench.end(_ordered_robots(bench), robots=robots)
+    (page,) = bench.orders(after_s=10.0)
+    bench.end(page)
+    bench.crawl.save_state(1.0, 1.0, bench.now)
+    return page, Bench(ledger=ledger, now=bench.now + 60)
+
+
 def test_a_new_robots_txt_for_a_long_queue_is_applied_in_slices() -> None:
     count = 3000
     bench = Bench(*(f"http://a.test/private/{n}" for n in range(count)))
@@ -83,12 +93,7 @@ def test_a_text_that_does_not_fit_is_not_read_again_for_every_page() -> None:
 
 def test_a_long_robots_txt_is_not_read_before_a_page_of_its_host_is_due(ledger: Ledger) -> None:
     text = b"User-agent: *\nCrawl-delay: 9\n" + LONG.removeprefix(b"User-agent: *\n")
-    bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
-    bench.end(_ordered_robots(bench), robots=text)
-    (page,) = bench.orders(after_s=10.0)
-    bench.end(page)
-    bench.crawl.save_state(1.0, 1.0, bench.now)
-    again = Bench(ledger=ledger, now=bench.now + 60)
+    page, again = _resumed_after_a_page(ledger, text)
     assert again.crawl.frontier.robots_cache.large_bytes == 0
     (next_page,) = again.orders()
     assert next_page.url != page.url
@@ -186,12 +191,7 @@ def _turns_until_a_page(bench: Bench) -> tuple[int, list[Order]]:
 
 def test_long_rules_that_were_shed_are_read_again_in_slices(ledger: Ledger) -> None:
     text = LONG + b"".join(b"Allow: /%x\n" % n for n in range(25_000))
-    bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
-    bench.end(_ordered_robots(bench), robots=text)
-    (page,) = bench.orders(after_s=10.0)
-    bench.end(page)
-    bench.crawl.save_state(1.0, 1.0, bench.now)
-    again = Bench(ledger=ledger, now=bench.now + 60)
+    _, again = _resumed_after_a_page(ledger, text)
     turns, _ = _turns_until_a_page(again)
     assert turns >= 27_000 // LINES_PER_SLICE // (MAX_TURN_WORK // MAX_SLICE_WORK) - 1
 

@@ -56,8 +56,7 @@ from gossamer.state import CrawlState, OperatorRequest, SeedRecord
 # files that are read again, hosts that are loaded, and URLs that robots.txt forbids (50 µs each, 1 ms at most).
 MAX_TURN_WORK = 256_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_REDIRECT = Outcome.REDIRECT
-_WORKER_LOST = Outcome.WORKER_LOST
+_REDIRECT, _WORKER_LOST = Outcome.REDIRECT, Outcome.WORKER_LOST
 _PAGE, _REQUISITE = OrderKind.PAGE, OrderKind.REQUISITE
 
 
