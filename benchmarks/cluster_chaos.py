@@ -24,9 +24,10 @@ from typing import Protocol
 
 from msgspec import Struct
 from tests.e2e.test_cluster import LEASE_S, WINDOW_PAGES, Nodes, Server, verb
+from tests.servers import engines
 from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
-from tests.servers.redis import redis_program, running
+from tests.servers.redis import running
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
@@ -56,8 +57,7 @@ class Ledger(Struct, frozen=True):
 
 @contextmanager
 def _redis(folder: Path) -> Iterator[Ledger]:
-    program = redis_program()
-    assert program is not None, "no redis-server: make engines"
+    program = engines.redis_or_valkey()
     with running(program, folder / "redis", "--appendfsync", "everysec") as server:
 
         def cut(rng: random.Random) -> None:
@@ -98,6 +98,7 @@ def _restart(server: _Restartable) -> None:
 
 def main() -> int:
     """Run the rounds; return 1 if anything was wrong."""
+    engines.allow(*engines.ENGINES)
     parser = argparse.ArgumentParser(prog="cluster_chaos", description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)

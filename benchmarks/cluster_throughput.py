@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 
 from msgspec import Struct
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 
 PER_HOST = 10
 POLITENESS_MS = 500
@@ -52,10 +53,7 @@ def main() -> int:
     parser.add_argument("--answer-after", type=float, default=0.2)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
-    program = redis_program()
-    if program is None:
-        print("no redis-server: make engines", file=sys.stderr)
-        return 2
+    program = engines.redis_or_valkey()
     readings: list[Reading] = []
     print("| nodes | pages/s | times one | CPU ms/page | commands/page | bytes in Redis/page | reference, pages/s |")
     print("|---|---|---|---|---|---|---|")

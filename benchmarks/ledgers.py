@@ -22,9 +22,10 @@ from pathlib import Path
 from statistics import median
 
 from msgspec import Struct
+from tests.servers import engines
 from tests.servers.kafka_cassandra import KEYSPACE, running_both
-from tests.servers.postgresql import postgres_programs, running_postgres
-from tests.servers.redis import free_port, redis_program, running
+from tests.servers.postgresql import running_postgres
+from tests.servers.redis import free_port, running
 
 PAGES_PER_HOST = 10
 ANSWER_AFTER_S = "0.05"
@@ -56,8 +57,7 @@ def _folder(_: Path) -> Iterator[Server | None]:
 
 @contextmanager
 def _redis(folder: Path) -> Iterator[Server | None]:
-    program = redis_program()
-    assert program is not None, "no redis-server: make engines"
+    program = engines.redis_or_valkey()
     with running(program, folder / "redis") as server:
         client = server.client()
 
@@ -70,7 +70,6 @@ def _redis(folder: Path) -> Iterator[Server | None]:
 
 @contextmanager
 def _postgresql(_: Path) -> Iterator[Server | None]:
-    assert postgres_programs() is not None, "no PostgreSQL: make engines"
     with running_postgres() as server:
 
         def stored_bytes() -> int:
@@ -108,6 +107,7 @@ LEDGERS = {"folder": _folder, "redis": _redis, "postgresql": _postgresql, "kafka
 
 def main() -> int:
     """Crawl by turns, print a table."""
+    engines.allow(*engines.ENGINES)
     parser = argparse.ArgumentParser(prog="ledgers", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pages", type=int, default=16_000)

@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bloom import batch as urls_from
 from benchmarks.bloom import bytes_of_a_set
-from tests.servers.mongodb import PROGRAM, running
+from tests.servers import engines
+from tests.servers.mongodb import running
 from tests.servers.tcp_proxy import TcpProxy
 
 from gossamer.backends.local.ledger import LocalLedger
@@ -190,9 +191,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.proxy:
         serve_proxy(arguments.proxy)
-    if not PROGRAM.exists():
-        print("no server for MongoDB: make engines", file=sys.stderr)
-        return 2
+    engines.allow("mongodb")
     ratios = []
     for length in WORDS_PER_PAGE:
         ratios.append(measure_batches(arguments.pages, length))

@@ -19,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.servers import engines
 from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
-from tests.servers.redis import redis_program, running
+from tests.servers.redis import running
 
 from gossamer.assembly import open_shared
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
@@ -37,8 +38,7 @@ BANDS = (0.95, 0.9)  # similarity from which on pairs are counted together
 
 @contextmanager
 def _redis(folder: Path) -> Iterator[str]:
-    program = redis_program()
-    assert program is not None, "no redis-server: make engines"
+    program = engines.redis_or_valkey()
     with running(program, folder / "redis") as server:
         yield f"{server.url}/pairs"
 

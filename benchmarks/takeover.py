@@ -19,9 +19,10 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
+from tests.servers import engines
 from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
-from tests.servers.redis import free_port, redis_program, running
+from tests.servers.redis import free_port, running
 
 from gossamer.assembly import open_shared
 from gossamer.backends.kafka.address import place_of
@@ -54,8 +55,7 @@ class Server(Struct, frozen=True):
 
 @contextmanager
 def _redis(folder: Path) -> Iterator[Server]:
-    program = redis_program()
-    assert program is not None, "no redis-server: make engines"
+    program = engines.redis_or_valkey()
     with running(program, folder / "redis") as server:
         client = server.client()
 
@@ -97,6 +97,7 @@ LEDGERS = {"redis": _redis, "postgresql": _postgresql, "kafka": _kafka}
 
 def main() -> int:
     """Measure one take-over."""
+    engines.allow(*engines.ENGINES)
     parser = argparse.ArgumentParser(prog="takeover", description=__doc__)
     parser.add_argument("--ledger", choices=LEDGERS, default="redis")
     parser.add_argument("--urls-per-node", type=int, default=1_000_000)

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeAlias
 
 import psycopg
-import pytest
 from cassandra.cluster import Session
 from cassandra.query import dict_factory
 from psycopg import sql
@@ -24,10 +23,11 @@ from psycopg.rows import dict_row
 from pymongo.database import Database
 
 from gossamer.runtime.catalogs import CheckedCatalog, open_catalog
+from tests.servers import engines
 from tests.servers.cassandra import CassandraServer, shared_cassandra
-from tests.servers.mongodb import MongoServer, require_mongodb
+from tests.servers.mongodb import MongoServer
 from tests.servers.mongodb import running as running_mongodb
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers.postgresql import PostgresServer, running_postgres
 
 Row: TypeAlias = dict[str, Any]
 _names = count()
@@ -305,7 +305,7 @@ def _of_mongo(table: str, row: Row) -> Row:
     return found
 
 
-KINDS = ("postgresql", "cassandra", "mongodb")
+KINDS = [engines.param(kind) for kind in ("postgresql", "cassandra", "mongodb")]
 
 
 @contextmanager
@@ -316,11 +316,8 @@ def places_of(kind: str) -> Iterator[Callable[[], CatalogPlace]]:
         yield lambda: CassandraPlace(cassandra, f"catalog_{os.getpid()}_{next(_names)}")
         return
     if kind == "mongodb":
-        require_mongodb()
         with TemporaryDirectory(prefix="gossamer-mongodb-") as folder, running_mongodb(Path(folder)) as mongodb:
             yield lambda: MongoPlace(mongodb, f"catalog{next(_names)}")
         return
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as postgres:
         yield lambda: PostgresPlace(postgres, f"catalog{next(_names)}")

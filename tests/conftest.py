@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from gossamer.core.identity import divide
 from tests import starvation
-from tests.servers import java
+from tests.servers import engines, java
 
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,9 +41,26 @@ def pytest_configure(config: pytest.Config) -> None:
         java.begin_sharing()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    engines.skip_what_is_not_required(items)
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    return starvation.run_test(item, nextitem)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    engines.allow(*engines.names_of(item))
+    return starvation.run_test(item, nextitem) or None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why tests were skipped, a line per reason, and how many were repeated."""
+    reports = [one for kind in terminalreporter.stats.values() for one in kind if isinstance(one, pytest.TestReport)]
+    skipped = [report.longrepr[2] for report in reports if report.skipped and isinstance(report.longrepr, tuple)]
+    reasons = Counter(reason.removeprefix("Skipped: ") for reason in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
+    repeated = sum(name == starvation.REPEATED for report in reports for name, _ in report.user_properties)
+    if repeated:
+        terminalreporter.write_line(f"{repeated} repeated: measure time, which others took")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""A test that fails while others take the CPU time is run again, and no other one."""
+"""A test that measures time and fails while others take the CPU time is run again, and no other one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.starvation import stolen_share
 PROJECT = Path(__file__).resolve().parent.parent
 CONFTEST = """
 from pathlib import Path
-from tests import starvation
+from tests import conftest, starvation
 
 times = [[0] * 8]
 
@@ -27,7 +27,10 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "timed: measures time")
 
 def pytest_runtest_protocol(item, nextitem):
-    return starvation.run_test(item, nextitem)
+    return starvation.run_test(item, nextitem) or None
+
+def pytest_terminal_summary(terminalreporter):
+    conftest.pytest_terminal_summary(terminalreporter)
 """
 TESTS = """
 from pathlib import Path
@@ -39,6 +42,7 @@ tried = []
 def fresh():
     return []
 
+@pytest.mark.timed
 def test_passes_at_the_third_try(fresh):
     fresh.append(1)
     assert len(fresh) == 1
@@ -67,18 +71,20 @@ def outcome(folder: Path, stolen: int) -> str:
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False).stdout
 
 
-def test_what_fails_on_a_starved_machine_is_run_again(tmp_path: Path) -> None:
+def test_what_measures_time_is_run_again_on_a_starved_machine(tmp_path: Path) -> None:
     said = outcome(tmp_path, stolen=100)
-    assert "tried [3, 3, 3]" in said
+    assert "tried [3, 1, 3]" in said
     assert "PASSED" in next(line for line in said.splitlines() if "third_try" in line and "ED" in line)
     assert "1 failed, 2 passed, 1 skipped" in said
-    assert "others took 50% of the CPU time" in said
+    assert "1 skipped: measure time, which others took" in said
+    assert "2 repeated: measure time, which others took" in said
 
 
 def test_on_a_machine_that_is_left_alone_nothing_is_run_twice(tmp_path: Path) -> None:
     said = outcome(tmp_path, stolen=5)
     assert "tried [1, 1, 1]" in said
     assert "3 failed, 1 passed" in said
+    assert "repeated" not in said
 
 
 @pytest.mark.parametrize(

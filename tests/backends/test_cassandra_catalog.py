@@ -21,7 +21,6 @@ from gossamer.ports.catalog_store import CatalogChanges
 from tests.catalog_places import CassandraPlace, places_of
 from tests.contracts.test_catalog_store import HOST, LETTER, PAGE
 from tests.servers.cassandra import SYNCED, WITH_LOGIN, running_cassandra
-from tests.servers.java import require
 from tests.servers.redis import free_port
 
 
@@ -171,7 +170,6 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 def test_logins_rights_and_restarts(tmp_path: Path) -> None:
-    require("cassandra")
     with running_cassandra(tmp_path / "server", {**WITH_LOGIN, **SYNCED}) as own:
         place = CassandraPlace(own, "guarded")
         with place.session() as session:

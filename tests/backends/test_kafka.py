@@ -27,6 +27,7 @@ from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
 from gossamer.records import HostRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus
 from tests.contracts.test_shared_ledger import LINK, OTHER, SHARD, TERMS, TEXT, P, Q, signed, url_row
+from tests.servers import engines
 from tests.servers.kafka_cassandra import KafkaAndCassandra, shared_both
 
 LEASE_S = 60.0
@@ -36,7 +37,7 @@ CONTENT = b"c" * 16
 ENDS = [Row("archives", b"one.warc.gz", (500).to_bytes(8, "big"))]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("kafka", "cassandra")])
 def both() -> KafkaAndCassandra:
     return shared_both()
 

@@ -12,11 +12,12 @@ from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[att
 from gossamer.backends.kafka_feed.topic import KafkaTopic
 from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.document_topic import FeedMessage
+from tests.servers import engines
 from tests.servers.kafka import KafkaServer, allow, guarded_kafka, shared_kafka
 from tests.servers.topics import messages_in, new_topic, read_topic
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("kafka")])
 def kafka() -> KafkaServer:
     return shared_kafka()
 
@@ -68,7 +69,7 @@ def test_a_topic_that_takes_less_than_it_said_gets_messages_one_by_one(kafka: Ka
     assert len(read_topic(url)) == 11
 
 
-@pytest.fixture
+@pytest.fixture(params=[engines.param("kafka")])
 def guarded(tmp_path: Path) -> Iterator[tuple[KafkaServer, str]]:
     with guarded_kafka(tmp_path / "broker") as server:
         yield server

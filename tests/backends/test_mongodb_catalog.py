@@ -13,13 +13,13 @@ from gossamer.backends.mongodb.store import MongoPages
 from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.contracts.test_catalog_store import LETTER, PAGE
-from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, require_mongodb, running
+from tests.servers import engines
+from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, running
 from tests.servers.redis import free_port
 
 
-@pytest.fixture
+@pytest.fixture(params=[engines.param("mongodb")])
 def server(tmp_path: Path) -> Iterator[MongoServer]:
-    require_mongodb()
     with running(tmp_path / "server") as server:
         yield server
 
@@ -61,8 +61,8 @@ def test_a_server_that_was_restarted_loses_nothing(server: MongoServer) -> None:
     catalog.close()
 
 
+@pytest.mark.engine("mongodb")
 def test_no_server_and_no_login_are_one_line(tmp_path: Path) -> None:
-    require_mongodb()
     with pytest.raises(UsageError, match=r"catalog mongodb://127.0.0.1:[0-9]+/c: cannot be reached"):
         MongoCatalog(f"mongodb://u:secret@127.0.0.1:{free_port()}/c").check("crawl")
     with running(tmp_path / "guarded", *WITH_LOGIN) as guarded:

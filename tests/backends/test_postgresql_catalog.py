@@ -13,15 +13,14 @@ from gossamer.backends.postgresql.catalog import PostgresCatalog
 from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.contracts.test_catalog_store import LETTER, PAGE
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers import engines
+from tests.servers.postgresql import PostgresServer, running_postgres
 
 _schemas = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("postgresql")])
 def server() -> Iterator[PostgresServer]:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         yield server
 

@@ -26,7 +26,8 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus, Terms
-from tests.servers.redis import RedisServer, redis_program
+from tests.servers import engines
+from tests.servers.redis import RedisServer
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster, wait_for
 
 LEASE_S = 60.0
@@ -40,9 +41,7 @@ _names = count()
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisClusterServers]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running_cluster(program, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
@@ -531,9 +530,7 @@ def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_replica_takes_over(tmp_path: Path, number: int) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running_cluster(program, tmp_path) as servers:
         crawl = Crawl(servers)
         ledger = crawl.ledger()

@@ -13,16 +13,14 @@ from gossamer.backends.redis.connect import RedisAddress, connect
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 from tests.servers.redis_cluster import OPTIONS, RedisClusterServers, running_cluster
 
 
 @pytest.fixture(scope="module")
 def program() -> str:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
-    return program
+    return engines.valkey()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +85,15 @@ def test_several_servers_must_be_a_cluster(server: RedisServer) -> None:
 
 
 def test_a_cluster_has_one_database(cluster: RedisClusterServers) -> None:
-    assert "a Redis Cluster has database 0 only" in refused(f"redis://127.0.0.1:{cluster.servers[0].port}/1/x")
+    line = refused(f"redis://127.0.0.1:{cluster.servers[0].port}/1/x")
+    assert line.endswith("; expected redis://host:port/0/NAME")
+
+
+def test_another_database_of_a_cluster_is_refused_even_if_the_server_has_it(tmp_path: Path) -> None:
+    options = (*OPTIONS, "--cluster-port", str(free_port()), "--cluster-databases", "2")
+    with running(engines.valkey(), tmp_path, *options) as server:
+        line = refused(f"redis://127.0.0.1:{server.port}/1/x")
+    assert "a Redis Cluster has database 0 only" in line
 
 
 def test_each_server_of_a_cluster_is_looked_at(cluster: RedisClusterServers) -> None:

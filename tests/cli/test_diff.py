@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from gossamer.core.url import url_id
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
+from tests.servers import engines
 from tests.servers.plain_site import Answer, PlainSite, plain_site
-from tests.servers.redis import redis_program, running
+from tests.servers.redis import running
 
 __all__ = ["finished", "small_web", "stopped"]
 Output = pytest.CaptureFixture[str]
@@ -211,9 +212,7 @@ def test_a_url_that_never_answered_is_not_missing_a_version(twice: Pair, tmp_pat
 
 
 def test_a_ledger_is_compared_like_its_folder(pair: Pair, tmp_path: Path, capsys: Output) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     copy = tmp_path / "copy"
     shutil.copytree(pair.after, copy)
     with running(program, tmp_path) as server:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli.main import main
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 
 READING = {
     "why": ["http://h.example/"],
@@ -28,9 +29,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 

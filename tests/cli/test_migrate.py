@@ -18,16 +18,15 @@ from gossamer.ports.shared_ledger import NodeId
 from gossamer.settings.seeds import seeds_from
 from gossamer.state import CrawlState, Reread, SeedRecord
 from tests.inspect.folders import Crawled, is_one_line, ledger_of, owned, said, small_web, stopped  # noqa: F401
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 
 Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 

@@ -15,8 +15,9 @@ import pytest
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
 from tests.inspect.folders import is_one_line, owned, said
+from tests.servers import engines
 from tests.servers.plain_site import Answer, plain_site
-from tests.servers.redis import redis_program, running
+from tests.servers.redis import running
 
 Output = pytest.CaptureFixture[str]
 OTHER = "http://other.example/\u202epage"
@@ -173,9 +174,7 @@ def test_a_crawl_that_runs_and_a_ledger_have_the_same_answer(crawled: Crawled, c
     _, lines = found(capsys, crawled)
     with owned(crawled.path):
         assert found(capsys, crawled)[1] == lines
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     copy = tmp_path / "copy"
     shutil.copytree(crawled.path, copy)
     with running(program, tmp_path) as server:

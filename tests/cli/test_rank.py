@@ -15,8 +15,9 @@ from gossamer.core.url import host_of
 from gossamer.handover.ranking import RANKS_NAME
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
+from tests.servers import engines
 from tests.servers.plain_site import Answer, plain_site
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers.redis import RedisServer, running
 
 __all__ = ["finished", "small_web", "stopped"]
 Output = pytest.CaptureFixture[str]
@@ -143,9 +144,7 @@ def test_a_seed_that_has_moved_passes_its_trust_on(tmp_path: Path, capsys: Outpu
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 

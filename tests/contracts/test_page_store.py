@@ -7,7 +7,6 @@ import random
 import zlib
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -16,15 +15,14 @@ from gossamer.backends.mongodb.store import MongoPages
 from gossamer.core.url import link_to
 from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.page_store import PageCopy
-from tests.servers import mongodb
-from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, require_mongodb, running
+from tests.servers import engines
+from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, running
 
 _databases = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("mongodb")])
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
-    require_mongodb()
     with running(tmp_path_factory.mktemp("mongodb")) as server:
         yield server
 
@@ -185,24 +183,11 @@ def test_a_server_that_is_gone_is_named_and_what_was_not_stored_can_be_stored_la
     store.close()
 
 
-def test_without_a_server_the_tests_are_skipped_unless_it_is_required(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(mongodb, "PROGRAM", tmp_path / "ferretdb")
-    monkeypatch.delenv("GOSSAMER_REQUIRE_ENGINES", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="ferretdb: make engines"):
-        require_mongodb()
-    monkeypatch.setenv("GOSSAMER_REQUIRE_ENGINES", "redis,mongodb")
-    with pytest.raises(pytest.fail.Exception, match="ferretdb: make engines"):
-        require_mongodb()
-
-
 # -- before a crawl -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("mongodb")])
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
-    require_mongodb()
     with running(tmp_path_factory.mktemp("guarded"), *WITH_LOGIN) as server:
         yield server
 

@@ -41,10 +41,11 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
+from tests.servers import engines
 from tests.servers.cassandra import shared_cassandra
 from tests.servers.kafka import shared_kafka
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
-from tests.servers.redis import RedisServer, redis_program, running, valkey_program
+from tests.servers.postgresql import PostgresServer, running_postgres
+from tests.servers.redis import RedisServer, running
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
 LEASE_S = 60.0
@@ -62,9 +63,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
     with ExitStack() as stack:
 
         def start(name: str) -> RedisServer:
-            program = redis_program() if name == "redis" else valkey_program()
-            if program is None:
-                pytest.skip(f"no {name}-server: make engines")
+            program = str(engines.program("redis")) if name == "redis" else engines.valkey()
             if name not in started:
                 started[name] = stack.enter_context(running(program, tmp_path_factory.mktemp(name)))
             return started[name]
@@ -78,9 +77,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], R
     with ExitStack() as stack:
 
         def start() -> RedisClusterServers:
-            program = redis_program()
-            if program is None:
-                pytest.skip("no redis-server: make engines")
+            program = engines.valkey()
             if not started:
                 started.append(stack.enter_context(running_cluster(program, tmp_path_factory.mktemp("cluster"))))
             return started[0]
@@ -94,8 +91,6 @@ def postgres() -> Iterator[Callable[[], PostgresServer]]:
     with ExitStack() as stack:
 
         def start() -> PostgresServer:
-            if postgres_programs() is None:
-                pytest.skip("no PostgreSQL: make engines")
             if not started:
                 started.append(stack.enter_context(running_postgres()))
             return started[0]
@@ -114,7 +109,16 @@ def kafka() -> Callable[[str], SharedLedger]:
     return start
 
 
-@pytest.fixture(params=["memory", "redis", "valkey", "redis-cluster", "postgresql", "kafka"])
+@pytest.fixture(
+    params=[
+        "memory",
+        "valkey",
+        "redis-cluster",
+        engines.param("redis"),
+        engines.param("postgresql"),
+        engines.param("kafka", "cassandra"),
+    ]
+)
 def ledger(
     request: pytest.FixtureRequest,
     servers: Callable[[str], RedisServer],
@@ -545,9 +549,7 @@ def test_after_the_end_a_record_is_changed_only_to_reopen_the_crawl(ledger: Shar
 
 
 def test_a_lease_ends_by_itself(tmp_path: Path) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     now = 1000.0
     memory = started(MemorySharedLedger(lambda: now))
     memory.join(A, "", 10.0)
@@ -796,9 +798,7 @@ def test_letters_are_read_without_being_received(ledger: SharedLedger) -> None:
 
 
 def test_a_commit_that_the_append_only_file_lost_in_part_does_not_come_back(tmp_path: Path) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path / "redis") as server:
         ledger = started(RedisSharedLedger(server.client(), "crawl"))
         ledger.join(A, "", LEASE_S)

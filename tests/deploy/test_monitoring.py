@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Histogram, Resource, Totals
 from gossamer.telemetry.metrics import LASTING_RULES, render
+from tests.servers import engines
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
@@ -67,12 +67,9 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("prometheus")])
 def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        pytest.skip("no promtool")
-    return found
+    return str(engines.program("prometheus").with_name("promtool"))
 
 
 def checked(*command: str | Path) -> None:

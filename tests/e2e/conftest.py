@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, running
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     """Return a Redis server of the test's own."""
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path / "redis") as server:
         yield server

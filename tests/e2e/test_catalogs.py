@@ -17,10 +17,11 @@ from gossamer.sim.web import preset
 from tests.catalog_places import CatalogPlace, places_of
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 from tests.servers.tcp_proxy import TcpProxy
 
-KINDS = ("cassandra", "mongodb")
+KINDS = [engines.param(kind) for kind in ("cassandra", "mongodb")]
 PACE_MS = 20
 
 
@@ -223,9 +224,7 @@ def test_verify_finds_and_mends_what_the_tables_lack(web: RunningWeb, place: Cat
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no Redis: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 

@@ -12,16 +12,15 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
-from tests.servers.redis import RedisServer, free_port, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, free_port, running
 
 SEED = "http://127.0.0.1:9/"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         client = server.client()
         client.acl_setuser(

@@ -15,30 +15,33 @@ import pytest
 
 from tests.e2e.program import run, start
 from tests.e2e.test_revisit import OPTIONS, PACE_MS, SHORTEST_S
+from tests.servers import engines
 from tests.servers.changing_site import changing_site
 from tests.servers.kafka_cassandra import shared_both
-from tests.servers.postgresql import postgres_programs, running_postgres
-from tests.servers.redis import redis_program, running
+from tests.servers.postgresql import running_postgres
+from tests.servers.redis import running
 
 HOSTS = [f"127.0.2.{number}" for number in range(1, 9)]
 UNCOMMITTED_S = 2.0  # of visits that a killed node had made: the next owner makes them again
 
 
-@pytest.fixture(params=["redis", "postgresql", "kafka"])
+@pytest.fixture(
+    params=[
+        "valkey",
+        engines.param("postgresql"),
+        engines.param("kafka", "cassandra"),
+    ]
+)
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     name = f"again-{os.getpid()}"
     with ExitStack() as stack:
         if request.param == "kafka":
             yield shared_both().prepared(name)
             return
-        if request.param == "redis":
-            program = redis_program()
-            if program is None:
-                pytest.skip("no redis-server: make engines")
+        if request.param == "valkey":
+            program = engines.valkey()
             server_url = stack.enter_context(running(program, tmp_path / "redis")).url
         else:
-            if postgres_programs() is None:
-                pytest.skip("no PostgreSQL: make engines")
             server_url = stack.enter_context(running_postgres()).url
             name = name.replace("-", "_")
         yield f"{server_url}/{name}"

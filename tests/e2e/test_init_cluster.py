@@ -12,10 +12,11 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.catalog_places import CassandraPlace, PostgresPlace, places_of
 from tests.e2e.program import crawl_options, run
+from tests.servers import engines
 from tests.servers.cassandra import shared_cassandra
 from tests.servers.kafka import shared_kafka
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
-from tests.servers.redis import free_port, redis_program, running
+from tests.servers.postgresql import PostgresServer, running_postgres
+from tests.servers.redis import free_port, running
 from tests.servers.topics import new_topic, read_topic
 
 
@@ -25,10 +26,8 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("postgresql")])
 def postgres() -> Iterator[PostgresServer]:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         yield server
 
@@ -52,6 +51,7 @@ def crawled(web: RunningWeb, out: Path, *more: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.engine("cassandra")
 def test_a_catalog_in_cassandra(web: RunningWeb, tmp_path: Path) -> None:
     server, name = shared_cassandra(), f"made_{os.getpid()}"
     url = f"cassandra://{server.address}/{name}"
@@ -74,6 +74,7 @@ def test_a_catalog_in_cassandra(web: RunningWeb, tmp_path: Path) -> None:
     assert {row["bucket"] for row in place.query("SELECT bucket FROM pages_by_host")} <= {0, 1, 2}
 
 
+@pytest.mark.engine("kafka")
 def test_the_topic_of_a_feed(web: RunningWeb, tmp_path: Path) -> None:
     kafka = shared_kafka()
     url = f"kafka://{kafka.address}/made-{os.getpid()}"
@@ -87,6 +88,7 @@ def test_the_topic_of_a_feed(web: RunningWeb, tmp_path: Path) -> None:
     assert len([document for document in read_topic(url).values() if document is not None]) == 10
 
 
+@pytest.mark.engine("kafka")
 def test_a_topic_that_loses_or_cuts_documents_is_pointed_out() -> None:
     kafka = shared_kafka()
     url = new_topic(kafka, 2, {"cleanup.policy": "delete"})
@@ -109,6 +111,7 @@ def test_schemas_in_postgresql(web: RunningWeb, postgres: PostgresServer, tmp_pa
     assert "--partitions has no meaning for a ledger at postgresql://" in refused(ledger, "--partitions", "3")
 
 
+@pytest.mark.engine("mongodb")
 def test_a_catalog_in_mongodb(web: RunningWeb, tmp_path: Path) -> None:
     with places_of("mongodb") as make:
         place = make()
@@ -119,9 +122,7 @@ def test_a_catalog_in_mongodb(web: RunningWeb, tmp_path: Path) -> None:
 
 
 def test_a_redis_is_checked(tmp_path: Path) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no Redis: make engines")
+    program = engines.valkey()
     with running(program, tmp_path / "right") as server:
         (line,) = made(f"{server.url}/example")
         assert "removes no keys when it is full, has no such crawl yet; nothing to create" in line

@@ -14,13 +14,14 @@ from gossamer.backends.kafka.setup import create
 from tests.e2e.program import run
 from tests.e2e.test_cluster import verb
 from tests.e2e.test_cluster_errors import crawled, said
+from tests.servers import engines
 from tests.servers.cassandra import running_cassandra
 from tests.servers.kafka import allow, guarded_kafka
 from tests.servers.kafka_cassandra import KEYSPACE, KafkaAndCassandra, shared_both
 from tests.servers.redis import free_port
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("kafka", "cassandra")])
 def both() -> KafkaAndCassandra:
     return shared_both()
 

@@ -20,8 +20,9 @@ from gossamer.backends.kafka.owners import Owners
 from gossamer.sim.running import RunningWeb
 from tests.e2e.test_cluster import PLAN, WINDOW_PAGES, Nodes, verb
 from tests.e2e.test_cluster_errors import said
+from tests.servers import engines
 from tests.servers.kafka_cassandra import KEYSPACE, KafkaAndCassandra, shared_both
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers.postgresql import PostgresServer, running_postgres
 
 RANKED_PAGES = 50
 
@@ -92,13 +93,17 @@ class OnKafka:
             session.execute("UPDATE crawls SET format = 99 WHERE crawl = %s IF EXISTS", [nodes.name])
 
 
-@pytest.fixture(scope="module", params=["postgresql", "kafka"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        engines.param("postgresql"),
+        engines.param("kafka", "cassandra"),
+    ],
+)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     if request.param == "kafka":
         yield OnKafka(shared_both())
         return
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         yield OnPostgres(server)
 

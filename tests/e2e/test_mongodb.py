@@ -20,8 +20,8 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, run, survive, until
 from tests.e2e.test_cluster import Nodes, verb
-from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, require_mongodb, running
-from tests.servers.redis import redis_program
+from tests.servers import engines
+from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, running
 from tests.servers.redis import running as running_redis
 from tests.servers.tcp_proxy import TcpProxy
 
@@ -29,9 +29,8 @@ PACE_MS = 20
 _databases = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("mongodb")])
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
-    require_mongodb()
     with running(tmp_path_factory.mktemp("mongodb")) as server:
         yield server
 
@@ -195,8 +194,8 @@ def test_a_crawl_that_is_stopped_during_an_outage_can_be_resumed(
     check_whole(database, out)
 
 
+@pytest.mark.engine("mongodb")
 def test_the_password_is_in_no_file_and_in_no_message(web: RunningWeb, tmp_path: Path) -> None:
-    require_mongodb()
     out = tmp_path / "out"
     with running(tmp_path / "guarded", *WITH_LOGIN) as guarded:
         wrong = command(web, out, f"mongodb://{USER}:secret@127.0.0.1:{guarded.port}/crawl")
@@ -317,9 +316,7 @@ def committed_pages(nodes: Nodes, name: str) -> int:
 def test_the_nodes_of_a_cluster_share_a_database(
     web: RunningWeb, server: MongoServer, database: Database[Document], tmp_path: Path
 ) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running_redis(program, tmp_path / "redis") as redis:
         nodes = NodesWithStore(web, redis, tmp_path)
         nodes.store = server.url(database.name)

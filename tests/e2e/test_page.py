@@ -15,6 +15,7 @@ from gossamer.sim.trap_sites import HONEST, TRAPS
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import PageCrawl, address_in, shown, wait_for
 from tests.e2e.program import crawl, run, start
+from tests.servers import engines
 from tests.servers.browser import Browser, running_browser
 from tests.web.serving import Served
 
@@ -22,7 +23,7 @@ PAGES = 1500
 WITHIN_S = 2.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("chromium")])
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with running_browser(tmp_path_factory.mktemp("browser")) as browser:
         yield browser

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import PageCrawl, shown
 from tests.e2e.program import crawl
+from tests.servers import engines
 from tests.servers.browser import Browser, running_browser
 
 VIEWS = ("", "hosts", "live", "why", "pages", "duplicates", "traps", "dead", "settings", "nowhere")
@@ -25,18 +25,15 @@ axe.run(document, { resultTypes: ["violations"] }).then((found) => done(found.vi
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("npm")])
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The source of axe-core, which is not part of the project."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm, which brings axe-core")
     folder = tmp_path_factory.mktemp("axe")
-    words = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), "axe-core@4"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    npm = engines.program("npm")
+    words = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), "axe-core@4"]
+    done = subprocess.run([npm, *words], capture_output=True, text=True, timeout=120, check=False)
     source = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not source.is_file():
-        pytest.skip(f"npm cannot install axe-core here: {done.stderr.strip().splitlines()[-1:]}")
+    assert source.is_file(), done.stderr
     return source.read_text("utf-8")
 
 
@@ -55,7 +52,7 @@ def address(web: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("chromium")])
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with running_browser(tmp_path_factory.mktemp("browser")) as browser:
         yield browser

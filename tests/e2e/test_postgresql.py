@@ -12,7 +12,8 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from tests.e2e.test_cluster import PLAN, WINDOW_PAGES, Nodes, verb
 from tests.e2e.test_cluster_errors import crawled, said
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers import engines
+from tests.servers.postgresql import PostgresServer, running_postgres
 from tests.servers.redis import free_port
 
 
@@ -22,10 +23,8 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("postgresql")])
 def postgres() -> Iterator[PostgresServer]:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         with server.connection() as connection:
             connection.execute("CREATE ROLE reader LOGIN")

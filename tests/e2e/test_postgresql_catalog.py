@@ -21,7 +21,8 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers import engines
+from tests.servers.postgresql import PostgresServer, running_postgres
 from tests.servers.redis import free_port
 from tests.servers.tcp_proxy import TcpProxy
 
@@ -29,10 +30,8 @@ PACE_MS = 20
 _schemas = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("postgresql")])
 def server() -> Iterator[PostgresServer]:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         yield server
 
@@ -218,9 +217,8 @@ def test_an_outage_of_more_than_30_s_pauses_the_crawl_which_goes_on_by_itself(
     assert len([event for event in events if event.get("rule") == "store_unreachable"]) == 2
 
 
+@pytest.mark.engine("postgresql")
 def test_a_server_that_is_killed_and_comes_back_loses_nothing(web: RunningWeb, tmp_path: Path) -> None:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     out = tmp_path / "out"
     with running_postgres() as own:
         schema = Schema(own, "killed")
@@ -332,9 +330,8 @@ def test_a_user_or_a_database_that_is_wrong(  # noqa: PLR0917 - fixtures
     assert "secret" not in line
 
 
+@pytest.mark.engine("postgresql")
 def test_the_password_is_in_no_file_and_in_no_message(web: RunningWeb, tmp_path: Path) -> None:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     out = tmp_path / "out"
     with running_postgres() as guarded:
         with guarded.connection() as connection:

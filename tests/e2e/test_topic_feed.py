@@ -16,8 +16,9 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, kill_at_each, run, until
 from tests.e2e.test_cluster import PLAN, Nodes
+from tests.servers import engines
 from tests.servers.kafka import KafkaServer, running_kafka, shared_kafka
-from tests.servers.redis import free_port, redis_program, running
+from tests.servers.redis import free_port, running
 from tests.servers.topics import messages_in, new_topic, read_topic
 
 PACE_MS = 20
@@ -29,7 +30,7 @@ def web() -> Iterator[RunningWeb]:
         yield web
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("kafka")])
 def kafka() -> KafkaServer:
     return shared_kafka()
 
@@ -95,6 +96,7 @@ def test_the_ledger_has_nothing_that_the_brokers_have_not_confirmed(
     check_whole(url, out)
 
 
+@pytest.mark.engine("kafka")
 def test_a_broker_that_is_away_pauses_crawl_and_feed_and_nothing_is_lost(web: RunningWeb, tmp_path: Path) -> None:
     shared_kafka()  # or skip
     out = tmp_path / "out"
@@ -189,9 +191,7 @@ def test_what_cannot_be_used_is_one_line(web: RunningWeb, kafka: KafkaServer, tm
 
 
 def test_the_nodes_of_a_cluster_share_a_topic(kafka: KafkaServer, tmp_path: Path) -> None:
-    program = redis_program()
-    if program is None:
-        pytest.skip("no Redis: make engines")
+    program = engines.valkey()
     url, copy = new_topic(kafka), new_topic(kafka)
     with running(program, tmp_path / "redis") as redis, RunningWeb(PLAN) as web:
         nodes = Nodes(web, redis, tmp_path, "crawl", more=["--feed", url])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,23 +13,19 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.program import run, summary_of
+from tests.servers.certificates import certified
 
 CAUSE = "self-signed certificate in certificate chain"
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an authority that no system knows (ca.pem), and a server's chain (chain.pem, key.pem)."""
+    """A folder with an authority that no system knows (ca.pem), and a server's chain (chain.pem, site_key.pem)."""
     folder = tmp_path_factory.mktemp("keys")
-    new_key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-
-    def openssl(arguments: str) -> None:
-        subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True, cwd=folder)
-
-    openssl(f"req -x509 {new_key} -days 1 -subj /CN=intranet -keyout ca-key.pem -out ca.pem")
-    openssl(f"req {new_key} -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out request.pem")
-    openssl("x509 -req -in request.pem -CA ca.pem -CAkey ca-key.pem -days 1 -copy_extensions copyall -out cert.pem")
-    (folder / "chain.pem").write_bytes((folder / "cert.pem").read_bytes() + (folder / "ca.pem").read_bytes())
+    authority = certified("ca", is_authority=True)
+    authority.write(folder)
+    certified("site", "localhost", by=authority).write(folder)
+    (folder / "chain.pem").write_bytes((folder / "site.pem").read_bytes() + (folder / "ca.pem").read_bytes())
     (folder / "dir").mkdir()
     (folder / "dir" / "intranet.pem").write_bytes((folder / "ca.pem").read_bytes())
     return folder
@@ -54,7 +49,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def intranet(keys: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(keys / "chain.pem", keys / "key.pem")
+    context.load_cert_chain(keys / "chain.pem", keys / "site_key.pem")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 import time
 import warnings
 from pathlib import Path
@@ -18,6 +17,7 @@ from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.records import Outcome, Truncation
+from tests.servers.certificates import certified, server_context
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, keeps, run, says, stage
 
@@ -28,21 +28,13 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a key and a certificate for site.test that nobody vouches for."""
     folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=site.test"
-    files = ["-keyout", "key.pem", "-out", "cert.pem", "-addext", "subjectAltName=DNS:site.test"]
-    subprocess.run([*command.split(), *files], check=True, capture_output=True, cwd=folder)
+    certified("site", "site.test").write(folder)
     return folder
-
-
-def _context(folder: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context
 
 
 def test_l01_a_self_signed_certificate(folder: Path) -> None:
     async def main() -> None:
-        async with stage(says(answer(b"secret")), tls=_context(folder), limits=FetchLimits()) as scene:
+        async with stage(says(answer(b"secret")), tls=server_context(folder, "site"), limits=FetchLimits()) as scene:
             exchange = await scene.get()
             assert exchange.outcome is Outcome.TLS_ERROR
             assert "certificate" in exchange.error
@@ -53,8 +45,10 @@ def test_l01_a_self_signed_certificate(folder: Path) -> None:
 
 def test_l01_a_certificate_for_another_host(folder: Path) -> None:
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(says(answer(b"x")), tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(
+            says(answer(b"x")), tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()
+        ) as scene:
             request = FetchRequest(scene.url(host="other.test"), LOOPBACK)
             exchange = await scene.fetcher.fetch(request)
             assert exchange.outcome is Outcome.TLS_ERROR
@@ -64,13 +58,13 @@ def test_l01_a_certificate_for_another_host(folder: Path) -> None:
 
 
 def test_l01_tls_1_0_is_not_spoken(folder: Path) -> None:
-    context = _context(folder)
+    context = server_context(folder, "site")
     with warnings.catch_warnings(action="ignore"):
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
+        ca_file = str(folder / "site.pem")
         async with stage(says(answer(b"x")), tls=context, ca_file=ca_file, limits=FetchLimits()) as scene:
             assert (await scene.get()).outcome is Outcome.TLS_ERROR
 
@@ -79,9 +73,9 @@ def test_l01_tls_1_0_is_not_spoken(folder: Path) -> None:
 
 def test_connections_are_kept_over_tls(folder: Path) -> None:
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
+        ca_file = str(folder / "site.pem")
         script = keeps(*[answer(b"page")] * 3)
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()) as scene:
             for _ in range(3):
                 assert (await scene.get()).body == b"page"
             assert scene.connections == 1
@@ -97,8 +91,8 @@ def test_l02_cut_off_without_a_word(folder: Path) -> None:
         visit.reset()
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()) as scene:
             exchange = await scene.get()
             assert exchange.outcome is Outcome.DISCONNECTED
             assert exchange.truncated is Truncation.DISCONNECT
@@ -123,14 +117,14 @@ async def _speak_http_2(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 def test_http_2_is_spoken_over_tls(folder: Path) -> None:
     async def main() -> None:
-        context = _context(folder)
+        context = server_context(folder, "site")
         context.set_alpn_protocols(["h2"])
         server = await asyncio.start_server(_speak_http_2, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
         policy = AddressPolicy(allowed_addresses=LOOPBACK)
         async with (
             server,
-            Fetcher(FetchLimits(), IDENTITY, policy, time.time, ca_file=str(folder / "cert.pem")) as fetcher,
+            Fetcher(FetchLimits(), IDENTITY, policy, time.time, ca_file=str(folder / "site.pem")) as fetcher,
         ):
             request = FetchRequest(f"https://site.test:{port}/", LOOPBACK)
             exchanges = await asyncio.gather(*(fetcher.fetch(request) for _ in range(5)))
@@ -147,9 +141,9 @@ def test_http_2_is_spoken_over_tls(folder: Path) -> None:
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_the_version_of_tls_is_known_for_every_answer(folder: Path, version: ssl.TLSVersion) -> None:
     async def main() -> None:
-        context = _context(folder)
+        context = server_context(folder, "site")
         context.minimum_version = context.maximum_version = version
-        async with stage(keeps(answer(b"x")), tls=context, ca_file=str(folder / "cert.pem")) as scene:
+        async with stage(keeps(answer(b"x")), tls=context, ca_file=str(folder / "site.pem")) as scene:
             seen = [(await scene.get()).tls_version for _ in range(3)]
             assert seen == [version.name.replace("_", ".")] * 3
 
@@ -170,8 +164,8 @@ def test_n03_what_is_between_chunks_counts_against_the_cap(folder: Path, piece: 
             sent += len(piece)
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=limits) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=limits) as scene:
             exchange = await scene.get()
             assert exchange.outcome is Outcome.OK
             assert exchange.truncated is Truncation.LENGTH
@@ -190,8 +184,8 @@ def test_n03_one_endless_line_between_chunks(folder: Path) -> None:
             await visit.send(b"e" * 10_000)
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()) as scene:
             assert (await scene.get()).outcome is Outcome.HEADER_TOO_LARGE
 
     run(main)
@@ -208,8 +202,8 @@ def test_chunks_that_arrive_in_any_pieces_are_read_and_the_connection_is_kept(fo
                 await asyncio.sleep(0)
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()) as scene:
             for _ in range(3):
                 exchange = await scene.get()
                 assert (exchange.outcome, exchange.body) == (Outcome.OK, b"hello, chunked world!")
@@ -222,9 +216,9 @@ def test_n11_the_connection_is_not_used_again_after_chunks_with_a_length(folder:
     page = CHUNKED.replace(b"Transfer", b"Content-Length: 3\r\nTransfer") + b"5\r\nhello\r\n0\r\n\r\n"
 
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
+        ca_file = str(folder / "site.pem")
         script = keeps(page, page)
-        async with stage(script, tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        async with stage(script, tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()) as scene:
             for _ in range(2):
                 exchange = await scene.get()
                 assert (exchange.outcome, exchange.body) == (Outcome.OK, b"hello")
@@ -236,8 +230,10 @@ def test_n11_the_connection_is_not_used_again_after_chunks_with_a_length(folder:
 
 def test_a_new_connection_has_times_to_connect_and_for_the_handshake_a_kept_one_has_none(folder: Path) -> None:
     async def main() -> None:
-        ca_file = str(folder / "cert.pem")
-        async with stage(keeps(answer(b"x")), tls=_context(folder), ca_file=ca_file, limits=FetchLimits()) as scene:
+        ca_file = str(folder / "site.pem")
+        async with stage(
+            keeps(answer(b"x")), tls=server_context(folder, "site"), ca_file=ca_file, limits=FetchLimits()
+        ) as scene:
             first, second = await scene.get(), await scene.get()
             assert 0 < first.connect_s < first.connect_s + first.tls_s < 5
             assert (second.connect_s, second.tls_s) == (-1.0, -1.0)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 import time
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,20 +21,16 @@ from gossamer.records import Outcome, Truncation
 from tests.e2e.program import run, summary_of
 from tests.fetch.servers import IDENTITY, LOOPBACK, Visit, answer, says, stage
 from tests.hostile.crawling import whole_server
+from tests.servers.certificates import certified, server_context
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make certificates")
 LIMITS = FetchLimits(connect_timeout_s=1, first_byte_timeout_s=1, silence_s=1, total_timeout_s=2, max_bytes=100_000)
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def certificate(folder: Path, name: str, *more: str) -> ssl.SSLContext:
+def certificate(folder: Path, name: str, until: datetime | None = None) -> ssl.SSLContext:
     """Make a self-signed certificate for site.test and return a server's context with it."""
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=site.test"
-    files = ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-addext", "subjectAltName=DNS:site.test", *more]
-    subprocess.run([*command.split(), *files], check=True, capture_output=True, cwd=folder)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
-    return context
+    certified(name, "site.test", until=until).write(folder)
+    return server_context(folder, name)
 
 
 @pytest.fixture(scope="module")
@@ -45,28 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sound(folder: Path) -> ssl.SSLContext:
-    return certificate(folder, "sound", "-days", "1")
-
-
-def expired(folder: Path) -> ssl.SSLContext:
-    """Make a certificate that ended long ago: `openssl ca` takes the dates that `openssl req` does not."""
-    commands = (
-        "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=site.test "
-        "-keyout old.key -out old.csr",
-        "openssl ca -batch -selfsign -config old.cnf -keyfile old.key -in old.csr -out old.pem -notext "
-        "-startdate 200101000000Z -enddate 200102000000Z",
-    )
-    (folder / "old.cnf").write_text(
-        "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n"
-        "x509_extensions=x\n[p]\ncommonName=supplied\n[x]\nsubjectAltName=DNS:site.test\nbasicConstraints=CA:TRUE\n"
-    )
-    (folder / "index.txt").write_text("")
-    (folder / "serial").write_text("01\n")
-    for command in commands:
-        subprocess.run(command.split(), check=True, capture_output=True, cwd=folder)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "old.pem", folder / "old.key")
-    return context
+    return certificate(folder, "sound")
 
 
 def asked(context: ssl.SSLContext, ca_file: Path | None, host: str = "site.test") -> Exchange:
@@ -86,7 +60,8 @@ def refused(exchange: Exchange, *words: str) -> None:
 
 
 def test_l01_expired(folder: Path) -> None:
-    refused(asked(expired(folder), folder / "old.pem"), "expired")
+    old = certificate(folder, "old", until=datetime(2020, 1, 2, tzinfo=UTC))
+    refused(asked(old, folder / "old.pem"), "expired")
 
 
 def test_l01_self_signed(sound: ssl.SSLContext) -> None:
@@ -98,14 +73,14 @@ def test_l01_for_another_host(folder: Path, sound: ssl.SSLContext) -> None:
 
 
 def test_l01_tls_1_0(folder: Path) -> None:
-    context = certificate(folder, "tls10", "-days", "1")
+    context = certificate(folder, "tls10")
     with warnings.catch_warnings(action="ignore"):
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
     refused(asked(context, folder / "tls10.pem"))
 
 
 def test_l01_null_ciphers(folder: Path) -> None:
-    context = certificate(folder, "null", "-days", "1")
+    context = certificate(folder, "null")
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("NULL:@SECLEVEL=0")  # RC4 is not in OpenSSL any more; this is as bad
     refused(asked(context, folder / "null.pem"))
@@ -185,7 +160,7 @@ TRICKS = {
 @asynccontextmanager
 async def http2(folder: Path, trick: str) -> AsyncIterator[tuple[Fetcher, int]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "sound.pem", folder / "sound.key")
+    context.load_cert_chain(folder / "sound.pem", folder / "sound_key.pem")
     context.set_alpn_protocols(["h2"])
     start, repeated = TRICKS[trick]
 

@@ -18,15 +18,15 @@ from gossamer.inspect.agreement_pages import Fault, PageAgreement
 from gossamer.inspect.archived_pages import ArchivedPages
 from gossamer.records import ArchiveSpan, QueuedUrl, UrlState
 from tests.contracts.test_page_store import page
-from tests.servers.mongodb import MongoServer, require_mongodb, running
+from tests.servers import engines
+from tests.servers.mongodb import MongoServer, running
 
 NOWHERE = ArchivedPages(ArchiveFiles(Path("nowhere")), 1000)
 _databases = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("mongodb")])
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
-    require_mongodb()
     with running(tmp_path_factory.mktemp("mongodb")) as server:
         yield server
 

@@ -15,7 +15,8 @@ from gossamer.inspect.catalog_rows import BATCH_PAGES, CatalogRows
 from gossamer.ports import Row
 from gossamer.ports.catalog_store import CatalogChanges
 from gossamer.records import ArchiveSpan, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
-from tests.servers.postgresql import PostgresServer, postgres_programs, running_postgres
+from tests.servers import engines
+from tests.servers.postgresql import PostgresServer, running_postgres
 
 _schemas = count()
 
@@ -32,10 +33,8 @@ GONE = row("http://a.test/gone", UrlState.DEAD, Outcome.CLIENT_ERROR, parent=url
 HOST = HostRecord("a.test", "a.test", pages=1, fetches=2, errors=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[engines.param("postgresql")])
 def server() -> Iterator[PostgresServer]:
-    if postgres_programs() is None:
-        pytest.skip("no PostgreSQL: make engines")
     with running_postgres() as server:
         yield server
 

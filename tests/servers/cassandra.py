@@ -10,7 +10,8 @@ from typing import Any
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
-from tests.servers.java import START_S, JavaServer, require, running, shared
+from tests.servers import engines
+from tests.servers.java import START_S, JavaServer, running, shared
 from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
@@ -98,7 +99,7 @@ class CassandraServer(JavaServer):
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        jars = require(self.engine)
+        jars = engines.program(self.engine)
         words = [*_FLAGS, f"-javaagent:{next(jars.glob('jamm-*.jar'))}"]
         for option, modules in (("--add-exports", _EXPORTS), ("--add-opens", _OPENED)):
             words += [f"{option}={module}=ALL-UNNAMED" for module in modules]

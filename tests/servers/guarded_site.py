@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from msgspec import Struct
+
+from tests.servers.certificates import certified, server_context
 
 PAGES = 3
 ROBOTS = "User-agent: *\nDisallow: /secret-area/\n"
@@ -113,8 +114,7 @@ class Keys(Struct, frozen=True):
 
     def context(self, name: str = "server", *, asks_client: bool = False) -> ssl.SSLContext:
         """Return what a server needs to speak TLS."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.folder / f"{name}.pem", self.folder / f"{name}_key.pem")
+        context = server_context(self.folder, name)
         if asks_client:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(self.folder / "ca.pem")
@@ -126,27 +126,10 @@ KEY_PASSWORD = "opens-the-key"
 
 def make_keys(folder: Path) -> Keys:
     """Make the files of keys, all for localhost and *.test."""
-    new_key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256"
-    names = "-addext subjectAltName=DNS:localhost,DNS:site.test,DNS:other.test,IP:127.0.0.1"
-
-    def openssl(arguments: str) -> bytes:
-        return subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True, cwd=folder).stdout
-
-    def signed(name: str, options: str) -> None:
-        openssl(f"req {new_key} {options} -subj /CN={name} {names} -keyout {name}_key.pem -out {name}.csr")
-        openssl(
-            f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca_key.pem -days 1 -copy_extensions copyall -out {name}.pem"
-        )
-
-    def pin(name: str) -> str:
-        key = openssl(f"x509 -in {name}.pem -pubkey -noout")
-        (folder / "public.pem").write_bytes(key)
-        openssl("pkey -pubin -in public.pem -outform der -out public.der")
-        openssl("dgst -sha256 -binary -out digest public.der")
-        return f"sha256//{openssl('base64 -in digest').decode().strip()}"
-
-    openssl(f"req -x509 {new_key} -nodes -days 1 -subj /CN=authority -keyout ca_key.pem -out ca.pem")
-    signed("server", "-nodes")
-    signed("client", f"-passout pass:{KEY_PASSWORD}")
-    openssl(f"req -x509 {new_key} -nodes -days 1 -subj /CN=own {names} -keyout own_key.pem -out own.pem")
-    return Keys(folder, pin("server"), pin("own"))
+    names = ("localhost", "site.test", "other.test", "127.0.0.1")
+    authority = certified("ca", is_authority=True)
+    server, own = certified("server", *names, by=authority), certified("own", *names)
+    for made in (authority, server, own):
+        made.write(folder)
+    certified("client", *names, by=authority).write(folder, KEY_PASSWORD)
+    return Keys(folder, server.pin, own.pin)

@@ -15,24 +15,11 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-import pytest
-
+from tests.servers import engines
 from tests.servers.redis import free_port
 
-ENGINES = Path(__file__).resolve().parents[2] / ".engines"
 START_S = 90
 FOLDER_VARIABLE = "TEST_SERVERS_FOLDER"  # not a setting of the program: servers that all processes of a test run share
-
-
-def require(engine: str) -> Path:
-    """Return the programs of an engine; skip the test if there are none, fail it if there must be some."""
-    folder = ENGINES / engine
-    if folder.is_dir() and shutil.which("java"):
-        return folder
-    line = f"no {engine} in {ENGINES.name}/{engine}, or no Java: make engines"
-    if engine in os.environ.get("GOSSAMER_REQUIRE_ENGINES", "").split(","):
-        pytest.fail(line)
-    pytest.skip(line)
 
 
 class JavaServer(ABC):
@@ -103,7 +90,7 @@ def running(kind: type[_Server], folder: Path, settings: Mapping[str, object] | 
 
 def shared(kind: type[_Server]) -> _Server:
     """Return the server that all processes of a test run share: the first that needs it starts it."""
-    require(kind.engine)
+    engines.program(kind.engine)
     place = Path(os.environ[FOLDER_VARIABLE])
     known = place / f"{kind.engine}.json"
     with (place / f"{kind.engine}.lock").open("w") as lock:

@@ -19,7 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from tests.servers.java import START_S, JavaServer, require, running, shared
+from tests.servers import engines
+from tests.servers.java import START_S, JavaServer, running, shared
 from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
@@ -77,7 +78,7 @@ class KafkaServer(JavaServer):
 
     @property
     def _class_path(self) -> str:
-        return f"{require(self.engine)}/*"
+        return f"{engines.program(self.engine)}/*"
 
     def start(self) -> None:
         """Start the broker, and wait until it answers."""
@@ -106,7 +107,6 @@ def shared_kafka() -> KafkaServer:
 @contextmanager
 def guarded_kafka(folder: Path) -> Iterator[tuple[KafkaServer, str]]:
     """Run a broker with a second listener that wants a login (`me`, `right-one`), and the address of that."""
-    require("kafka")
     ports, port = (free_port(), free_port()), free_port()
     users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_me="right-one" user_admin="x";'
     server = KafkaServer(folder, ports, {

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 from gossamer.backends.mongodb.connect import Document
+from tests.servers import engines
 from tests.servers.redis import free_port
 
-PROGRAM = Path(__file__).resolve().parents[2] / ".engines" / "ferretdb"
 START_S = 20
 USER, PASSWORD = "spider", "web"
 WITH_LOGIN = (
@@ -25,16 +23,6 @@ WITH_LOGIN = (
     f"--setup-username={USER}",
     f"--setup-password={PASSWORD}",
 )
-
-
-def require_mongodb() -> None:
-    """Skip the test if there is no server; fail it if there must be one."""
-    if PROGRAM.exists():
-        return
-    line = f"no server for MongoDB at {PROGRAM.parent.name}/{PROGRAM.name}: make engines"
-    if "mongodb" in os.environ.get("GOSSAMER_REQUIRE_ENGINES", "").split(","):
-        pytest.fail(line)
-    pytest.skip(line)
 
 
 class MongoServer:
@@ -56,7 +44,7 @@ class MongoServer:
         self.folder.mkdir(exist_ok=True, parents=True)
         self._process = subprocess.Popen(
             [
-                str(PROGRAM), "--handler=sqlite", f"--sqlite-url=file:{self.folder}/",
+                str(engines.program("mongodb")), "--handler=sqlite", f"--sqlite-url=file:{self.folder}/",
                 f"--listen-addr=127.0.0.1:{self.port}", "--debug-addr=-", "--state-dir=-", "--telemetry=disable",
                 "--log-level=error", *self.options,
             ],

@@ -14,16 +14,11 @@ from typing import Any
 
 import psycopg
 
+from tests.servers import engines
 from tests.servers.redis import free_port
 from tests.servers.redis_cluster import wait_for
 
 START_S = 30
-_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-
-
-def postgres_programs() -> Path | None:
-    """Return the folder with the programs of the newest server."""
-    return next((folder for folder in _FOLDERS if (folder / "postgres").exists()), None)
 
 
 class PostgresServer:
@@ -111,10 +106,8 @@ def _cpu_s(pid: int) -> float:
 @contextmanager
 def running_postgres(*options: str) -> Iterator[PostgresServer]:
     """Run a server. Its folder is not one of pytest's, which only their owner may enter."""
-    programs = postgres_programs()
-    assert programs is not None
     with TemporaryDirectory(prefix="gossamer-postgres-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(programs, Path(folder), *options)
+        server = PostgresServer(engines.program("postgresql"), Path(folder), *options)
         server.create()
         server.start()
         try:

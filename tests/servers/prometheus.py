@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -14,11 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 START_S = 60.0
-
-
-def prometheus_program() -> str | None:
-    """Return the program, if it is installed."""
-    return shutil.which("prometheus")
 
 
 class Prometheus:

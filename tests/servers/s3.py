@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +22,6 @@ from tests.servers.redis import free_port
 KEY, SECRET = "testkey", "testsecret"
 BUCKET = "pages"
 READY_TRIES, READY_WAIT_S = 200, 0.05
-
-
-def weed_program() -> str | None:
-    beside = Path(sys.executable).parent / "weed"
-    return str(beside) if beside.is_file() else shutil.which("weed")
 
 
 class S3Server:

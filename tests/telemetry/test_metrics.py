@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from itertools import accumulate, pairwise
 from math import inf
@@ -16,6 +15,7 @@ from gossamer import __version__
 from gossamer.figures import BOUNDS_S, ActiveWarning, BoundBy, Figures, Forecast, Histogram, Resource, RunState, Totals
 from gossamer.runtime import conditions
 from gossamer.telemetry.metrics import LASTING_RULES, render
+from tests.servers import engines
 
 _LINE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 _PAIR = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
@@ -161,10 +161,8 @@ def test_every_condition_that_lasts_has_a_series_while_it_does_not_hold() -> Non
     assert {rule for rule, when in described.items() if "each time" not in when} == set(LASTING_RULES)
 
 
+@pytest.mark.engine("prometheus")
 def test_the_figures_of_a_whole_run_pass_prometheus_own_check() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("no promtool")
     figures = Figures(
         totals=Totals(pages=7, outcomes={"ok": 7, 'a"b\\c\n': 1}, statuses={"200": 7}, held={"calendar": 2}),
         out="c",
@@ -175,6 +173,10 @@ def test_the_figures_of_a_whole_run_pass_prometheus_own_check() -> None:
         forecast=Forecast(12.0),
     )
     done = subprocess.run(
-        [promtool, "check", "metrics"], check=False, input=render(figures), capture_output=True, text=True
+        [engines.program("prometheus").with_name("promtool"), "check", "metrics"],
+        check=False,
+        input=render(figures),
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -54,6 +54,8 @@ _RETRIED = (RedisConnectionError, RedisTimeoutError)
 _REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _DOWN = (ClusterDownError, TryAgainError, RedisClusterException)
 _ERRORS = (RedisError, RedisClusterException)
+# Of a script that the user may not run to its end: by Redis, and by Valkey.
+_SCRIPT_REFUSED = ("The user executing the script can't", "ACL failure in script")
 T = TypeVar("T")
 
 
@@ -137,10 +139,15 @@ def guarded(name: str, act: Callable[[], T]) -> T:
         raise as_ours(error, name) from error
 
 
+def database_of_cluster(name: str) -> UsageError:
+    """Return the error of a URL that names another database of a cluster than the first."""
+    return UsageError(f"ledger {name}: a Redis Cluster has database 0 only; expected redis://host:port/0/NAME")
+
+
 def as_ours(error: Exception, name: str) -> GossamerError:
     """Return an error of Redis as one of ours, in one line."""
     text = " ".join(str(error).split()).rstrip(".")
-    if isinstance(error, _REFUSED) or "can't access at least one of the keys" in text:
+    if isinstance(error, _REFUSED) or any(words in text for words in _SCRIPT_REFUSED):
         return UsageError(
             f"ledger {name}: {text}; give a user and a password that may run scripts (EVALSHA, SCRIPT LOAD, INFO) and "
             f"use the keys gossamer:{name}:*, in the URL or as GOSSAMER_REDIS_USER and GOSSAMER_REDIS_PASSWORD"
@@ -150,7 +157,7 @@ def as_ours(error: Exception, name: str) -> GossamerError:
             f"ledger {name}: the server has no database of this number; expected redis://host:port/0/NAME"
         )
     if "SELECT is not allowed in cluster mode" in text:
-        return UsageError(f"ledger {name}: a Redis Cluster has database 0 only; expected redis://host:port/0/NAME")
+        return database_of_cluster(name)
     if isinstance(error, _RETRIED):
         closed = any(word in text for word in ("Broken pipe", "reset by peer", "closed by server"))
         hint = "; without a password (requirepass) it accepts connections from its own machine only" if closed else ""

@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from gossamer.backends.redis.calls import guarded
+from gossamer.backends.redis.calls import database_of_cluster, guarded
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
@@ -75,6 +75,8 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
     ledger: ScriptedLedger
     if is_cluster:
         client.close()
+        if address.database:  # Valkey can be configured to have more; our client of a cluster has one
+            raise database_of_cluster(address.name)
         ledger = RedisClusterLedger(ClusterCalls(_cluster(address), address.name))
     elif len(address.servers) > 1:
         client.close()
