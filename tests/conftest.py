@@ -1,14 +1,11 @@
-"""What many tests use: the shared vectors, and Hypothesis set up to find the same things on every machine."""
+"""How tests run: Hypothesis finds the same things on every machine, servers are shared, and every skip is explained."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -20,8 +17,6 @@ from tests.servers import engines, java
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-VECTORS = Path(__file__).resolve().parent.parent.parent / "shared" / "vectors"
 
 settings.register_profile(
     "stable",
@@ -74,16 +69,3 @@ def undivided() -> Iterator[None]:
     divide(None)
     yield
     divide(None)
-
-
-@pytest.fixture(scope="session")
-def vectors() -> Callable[[str], Any]:
-    """Return the reader of shared test vectors."""
-
-    def read(name: str) -> Any:
-        path = VECTORS / name
-        if not path.is_file():
-            pytest.skip(f"{path} is not here: the vectors are kept beside the project, not in it")
-        return json.loads(path.read_text("utf-8"))
-
-    return read

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable
 from typing import Any
 
-import ada_url
 import msgspec
 import pytest
 from hypothesis import given
@@ -22,39 +20,6 @@ TOKEN = "gossamer"
 def _allows(robots: str | bytes, path: str, token: str = TOKEN) -> bool:
     body = robots.encode() if isinstance(robots, str) else robots
     return parse_robots(body, token).is_allowed(path)
-
-
-def _path(url: str) -> str:
-    """Return the path of a URL of any length."""
-    if not url:
-        return "/"
-    parsed = ada_url.URL(url)
-    return str(parsed.pathname + parsed.search)
-
-
-def _is_excluded(case: dict[str, Any], exclusions: list[dict[str, Any]]) -> bool:
-    """Return whether we read a case otherwise on purpose."""
-    matches = [exclusion["match"] for exclusion in exclusions]
-    return any(
-        match["test"] == case["test"] and case["line"] in match.get("lines", [case["line"]]) for match in matches
-    )
-
-
-def test_every_case_of_googles_parser(vectors: Vectors) -> None:
-    exclusions = vectors("robots_exclusions.json")
-    cases = [case for case in vectors("robots_google.json")["is_allowed"] if not _is_excluded(case, exclusions)]
-    wrong = []
-    for case in cases:
-        rules = parse_robots(base64.b64decode(case["robots_b64"]), case["agent"])
-        if rules.is_allowed(_path(case["url"])) is not case["allowed"]:
-            wrong.append((case["test"], case["line"], case["url"]))
-    assert len(cases) > 130
-    assert wrong == []
-
-
-def test_sitemaps_of_googles_parser(vectors: Vectors) -> None:
-    for case in vectors("robots_google.json")["sitemaps"]:
-        assert parse_robots(case["robots"].encode(), "foo").sitemaps == case["sitemaps"]
 
 
 def test_without_rules_everything_is_allowed() -> None:

@@ -46,6 +46,10 @@ def test_the_group_of_an_agent(lines: str, is_allowed: bool) -> None:
     ("rules", "path", "is_allowed"),
     [
         ("Disallow: /a", "/a", False),
+        ("Disallow: / | Allow: /d/index.html", "/d/", True),  # the folder that serves it
+        ("Disallow: / | Allow: /d/index.htm", "/d/", True),
+        ("Disallow: / | Allow: /d/index.html", "/d/e", False),
+        ("Disallow: / | Allow: /d/index.php", "/d/", False),
         ("Disallow: /a", "/ab", False),
         ("Disallow: /a", "/A", True),
         ("Disallow: /a", "/b/a", True),

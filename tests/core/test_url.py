@@ -25,38 +25,6 @@ from gossamer.core.url import (
 Vectors = Callable[[str], Any]
 
 
-def _requested(case: dict[str, Any]) -> str | None:
-    """Return what we would request for a WPT case: its href without fragment and credentials, http(s) only."""
-    if case["failure"] or not case["http"]:
-        return None
-    href = case["href"].partition("#")[0]
-    scheme, _, rest = href.partition("://")
-    authority, slash, tail = rest.partition("/")
-    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{tail}"
-
-
-def test_every_wpt_case_gives_the_browsers_form(vectors: Vectors) -> None:
-    cases = vectors("url_wpt.json")["parse"]
-    wrong = []
-    for case in cases:
-        got = canonical(case["input"], case["base"] or "")
-        if got != _requested(case):
-            wrong.append((case["input"], case["base"], got, _requested(case)))
-    assert len(cases) == 892
-    assert wrong == []
-
-
-def test_every_idna_case_gives_the_ascii_form(vectors: Vectors) -> None:
-    data = vectors("url_idna.json")
-    wrong = []
-    for case in data["idna"]:
-        got = canonical(f"http://{case['input']}/")
-        if got != (f"http://{case['output']}/" if case["output"] else None):
-            wrong.append((case, got))
-    assert len(data["idna"]) == 2671
-    assert wrong == []
-
-
 @pytest.mark.parametrize(
     ("text", "base", "url"),
     [
