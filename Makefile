@@ -2,15 +2,17 @@
 # Used when .venv is created; an existing .venv is not changed.
 PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
-FERRETDB := v1.24.0
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+PLAIN_TESTS := tests/archive tests/backends/test_bloom_model.py tests/core tests/e2e/test_near_duplicates.py tests/parse \
+  tests/runtime/test_compiled.py
 SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test lint types layers docs check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners wheels lock clean
+.PHONY: help crawl test test-all test-engines test-plain lint types layers docs check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/_rank.c src/gossamer/_words.c src/gossamer/parse/_scan.c src/gossamer/archive/_sha1.c src/gossamer/backends/local/_bloom.c src/gossamer/backends/local/_damage.c src/gossamer/runtime/_forced_exit.c
 	@echo "Setting up .venv with the runtime packages ..."
@@ -32,9 +34,19 @@ else
 	@$(BIN)/gossamer crawl $(SEEDS) $(ARGS)
 endif
 
-test: .venv/dev  ## run all tests
-	@echo "Running all tests ..."
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+test: .venv/dev  ## run the tests, on any machine in the same way
+	@echo "Running the tests ..."
+	@$(PYTEST) $(ARGS)
+
+test-all: .venv/dev  ## run the tests with all seeds, rounds and examples
+	@GOSSAMER_TESTS=all $(PYTEST) $(ARGS)
+
+test-engines: .venv/dev engines  ## run the tests that need servers and tools beyond what the packages bring; installs them
+	@GOSSAMER_REQUIRE_ENGINES=all $(PYTEST) -m engine $(ARGS)
+
+# What has a compiled and a plain implementation, and what a user sees of it.
+test-plain: .venv/dev  ## run the tests of what is done in Python if no C compiler was found
+	@$(PYTEST) $(PLAIN_TESTS) $(ARGS)
 
 lint: .venv/dev  ## check style and formatting
 	@$(BIN)/ruff check src tests benchmarks packaging
@@ -90,27 +102,15 @@ clusterchaos: .venv/dev  ## kill nodes and the servers of a cluster (ARGS="--rou
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines: .engines/ferretdb .engines/kafka .engines/cassandra  ## install the servers, tools and pages that tests and benchmarks use (Debian; needs root, Go, Java and Maven)
-	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null && command -v redis-server >/dev/null && command -v chromedriver >/dev/null \
-	  && command -v prometheus >/dev/null && test -d /usr/lib/postgresql \
+engines:  ## install the servers and tools that test-engines needs (Debian; as root)
+	@packaging/engines
+
+bench-tools: engines  ## install what benchmarks compare with, and the pages they crawl (Debian; as root)
+	@command -v nginx >/dev/null && command -v wrk >/dev/null && command -v wget2 >/dev/null && command -v openssl >/dev/null \
 	  && test -e /usr/share/doc/python3.11/html/index.html -a -e /usr/share/doc/postgresql-doc-15/html/index.html \
 	    -a -e /usr/share/doc/python-django-doc/html/index.html \
 	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-	    nginx-light wrk wget2 openssl redis-server postgresql prometheus chromium chromium-driver python3.11-doc postgresql-doc-15 python-django-doc)
-
-# With its version file, without which it does not start; its own go.sum says what it is built from.
-.engines/ferretdb:
-	@if command -v go >/dev/null; then \
-	  echo "Building a server that speaks MongoDB's protocol (three minutes) ..." && rm -rf $@-source && mkdir -p .engines \
-	  && cp -r "$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $@-source \
-	  && chmod -R u+w $@-source && echo $(FERRETDB) > $@-source/build/version/version.txt \
-	  && (cd $@-source && go build -trimpath -tags ferretdb_no_postgresql -o ../ferretdb ./cmd/ferretdb) && rm -rf $@-source; \
-	else echo "Go is not installed: the tests with MongoDB are skipped"; fi
-
-.engines/kafka .engines/cassandra: .engines/%: requirements/engines/%.xml
-	@if command -v mvn >/dev/null; then \
-	  echo "Bringing $* ..." && rm -rf $@ && mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$@" && touch $@; \
-	else echo "Maven is not installed: the tests with $* are skipped"; fi
+	    nginx-light wrk wget2 openssl python3.11-doc postgresql-doc-15 python-django-doc)
 
 .venv-wheels: requirements/wheels.txt
 	@$(PYTHON) -m venv .venv-wheels && .venv-wheels/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/wheels.txt

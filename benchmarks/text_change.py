@@ -191,7 +191,7 @@ def main() -> None:
     rng = random.Random(given.seed)
     pages, words = _pages(given.pages, rng)
     if not pages:
-        raise SystemExit("text_change: no documentation pages in /usr/share/doc; expected: make engines")
+        raise SystemExit("text_change: no documentation pages in /usr/share/doc; expected: make bench-tools")
     print(f"{len(pages)} pages; called changed that are not:")
     for kind in NOISE:
         pairs = (_noisy(html, rng, words, kind).split("\0") for html in pages)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from gossamer.core.identity import divide
 from tests import starvation
+from tests.amount import amount
 from tests.servers import engines, java
 
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
@@ -22,7 +23,7 @@ settings.register_profile(
     "stable",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=amount(30, 60),
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -37,7 +37,7 @@ def cost_of_request_us(
 ) -> float:
     """Return CPU microseconds per request; `url` is the origin, `host` the name to ask for where that differs."""
     if shutil.which("wrk") is None:
-        raise SystemExit("peers: wrk is not installed; expected: make engines")
+        raise SystemExit("peers: wrk is not installed; expected: make bench-tools")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "paths").write_text("\n".join(paths) + "\n", "utf-8")

@@ -27,7 +27,7 @@ def build_root(folder: Path) -> Path:
     """Make the root of the site: a start page, and a link to each package's folder."""
     missing = [package for package, source in PACKAGES.values() if not (source / "index.html").exists()]
     if missing:
-        raise SystemExit(f"peers: not installed: {', '.join(missing)}; expected: make engines")
+        raise SystemExit(f"peers: not installed: {', '.join(missing)}; expected: make bench-tools")
     folder.chmod(0o755)  # nginx, started by root, reads as somebody else
     root = folder / "root"
     root.mkdir()

@@ -113,7 +113,7 @@ def _set_up_venv() -> str:
 
 def _wget2() -> Rival | Absent:
     if shutil.which("wget2") is None:
-        return Absent("wget2", "not installed; expected: make engines")
+        return Absent("wget2", "not installed; expected: make bench-tools")
     # Links of anchors only: style sheets, scripts and pictures are no pages.
     options = ["--quiet", "--recursive", "--level=inf", "--max-threads=16", "--follow-tags=a/href", "--no-cookies"]
     return Rival(

@@ -14,6 +14,7 @@ from gossamer.archive.cdxj import fold_index, index_file, merge_index, part_path
 from gossamer.archive.warc import Identified, RefersTo
 from gossamer.core.url import canonical
 from gossamer.records import Outcome, Truncation
+from tests.amount import amount
 
 from .oracle import verify_index
 from .samples import NOW, exchange, odd_exchanges, writer
@@ -59,7 +60,7 @@ def test_the_index_is_that_of_cdxj_indexer(tmp_path: Path) -> None:
     assert verify_index(paths, tmp_path / "index" / "index.cdxj") == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=amount(15, 40), deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=60), st.integers(100, 599)), min_size=1, max_size=12))
 def test_any_headers_give_the_line_of_cdxj_indexer(
     tmp_path_factory: pytest.TempPathFactory, heads: list[tuple[bytes, int]]

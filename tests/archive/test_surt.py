@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gossamer.archive.surt import surt
 from gossamer.core.url import canonical
+from tests.amount import amount
 
 from .samples import ODD_URLS
 
@@ -24,7 +25,7 @@ HOSTS = st.from_regex(
 PATHS = st.text("abAB.%/~ 25eé&=?#+;:@!'\"<>()[]{}|\\^`\x00\t,$*-_", max_size=25)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=amount(375, 1500), deadline=None)
 @given(
     st.sampled_from(["http", "https"]),
     HOSTS,
@@ -48,7 +49,7 @@ SESSIONS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=amount(75, 300), deadline=None)
 @given(
     st.lists(SESSIONS, max_size=5),
     st.sampled_from(["/x", "/(S(" + "a" * 24 + "))/p.aspx", "/(" + "b" * 24 + ")/p.ASPX"]),

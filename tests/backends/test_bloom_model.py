@@ -16,6 +16,7 @@ from gossamer.backends.local import bloom_python, partitions
 from gossamer.backends.local.bloom import PARTITIONS, SeenFilter
 from gossamer.backends.local.digest_log import GROUP_BYTES, TABLE, DigestLog
 from gossamer.backends.local.store import SealedStore, Store
+from tests.amount import amount
 
 _id = st.binary(min_size=16, max_size=16)
 _shapes = st.tuples(st.integers(1, 5000), st.integers(1, 10), st.integers(0, 50))
@@ -100,7 +101,7 @@ class FilterModel(RuleBasedStateMachine):
         assert self.seen.count == len(self.added)
 
 
-FilterModel.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+FilterModel.TestCase.settings = settings(max_examples=amount(15, 60), stateful_step_count=30, deadline=None)
 TestFilter = FilterModel.TestCase
 
 

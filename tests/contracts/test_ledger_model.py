@@ -18,6 +18,7 @@ from gossamer.core.url import link_to
 from gossamer.ports import SealedChanges
 from gossamer.records import ChangeKind, ContentRecord, DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
 from gossamer.state import CrawlState
+from tests.amount import amount
 
 HOSTS = ("a.test", "b.test", "c.test")
 _hosts = st.sampled_from(HOSTS)
@@ -179,5 +180,5 @@ class LedgerModel(RuleBasedStateMachine):
             )
 
 
-LedgerModel.TestCase.settings = settings(max_examples=30, stateful_step_count=30)
+LedgerModel.TestCase.settings = settings(max_examples=amount(15, 30), stateful_step_count=30)
 TestLedgerModel = LedgerModel.TestCase

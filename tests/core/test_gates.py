@@ -12,6 +12,7 @@ from gossamer.core.gates import Gates
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
+from tests.amount import amount
 from tests.core.slots import lone_host
 
 ADDRESS = "10.0.0.1"
@@ -400,5 +401,5 @@ class GatesModel(RuleBasedStateMachine):
         assert not self.bench.gates._domain_times
 
 
-GatesModel.TestCase.settings = settings(max_examples=150, stateful_step_count=50)
+GatesModel.TestCase.settings = settings(max_examples=amount(37, 150), stateful_step_count=50)
 TestGatesModel = GatesModel.TestCase

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.url import canonical
+from tests.amount import amount
 
 BASE = "http://h.test/a/b/c?q=1#f"
 
@@ -209,14 +210,14 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=12).map("".join)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=amount(250, 1000))
 @given(TEXTS, st.sampled_from(["", BASE, "https://u:p@h.test/.a/", "http://b\u00fccher.test/x?y"]))
 def test_both_parsers_agree(text: str, base: str) -> None:
     text = text.encode("utf-8", "replace").decode()
     assert canonical(text, base) == by_ada(text, base)
 
 
-@settings(max_examples=500)
+@settings(max_examples=amount(125, 500))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6), min_size=1, max_size=3))
 def test_both_parsers_agree_on_names_in_any_script(labels: list[str]) -> None:
     text = f"http://{'.'.join(labels)}/"

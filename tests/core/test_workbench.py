@@ -11,6 +11,7 @@ from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
 from gossamer.records import HostRecord, QueuedUrl
+from tests.amount import amount
 
 
 def _host(name: str, domain: DomainSlot | None = None, address: str = "10.0.0.1", lane: int = 0) -> HostSlot:
@@ -206,7 +207,7 @@ class WorkbenchModel(RuleBasedStateMachine):
             assert not self.bench.count[HostState.BLOCKED]
 
 
-WorkbenchModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+WorkbenchModel.TestCase.settings = settings(max_examples=amount(15, 60), stateful_step_count=40)
 TestWorkbenchModel = WorkbenchModel.TestCase
 
 

@@ -15,6 +15,7 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core import host_table
 from gossamer.ports import Ledger, SealedChanges
 from gossamer.records import UrlId, UrlRecord
+from tests.amount import amount
 
 from .model import CrawlModel
 
@@ -75,7 +76,7 @@ def little_memory() -> Iterator[None]:
         yield
 
 
-CrawlModel.TestCase.settings = settings(max_examples=250, stateful_step_count=40)
+CrawlModel.TestCase.settings = settings(max_examples=amount(62, 250), stateful_step_count=40)
 TestCrawlModel = CrawlModel.TestCase
-CrawlOnDisk.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
+CrawlOnDisk.TestCase.settings = settings(max_examples=amount(30, 120), stateful_step_count=40)
 TestCrawlOnDisk = CrawlOnDisk.TestCase

@@ -13,6 +13,7 @@ from gossamer.core.requisite import requisite_id, requisites_from
 from gossamer.core.url import host_of
 from gossamer.core.workbench import HostState
 from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
+from tests.amount import amount
 
 from .model import ADDRESSES, ORIGINS, CrawlModel
 from .test_crawl_model import little_memory
@@ -83,5 +84,5 @@ class CrawlWithRequisites(CrawlModel):
         assert frontier.counts.requisites == 0 or is_waiting
 
 
-CrawlWithRequisites.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+CrawlWithRequisites.TestCase.settings = settings(max_examples=amount(15, 60), stateful_step_count=40)
 TestCrawlWithRequisites = CrawlWithRequisites.TestCase

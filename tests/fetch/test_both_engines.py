@@ -14,6 +14,7 @@ from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.route import USUAL
 from gossamer.records import Outcome
+from tests.amount import amount
 from tests.fuzz.test_framing import ANSWERS
 
 from .servers import LOOPBACK, Stage, Visit, stage
@@ -241,7 +242,7 @@ def test_the_engines_read_an_answer_differently_only_as_intended() -> None:
 
 
 @given(st.lists(LIKELY | ANSWERS, min_size=10, max_size=40))
-@settings(max_examples=60)
+@settings(max_examples=amount(15, 60))
 def test_no_answer_is_a_page_to_one_engine_and_broken_to_the_other(answers: list[bytes]) -> None:
     for data, (plain, curl) in zip(answers, read_by_both(answers), strict=True):
         if {plain.outcome, curl.outcome} <= BROKEN or any(words in curl.error for words in EXCUSED):

@@ -18,6 +18,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.plain_transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
 from gossamer.records import Outcome, Truncation
+from tests.amount import amount
 from tests.fuzz.test_framing import ANSWERS
 
 LIMITS = FetchLimits(connect_timeout_s=8, first_byte_timeout_s=10, silence_s=10, total_timeout_s=30)
@@ -102,7 +103,7 @@ def gist(exchange: Exchange) -> tuple[object, ...]:
 
 
 @given(LIKELY | ANSWERS, st.lists(st.integers(0, 10_000), max_size=12), st.sampled_from([None, TEXT_ONLY]))
-@settings(max_examples=500)
+@settings(max_examples=amount(125, 500))
 def test_the_pieces_in_which_an_answer_arrives_change_nothing(
     data: bytes, places: list[int], wanted: frozenset[str] | None
 ) -> None:
@@ -112,7 +113,7 @@ def test_the_pieces_in_which_an_answer_arrives_change_nothing(
 
 
 @given(LIKELY, st.lists(st.integers(0, 10_000), max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=amount(75, 300))
 def test_the_caps_hold_however_an_answer_is_cut(data: bytes, places: list[int]) -> None:
     transfer = transfer_of(TIGHT)
     heard(cut(data, places), transfer)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gossamer.exchanges import Exchange
 from gossamer.records import Outcome
+from tests.amount import amount
 from tests.fetch.servers import QUICK, Visit, stage
 
 PIECES = st.sampled_from(
@@ -70,7 +71,7 @@ def exchanges(answers: list[bytes], *, tries: int = 1) -> list[Exchange]:
 
 
 @given(st.lists(ANSWERS, min_size=1, max_size=3))
-@settings(max_examples=40)
+@settings(max_examples=amount(15, 40))
 def test_any_bytes_end_in_an_exchange(answers: list[bytes]) -> None:
     for exchange in exchanges(answers):
         assert isinstance(exchange.outcome, Outcome)

@@ -171,18 +171,15 @@ def fed(chunks: bytes) -> object:
 
 
 SHAPES |= ANSWERS
-MIN_S = 0.02
+MIN_S = 0.01
 GROWTH = 8.0  # for four times the input: quadratic would be 16
 TRIES = 5  # a busy machine spoils a try (caches, new memory), never all of them
 
 
 def cpu_s(reader: Reader, count: int) -> float:
-    best = float("inf")
-    for _ in range(3):
-        started = time.thread_time()
-        reader(count)
-        best = min(best, time.thread_time() - started)
-    return best
+    started = time.thread_time()
+    reader(count)
+    return time.thread_time() - started
 
 
 def growth_of(reader: Reader) -> float:
@@ -192,7 +189,7 @@ def growth_of(reader: Reader) -> float:
         count *= 2
     growth = float("inf")
     for _ in range(TRIES):
-        growth = min(growth, cpu_s(reader, 4 * count) / max(cpu_s(reader, count), MIN_S / 2))
+        growth = min(growth, cpu_s(reader, 4 * count) / max(min(cpu_s(reader, count) for _ in range(3)), MIN_S / 2))
         if growth < GROWTH:
             break
     return growth
@@ -204,4 +201,4 @@ def test_time_grows_with_the_input(name: str) -> None:
 
 
 def test_a_reader_that_is_quadratic_is_found() -> None:
-    assert growth_of(lambda n: [sum(range(n)) for _ in range(n)]) > GROWTH
+    assert growth_of(lambda n: [0 for _ in range(n // 10) for _ in range(n)]) > GROWTH

@@ -13,6 +13,7 @@ from gossamer.parse import html, html_lexbor
 from gossamer.parse.html import parse_html
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.web import preset
+from tests.amount import amount
 
 PAGE = b"""<!doctype html><html lang="de-AT"><head>
 <meta charset=utf-8><title>
@@ -203,7 +204,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=amount(75, 300), deadline=None)
 @given(st.lists(PIECES, max_size=25))
 def test_no_link_of_the_tree_is_missed(pieces: list[str]) -> None:
     content = "".join(pieces).encode()
@@ -213,7 +214,7 @@ def test_no_link_of_the_tree_is_missed(pieces: list[str]) -> None:
     assert not theirs.is_noindex or ours.is_noindex
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(50, 200), deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "gbk", "utf-16", "shift_jis", "zip"]))
 def test_any_bytes_give_a_document(content: bytes, charset: str) -> None:
     document = parse_html(content, charset)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gossamer.parse import scan_python
 from gossamer.parse.scan_python import Scan
+from tests.amount import amount
 
 try:
     from gossamer.parse import _scan
@@ -53,7 +54,7 @@ FOREIGN = st.lists(
 
 
 @needs_compiled
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=amount(375, 1500), deadline=None)
 @given(MARKUP)
 def test_both_scanners_read_the_same(markup: str) -> None:
     content = markup.encode("utf-8", "replace")
@@ -63,7 +64,7 @@ def test_both_scanners_read_the_same(markup: str) -> None:
 
 
 @needs_compiled
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=amount(375, 1500), deadline=None)
 @given(FOREIGN, st.sampled_from(["", "<svg>" * 126, "<template>" * 63, "<svg>" * 127 + "<foreignObject>"]))
 def test_both_scanners_read_the_same_svg(markup: str, around: str) -> None:
     content = (around + markup).encode()
@@ -72,7 +73,7 @@ def test_both_scanners_read_the_same_svg(markup: str, around: str) -> None:
 
 
 @needs_compiled
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=amount(125, 500), deadline=None)
 @given(st.binary(max_size=60))
 def test_both_scanners_refuse_the_same_bytes(content: bytes) -> None:
     assert COMPILED is not None
@@ -169,7 +170,7 @@ HIDING = st.lists(
 
 
 @needs_compiled
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=amount(375, 1500), deadline=None)
 @given(HIDING, st.sampled_from([1, 1, 30]))
 def test_both_scanners_find_the_same_hidden_parts(markup: str, times: int) -> None:
     content = (markup * times).encode()

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.amount import amount
 
 from gossamer.core.limits import FrontierLimits
 from gossamer.engine.crawl import Crawl
@@ -41,7 +42,7 @@ def forecast(crawl: Crawl, driver: VirtualDriver, limits: ForecastLimits) -> For
 webs = st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0, 0, 0, 2, 7, 30])), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(15, 60), deadline=None)
 @given(webs)
 def test_the_time_left_is_within_a_quarter(web: list[tuple[int, int]]) -> None:
     scenario = sites([pages for pages, _ in web], [delay for _, delay in web])
@@ -56,7 +57,7 @@ def test_the_time_left_is_within_a_quarter(web: list[tuple[int, int]]) -> None:
     assert abs(found.seconds - left_s) <= max(0.25 * left_s, 1.5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=amount(15, 40), deadline=None)
 @given(webs, st.floats(0.2, 0.9))
 def test_the_time_until_the_page_limit_is_within_a_quarter(web: list[tuple[int, int]], share: float) -> None:
     scenario = sites([pages for pages, _ in web], [delay for _, delay in web])

@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.amount import amount
 from xxhash import xxh3_128_digest
 
 from gossamer.backends.local.ledger import LocalLedger
@@ -371,7 +372,7 @@ def test_a_feed_is_fetched_within_minutes_if_it_names_new_pages_all_the_time() -
     assert 5 * 60 <= min(gaps) < HOUR
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=amount(15, 30), deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([200, 200, 200, 302, 404, 410, 500]), min_size=6, max_size=6), min_size=6, max_size=6

@@ -14,6 +14,7 @@ from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.dedup.shingles import MAX_CHARS, shingle_hashes, words_of
 from gossamer.kernel import Kernel
 from gossamer.kernel import kernel as compiled
+from tests.amount import amount
 from tests.core.dedup.texts import text, with_changes
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300) | st.text(
@@ -47,7 +48,7 @@ def test_c_and_python_sign_alike(kernel: Kernel, words: str) -> None:
     assert kernel.simhash(utf8) == kernel.simhash(words) == simhash.plain_simhash(utf8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=amount(50, 200))
 @given(
     st.lists(st.tuples(st.integers(1, 35), st.sampled_from([" ", "\n", "  ", " " * 63])), max_size=60),
     st.integers(1, 9),

@@ -15,6 +15,7 @@ from gossamer.core.revisit.text_change import (
     word_pairs,
 )
 from gossamer.kernel import kernel
+from tests.amount import amount
 from tests.core.dedup.texts import text as words_of
 
 ARTICLE = "\n".join(words_of(500, seed).capitalize() + "." for seed in range(1, 4))
@@ -141,7 +142,7 @@ def test_a_sketch_of_another_format_is_no_change() -> None:
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
-@settings(max_examples=50)
+@settings(max_examples=amount(15, 50))
 def test_similarity_is_the_share_of_words_that_are_the_same(removed: int, added: int) -> None:
     words = [f"w{chr(97 + at // 26 % 26)}{chr(97 + at % 26)}{'x' * (at // 676)}" for at in range(1500)]
     before, after = words[:1000], words[removed:1000] + words[1000 : 1000 + added]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gossamer.core.spam.words import HEAD_WORDS, Repetition, plain_repetition
 from gossamer.kernel import words_kernel
+from tests.amount import amount
 
 COUNTERS = [plain_repetition, *([words_kernel.repetition] if words_kernel is not None else [])]
 needs_kernel = pytest.mark.skipif(words_kernel is None, reason="gossamer._words was not compiled")
@@ -19,13 +20,14 @@ PIECES = st.sampled_from(
         *(" ", "\n", "\u00a0", "\x7f"),
     ]
 )
+
 TEXTS = (
     st.lists(PIECES | st.text(max_size=2), max_size=60).map("".join).map(lambda text: text.encode("utf-8", "replace"))
 )
 
 
 @needs_kernel
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=amount(375, 1500), deadline=None)
 @given(TEXTS, TEXTS, TEXTS, st.sampled_from([1, 1, 40, 400]))
 def test_both_count_the_same(text: bytes, title: bytes, url: bytes, times: int) -> None:
     assert words_kernel is not None
@@ -33,7 +35,7 @@ def test_both_count_the_same(text: bytes, title: bytes, url: bytes, times: int) 
 
 
 @needs_kernel
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=amount(125, 500), deadline=None)
 @given(st.binary(max_size=80), st.binary(max_size=20), st.binary(max_size=20), st.sampled_from([1, 300]))
 def test_both_count_the_same_in_any_bytes(text: bytes, title: bytes, url: bytes, times: int) -> None:
     assert words_kernel is not None
