@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -18,6 +19,8 @@ from tests.servers import engines, java
 # A background job and nohup ignore these, and programs inherit that: tests start programs that must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+SLOW_FOLDERS = {"e2e", "hostile", "measuring", "sim"}
 
 settings.register_profile(
     "stable",
@@ -39,6 +42,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     engines.skip_what_is_not_required(items)
+    items[:] = spread(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def spread(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+    """Order tests so that each process of a test run begins with slow modules, and no long one is left for the end.
+
+    The processes get equal parts of the list, in order; who has finished takes from the end of another's part.
+    """
+    modules = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+    modules.sort(key=lambda tests: tests[0].path.parent.name not in SLOW_FOLDERS)
+    return [test for first in range(processes) for tests in modules[first::processes] for test in tests]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,6 +19,7 @@ from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import Site
 from gossamer.sim.web import preset
 from gossamer.telemetry.summary import Summary
+from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, summary_of
 
 STAGES = {"in_decode": 1, "in_parse": 9, "after_fetch": 9}  # and when each raises
@@ -35,8 +36,7 @@ def events_of(out: Path, name: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, lines) if event["event"] == name]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("stage", "workers"), crossed(STAGES, (1, 2)))
 def test_an_error_of_ours_ends_one_page_and_not_the_crawl(
     tmp_path: Path, small_web: RunningWeb, stage: str, workers: int
 ) -> None:

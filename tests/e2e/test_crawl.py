@@ -20,6 +20,7 @@ from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.synth_truth import Scope
 from gossamer.sim.web import preset
+from tests.amount import some
 from tests.archive.test_cdxj import without_details
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of
 
@@ -36,7 +37,7 @@ def judge_rules(pace_ms: int, scope: Scope = "domain") -> JudgeRules:
     return JudgeRules(politeness_s=pace_ms / 1000, slack_s=SLACK_S, scope=scope)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", some([2, 1], 1))
 def test_3000_pages_on_50_hosts_are_all_fetched_once_and_politely(tmp_path: Path, workers: int) -> None:
     with RunningWeb(preset("polite50", crawl_delay_s=0.05)) as web:
         summary = crawl(web, tmp_path / "out", 30, "--workers", str(workers))

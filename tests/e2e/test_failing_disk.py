@@ -17,6 +17,7 @@ from gossamer.archive.reader import ArchiveReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
+from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_faults import pages_stored
 
@@ -66,8 +67,7 @@ def environment(shim: Path, flag: Path, fault: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "workers"), crossed(FAULTS, (1, 2)))
 def test_a_disk_that_fails_for_two_seconds_ends_the_crawl_with_a_line_and_nothing_is_lost(
     tmp_path: Path, shim: Path, small_web: RunningWeb, fault: str, workers: int
 ) -> None:

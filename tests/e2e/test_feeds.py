@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.records import Outcome, UrlRecord
+from tests.amount import some
 from tests.e2e.program import run, start
 from tests.e2e.test_steering import wait_for
 from tests.servers.plain_site import Answer, PlainSite, plain_site
@@ -67,7 +68,7 @@ def _rows(out: Path) -> dict[str, UrlRecord]:
         ledger.close()
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", some(["2", "1"], 1))
 def test_feeds_are_sources_of_pages_with_dates(tmp_path: Path, workers: str) -> None:
     with plain_site() as site:
         _fill(site)

@@ -12,6 +12,7 @@ import pytest
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
+from tests.amount import crossed
 from tests.e2e.program import crawl_options, run
 
 
@@ -21,15 +22,14 @@ def small_web() -> Iterator[RunningWeb]:
         yield web
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize(
-    "deaths",
-    [
-        ("in_commit:kill:3", "in_recovery:kill:1"),
-        ("in_commit:kill:3", "in_recovery:kill:4", "in_recovery:kill:2", "before_commit:kill:1"),
-        ("in_commit:kill:3", "in_commit:kill:1", "in_recovery:kill:2"),
-    ],
+DEATHS = (
+    ("in_commit:kill:3", "in_recovery:kill:1"),
+    ("in_commit:kill:3", "in_recovery:kill:4", "in_recovery:kill:2", "before_commit:kill:1"),
+    ("in_commit:kill:3", "in_commit:kill:1", "in_recovery:kill:2"),
 )
+
+
+@pytest.mark.parametrize(("deaths", "workers"), crossed(DEATHS, ("1", "2")))
 def test_the_audit_and_the_report_count_every_request_once(
     tmp_path: Path, small_web: RunningWeb, workers: str, deaths: Sequence[str]
 ) -> None:

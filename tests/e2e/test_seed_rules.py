@@ -11,6 +11,7 @@ import pytest
 
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import Site
+from tests.amount import some
 from tests.e2e.program import run, summary_of
 
 SITE = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
@@ -32,7 +33,7 @@ def metadata_by_page(out: Path) -> dict[str, tuple[str, dict[str, str]]]:
     return {each["url"]: (each["seed"], each["seed_metadata"]) for each in documents(out)}
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", some(["2", "1"], 1))
 def test_a_file_of_seeds_with_rules_is_crawled_exported_and_explained(tmp_path: Path, workers: str) -> None:
     out = tmp_path / "out"
     with TrapServer(SITE, 40) as near, TrapServer(SITE, 40) as far, TrapServer(SITE, 40) as plain:
