@@ -26,12 +26,13 @@ from pathlib import Path
 from statistics import median
 from urllib.request import urlopen
 
+from benchmarks.peers.measure import pinned
 from benchmarks.peers.pages import START, build_root
 from benchmarks.peers.rivals import gossamer_command
 from benchmarks.peers.server import Nginx, free_port
 from msgspec import Struct
 
-CORE = "0"
+CORE = 0
 TICKS = os.sysconf("SC_CLK_TCK")
 MAX_S = 300.0
 ADDRESSES = tuple(f"127.0.0.{number}" for number in range(1, 7))
@@ -80,11 +81,12 @@ def _crawl(seeds: Sequence[str], out: Path, path: str, shown: str) -> Run:
     # Some pages link to a port where nobody answers: that host is not waited for.
     more = [*(word for seed in seeds[1:] for word in ("--seeds", seed)), "--max-wait", "1"]
     more += ["--ui", "--metrics-listen", f"127.0.0.1:{port}"] if shown else []
-    command = ["taskset", "-c", CORE, *gossamer_command(seeds[0], out, *more)]
+    command = gossamer_command(seeds[0], out, *more)
     environment = {**os.environ, **({"PYTHONPATH": path} if path else {})}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=out, env=environment
-    )
+    with pinned(CORE):
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=out, env=environment
+        )
     watch = _Watch(process, port, shown) if shown else None
     output, errors = process.communicate(timeout=MAX_S)
     if process.returncode != 0:

@@ -20,7 +20,7 @@ from statistics import median
 
 import msgspec
 from benchmarks.peers.floor import cost_of_request_us
-from benchmarks.peers.measure import SERVER_CORE, run_pinned
+from benchmarks.peers.measure import SERVER_CORE, pinned, run_pinned
 from benchmarks.peers.server import Nginx
 from msgspec import Struct
 
@@ -144,8 +144,10 @@ def _bench(kind: str, web: _Web, *more: str) -> Figures:
 
 @contextmanager
 def _name_server(hosts: Path) -> Iterator[str]:
-    command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m", "benchmarks.peers.names", str(hosts)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "benchmarks.peers.names", str(hosts)]
+    with pinned(SERVER_CORE):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

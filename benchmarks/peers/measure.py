@@ -11,7 +11,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -44,6 +45,17 @@ class Taken(Struct, frozen=True):
         return self.status == 0
 
 
+@contextmanager
+def pinned(core: int) -> Iterator[None]:
+    """Run what this thread starts in between on one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def run_pinned(
     command: Sequence[str],
     cwd: Path,
@@ -55,9 +67,9 @@ def run_pinned(
     """Run a program on one core until it ends; one that takes too long is killed."""
     out, err = cwd / "stdout.txt", cwd / "stderr.txt"
     begun = time.monotonic()
-    with out.open("wb") as stdout, err.open("wb") as stderr:
+    with out.open("wb") as stdout, err.open("wb") as stderr, pinned(core):
         process = subprocess.Popen(
-            ["taskset", "-c", str(core), *command],
+            command,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=stdout,

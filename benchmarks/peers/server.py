@@ -13,12 +13,13 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
 
-from benchmarks.peers.measure import SERVER_CORE
+from benchmarks.peers.measure import SERVER_CORE, pinned
 from benchmarks.peers.pages import page_name
 
 ADDRESS = "127.0.0.2"  # documentation links to 127.0.0.1 and localhost, at ports where nobody listens
@@ -75,7 +76,7 @@ class Nginx:
         self._folder = folder
         self._addresses = addresses
         self._names = names
-        self._pinned = () if core is None else ("taskset", "-c", str(core))
+        self._core = core
         self.port, self.tls_port = free_port(), free_port()
         self._text = _CONFIG.format(
             folder=folder,
@@ -105,10 +106,9 @@ class Nginx:
         make_certificate(self._folder, self._names)
         config = self._folder / "nginx.conf"
         config.write_text(self._text, "utf-8")
-        self._process = subprocess.Popen(
-            [*self._pinned, "nginx", "-p", str(self._folder), "-c", str(config)],
-            stderr=subprocess.DEVNULL,
-        )
+        command = ["nginx", "-p", str(self._folder), "-c", str(config)]
+        with nullcontext() if self._core is None else pinned(self._core):
+            self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self._wait_until_ready()
         return self
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.peers.measure import RIVAL_CORE
+from benchmarks.peers.measure import RIVAL_CORE, pinned
 from benchmarks.peers.pages import START, build_root
 from benchmarks.peers.rivals import GOSSAMER
 from benchmarks.peers.server import Nginx
@@ -24,11 +24,12 @@ def main() -> int:
         (work / "nginx").mkdir()
         with Nginx(work / "nginx", root) as server:
             command = [
-                *("taskset", "-c", str(RIVAL_CORE), *GOSSAMER, "bench", "--stages", server.url(START)),
+                *(*GOSSAMER, "bench", "--stages", server.url(START)),
                 *("--pages", "100000", "--scope", "host", "--politeness-ms", "0", "--host-connections", "16"),
                 *("--max-depth", "1000", "--include-pattern", "/admin/", *sys.argv[1:]),
             ]
-            return subprocess.run(command, check=False).returncode
+            with pinned(RIVAL_CORE):
+                return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

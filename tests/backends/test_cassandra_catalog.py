@@ -20,11 +20,12 @@ from gossamer.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.catalog_places import CassandraPlace, places_of
 from tests.contracts.test_catalog_store import HOST, LETTER, PAGE
+from tests.servers import engines
 from tests.servers.cassandra import SYNCED, WITH_LOGIN, running_cassandra
 from tests.servers.redis import free_port
 
 
-@pytest.fixture
+@pytest.fixture(params=[engines.param("cassandra")])
 def place() -> Iterator[CassandraPlace]:
     with places_of("cassandra") as make:
         made = make()
@@ -169,6 +170,7 @@ def test_an_unknown_option_is_refused() -> None:
         place_of("cassandra://a/k?frobnicate=1")
 
 
+@pytest.mark.engine("cassandra")
 def test_logins_rights_and_restarts(tmp_path: Path) -> None:
     with running_cassandra(tmp_path / "server", {**WITH_LOGIN, **SYNCED}) as own:
         place = CassandraPlace(own, "guarded")

@@ -72,6 +72,7 @@ def test_queries_by_url_host_time_status_and_hash_have_an_index(
         assert columns in indexes
 
 
+@pytest.mark.engine("postgresql")
 def test_a_server_that_is_gone_is_named_and_what_was_not_stored_can_be_stored_later() -> None:
     with running_postgres() as own:
         catalog = PostgresCatalog(f"{own.url}/gone")
@@ -87,6 +88,7 @@ def test_a_server_that_is_gone_is_named_and_what_was_not_stored_can_be_stored_la
         catalog.close()
 
 
+@pytest.mark.engine("postgresql")
 def test_connections_that_a_restart_has_closed_are_made_again_without_an_error() -> None:
     with running_postgres() as own:
         catalog = PostgresCatalog(f"{own.url}/again")

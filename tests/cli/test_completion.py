@@ -24,6 +24,7 @@ def completed(script: str, *words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.engine("shells")
 def test_bash_completes_verbs_options_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     bash = script(capsys, "bash")
     assert completed(bash, "gossamer", "res") == ["resume"]
@@ -34,7 +35,7 @@ def test_bash_completes_verbs_options_and_values(capsys: pytest.CaptureFixture[s
     assert completed(bash, "gossamer", "status", "crawls/") == []  # the shell's own: names of files
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_for_other_shells_have_all_verbs_and_options(capsys: pytest.CaptureFixture[str], shell: str) -> None:
     text = script(capsys, shell)
     assert all(verb in text for verb in VERBS)
