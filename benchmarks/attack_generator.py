@@ -56,7 +56,7 @@ MAX_WAIT_S = 30.0
 MAX_TURNS = 50
 RULES = (
     WorkerRules(),
-    WorkerRules(max_requisites=500, sketches=True, reads_anchors=True, previews=True),
+    WorkerRules(max_requisites=500, sketches=True, reads_anchors=True, previews=sys.maxsize),
 )
 T = TypeVar("T")
 CHILD = (sys.executable, "-m", "benchmarks.attack_generator", "--child")

@@ -365,7 +365,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
             parses_pdf_deep=settings.pdf is PdfUse.DEEP,
             accepts=accepted_types(settings),
             robots_token=robots_token_of(settings),
-            previews=basis.observer.on_page is not None,
+            previews=basis.observer.previews,
             near_dup=settings.near_dup,
             max_hrefs=budget.hrefs,
             sketches=settings.revisit,

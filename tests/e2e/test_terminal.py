@@ -61,12 +61,16 @@ class OnTerminal:
             return False
         return True
 
+    def shown(self) -> list[str]:
+        """Return the lines of the screen without those of the first pages."""
+        return [line for line in self.screen.shown() if not is_of_first_pages(line)] or [""]
+
     def read_until(self, is_so: Callable[[list[str]], bool]) -> list[str]:
         until = time.monotonic() + WITHIN_S
-        while not is_so(self.screen.shown()):
+        while not is_so(self.shown()):
             assert time.monotonic() < until, self.screen.shown()
             self.read()
-        return self.screen.shown()
+        return self.shown()
 
     def end(self) -> list[str]:
         """Return what is on the screen when the process has ended."""
@@ -74,11 +78,30 @@ class OnTerminal:
             pass
         self.process.wait(WITHIN_S)
         os.close(self._main)
-        return self.screen.shown()
+        return self.shown()
+
+
+def is_of_first_pages(line: str) -> bool:
+    return line.startswith("    ") or " · http://site-" in line
 
 
 def has_view(lines: list[str]) -> bool:
     return any("pages/s" in line for line in lines) and any(line.startswith("bound by ") for line in lines)
+
+
+def test_a_crawl_begins_with_the_titles_and_first_words_of_three_pages(web: RunningWeb, tmp_path: Path) -> None:
+    crawl = OnTerminal(web, tmp_path / "out", columns=70)
+    crawl.read_until(lambda lines: has_view(lines) and sum(map(is_of_first_pages, crawl.screen.shown())) == 6)
+    lines = crawl.screen.shown()
+    assert [bool(is_of_first_pages(line)) for line in lines[:7]] == [*[True] * 6, False]
+    assert all(
+        " · http://site-" in title and text.startswith("    ")
+        for title, text in zip(lines[0:6:2], lines[1:6:2], strict=True)
+    )
+    assert max(len(line) for line in lines) < 70
+    crawl.process.send_signal(signal.SIGINT)
+    crawl.end()
+    assert crawl.screen.shown()[:6] == lines[:6], "they stay above the summary"
 
 
 def test_a_stop_leaves_one_line_and_the_summary(web: RunningWeb, tmp_path: Path) -> None:
@@ -87,7 +110,7 @@ def test_a_stop_leaves_one_line_and_the_summary(web: RunningWeb, tmp_path: Path)
     assert 3 <= len(shown) <= 6
     crawl.resize(120)
     crawl.read_until(lambda lines: has_view(lines) and max(map(len, lines)) >= 80)
-    assert len(crawl.screen.shown()) <= 6, "nothing is left of the narrow view"
+    assert len(crawl.shown()) <= 6, "nothing is left of the narrow view"
     crawl.process.send_signal(signal.SIGINT)
     shown = crawl.end()
     assert crawl.process.returncode == 11
@@ -106,7 +129,7 @@ def test_what_is_above_the_view_survives_a_terminal_that_is_made_narrower_and_wi
         crawl.resize(columns)
         crawl.screen.writes.clear()
         crawl.read_until(lambda lines: has_view(lines) and len(crawl.screen.writes) > 2)
-        assert crawl.screen.shown()[0] == address
+        assert crawl.shown()[0] == address
     crawl.process.send_signal(signal.SIGINT)
     assert crawl.end()[0] == address
 

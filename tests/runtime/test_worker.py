@@ -31,6 +31,7 @@ class Recorder:
 
     def __init__(self, *, full_at: int = 0) -> None:
         self.log: list[str] = []
+        self.previews: list[str] = []
         self.known: dict[bytes, int] = {}
         self._full_at = full_at
 
@@ -52,6 +53,7 @@ class Recorder:
         self.log.append("close")
 
     def on_result(self, result: Result) -> None:
+        self.previews.append(result.preview)
         self.known.setdefault(result.content_hash, result.order_id)
         self.log.append(f"report {result.order_id}")
 
@@ -66,11 +68,15 @@ class Recorder:
 
 
 async def arrive(
-    recorder: Recorder, *contents: bytes, closes: bool = False, kind: OrderKind = OrderKind.PAGE
+    recorder: Recorder,
+    *contents: bytes,
+    closes: bool = False,
+    kind: OrderKind = OrderKind.PAGE,
+    rules: WorkerRules = WorkerRules(),  # noqa: B008 - frozen
 ) -> list[str]:
     """Have answers with these contents arrive at once; return what is done with them."""
     fetcher = Fetcher(FetchLimits(), Identity("Gossamer"), AddressPolicy(), time.time)
-    worker = Worker(WorkerRules(), fetcher, [recorder], recorder.first_copy, recorder)
+    worker = Worker(rules, fetcher, [recorder], recorder.first_copy, recorder)
     for number, content in enumerate(contents, 1):
         url = f"http://a.test/{number}"
         order = Order(number, kind, url, b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
@@ -199,3 +205,10 @@ def test_a_huge_answer_for_which_there_is_no_room_stops_the_worker_and_holds_up_
     assert "fail: no room" in log
     assert "report 1" not in log
     assert "report 2" in log
+
+
+def test_the_first_words_are_read_of_as_many_pages_as_somebody_wants_to_see() -> None:
+    recorder = Recorder()
+    menu = b"<ul><li>Home<li>Shop</ul><p>The third kiln fires at 1,280 degrees, twice a week."
+    asyncio.run(arrive(recorder, ONE, b"", menu, TWO, rules=WorkerRules(previews=2)))
+    assert recorder.previews == ["some words of a page", "", "The third kiln fires at 1,280 degrees, twice a week.", ""]

@@ -169,6 +169,7 @@ def start(
 
     from gossamer.assembly import RunPlace, build_session
     from gossamer.runtime.run_parts import Observer
+    from gossamer.telemetry.first_pages import PREVIEWS, FirstPages
     from gossamer.telemetry.progress import Progress
     from gossamer.telemetry.screen import Screen
 
@@ -179,8 +180,11 @@ def start(
     printer = _EventPrinter(arguments.verbose, screen)
     wants_progress = (arguments.progress is None or arguments.progress) and not arguments.debug
     progress = Progress(screen, every_beat=bool(arguments.progress)) if wants_progress else None
+    shown = masked if settings.mask_queries else str
+    first_pages = FirstPages(screen, shown) if wants_progress else None
     observer = Observer(
-        partial(print_page, shown=masked if settings.mask_queries else str) if arguments.debug else None,
+        partial(print_page, shown=shown) if arguments.debug else first_pages,
+        sys.maxsize if arguments.debug else PREVIEWS,
         printer,
         printer.warn,
         on_beat=None if progress is None else printer.guarded(progress.on_beat),

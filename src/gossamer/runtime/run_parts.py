@@ -36,6 +36,7 @@ class Observer(Struct, frozen=True):
     """Callbacks while a crawl runs."""
 
     on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
+    previews: int = 0  # pages whose results have their first words, per worker
     on_event: OnEvent | None = None
     on_warning: OnWarning | None = None
     on_beat: OnBeat | None = None

@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from gossamer import failpoints
 from gossamer.core.href_memo import HrefMemo
 from gossamer.core.pdf_type import PDF
@@ -110,6 +112,7 @@ class Worker:
     ) -> None:
         self._stored_copy = stored_copy
         self._rules = rules
+        self._previews_left = rules.previews
         self._fetcher = fetcher
         self._sinks = sinks
         self._first_copy = first_copy
@@ -334,10 +337,18 @@ class Worker:
         for sink in self._sinks:
             sink.prepare(page)
         result = read_answer(page.order, page.exchange, self._rules, self._memo)
+        if result.preview:
+            self._count_preview()
         stored = page.order.stored
         if stored is not None and self._stored_copy is not None and result.outcome is Outcome.NOT_MODIFIED:
             add_stored_links(result, page.order, self._stored_copy(stored), self._rules)
         return result
+
+    def _count_preview(self) -> None:
+        """Stop reading first words when enough pages have shown theirs."""
+        self._previews_left -= 1
+        if self._previews_left <= 0:
+            self._rules = replace(self._rules, previews=0)
 
     def _read_big(self, page: FetchedPage, place: int) -> Result:
         """Read an answer that needs much memory, and return that to the system."""

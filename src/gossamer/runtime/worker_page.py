@@ -38,6 +38,9 @@ MAX_USAGE_CHARS = 1000
 # Preferences for the use of content: Cloudflare's, the IETF's (AIPREF), the W3C's (TDMRep), and what X-Robots-Tag adds.
 USAGE_HEADERS = frozenset({"content-signal", "content-usage", "tdm-reservation", "tdm-policy", "x-robots-tag"})
 MAX_TREE_BYTES = 1_500_000  # of a page whose tree is needed: up to 0.2 µs each
+_PREVIEW_WORDS = 20
+_PREVIEW_BYTES = 4000  # of the text, in which the first paragraph is looked for
+_PARAGRAPH_CHARS = 40  # entries of menus are shorter
 _JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _MINHASH = NearDup.MINHASH
 _ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
@@ -147,7 +150,14 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     if document.content_type in _JUDGED_TYPES:
         _read_for_people(document, exchange, result, rules)
     if rules.previews:
-        result.preview = " ".join(document.text.split(None, 20)[:20])
+        result.preview = first_words(document.visible)
+
+
+def first_words(visible: bytes) -> str:
+    """Return the first words of a page's text, without a menu before the first paragraph."""
+    lines = visible[:_PREVIEW_BYTES].decode("utf-8", "ignore").split("\n")
+    paragraph = next((at for at, line in enumerate(lines) if len(line) >= _PARAGRAPH_CHARS), 0)
+    return " ".join(" ".join(lines[paragraph:]).split(None, _PREVIEW_WORDS)[:_PREVIEW_WORDS])
 
 
 def _read_for_people(document: Document, exchange: Exchange, result: Result, rules: WorkerRules) -> None:

@@ -1,0 +1,59 @@
+"""The first pages of a crawl, as whoever starts it sees them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.telemetry.first_pages import FirstPages
+from gossamer.telemetry.screen import Screen
+
+PAGE = Result(1, Outcome.OK, status=200, title="Kilns", preview="The third kiln fires", words=4)
+
+
+def order(path: str, kind: OrderKind = OrderKind.PAGE) -> Order:
+    return Order(1, kind, f"http://a.test/{path}", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+
+
+def printed(*pages: tuple[Order, Result]) -> list[str]:
+    out = io.StringIO()
+    show = FirstPages(Screen(out))
+    for page in pages:
+        show(*page)
+    return out.getvalue().splitlines()
+
+
+def test_title_url_and_first_words_of_three_pages_are_printed() -> None:
+    lines = printed(*((order(str(number)), replace(PAGE, words=number)) for number in range(3, 9)))
+    assert lines[:4] == ["Kilns · http://a.test/3", "    The third kiln fires", "Kilns · http://a.test/4", lines[1]]
+    assert lines[4:] == ["Kilns · http://a.test/5", "    The third kiln fires …"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        (order("robots.txt", OrderKind.ROBOTS), PAGE),
+        (order("copy"), replace(PAGE, duplicate_of=b"1")),
+        (order("empty"), replace(PAGE, preview="")),
+    ],
+)
+def test_what_has_nothing_to_read_is_not_shown(page: tuple[Order, Result]) -> None:
+    assert printed(page) == []
+
+
+def test_lines_are_cut_and_contain_nothing_that_acts_on_a_terminal() -> None:
+    title, text = printed((order("x"), replace(PAGE, title="\x1b[2J" + "long " * 50, preview="\u202eword " * 20)))
+    assert title.startswith("\\u001b[2Jlong long")
+    assert text.startswith("    \\u202eword")
+    assert (len(title), len(text)) == (120, 120)
+
+
+def test_a_terminal_that_is_gone_does_not_stop_a_crawl() -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError
+
+    FirstPages(Screen(Gone()))(order("x"), PAGE)
