@@ -83,6 +83,8 @@ def test_help_of_a_verb_is_what_the_verb_itself_says(capsys: pytest.CaptureFixtu
         main(["traps", "--help"])
     assert told == capsys.readouterr().out
     assert main(["help"]) == 0
-    assert "verbs:" in capsys.readouterr().out
+    everything = capsys.readouterr().out
+    assert all(f"\n  {verb} " in everything for verb in VERBS)
+    assert "exit status:" in everything
     assert main(["help", "crawll"]) == 2
     assert "did you mean 'crawl'?" in capsys.readouterr().err

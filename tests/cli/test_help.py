@@ -5,17 +5,17 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from gossamer.cli.verbs import VERBS, Parser, options_of, parser_of
+from gossamer.cli.verbs import GROUPS, VERBS, Parser, options_of, overview, parser_of
 from gossamer.errors import UsageError
 from gossamer.settings.load import completed, merged, settings_for_known, to_toml
 from gossamer.settings.model import Group, Option, options
 from tests.inspect.folders import said
 
-README = Path(__file__).resolve().parent.parent.parent / "README.md"
 WITH_SETTINGS = ["crawl", "resume", "retry", "bench"]
 STORED = {"target_unique_domains": 5, "max_pages_per_domain": 10, "user_agent": "Sample/1.0", "near_dup": "minhash"}
 SAMPLES: dict[str, object] = {
@@ -51,7 +51,7 @@ SAMPLES: dict[str, object] = {
 
 def _help(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "80")
-    status, out, err = said(capsys, verb, "--help")
+    status, out, err = said(capsys, verb, "--help-all" if verb == "crawl" else "--help")
     assert (status, err) == (0, "")
     return out
 
@@ -131,9 +131,30 @@ def test_resume_lists_exactly_what_it_accepts(option: Option, tmp_path: Path) ->
     assert _refusal(option, stored).partition(";")[0] == message
 
 
-def test_the_readme_has_every_verb_in_a_table() -> None:
-    listed = re.findall(r"(?m)^\| `gossamer ([\w-]+)", README.read_text("utf-8"))
-    assert sorted(listed) == sorted(VERBS)
+def test_the_short_help_of_a_crawl_has_twenty_options_and_says_how_to_see_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = said(capsys, "crawl", "--help")
+    assert (status, out) == said(capsys, "help", "crawl")[:2]
+    named = re.findall(r"(?m)^  (?:-\w, )?--(?:\[no-\])?([a-z-]+)", out)
+    assert len({*named} - {"help", "help-all"}) == 20
+    known = [action for action in options_of(parser_of("crawl")) if action.option_strings]
+    assert out.endswith(f"'gossamer crawl --help-all' shows all {len(known)} options.\n")
+    assert {"max-pages", "out", "contact", "config", "json"} < set(named)
+    assert "near-dup" not in named
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_every_verb_stands_in_one_group_and_the_help_names_all() -> None:
+    grouped = [verb for group in GROUPS.values() for verb in group]
+    assert Counter(grouped) == Counter(VERBS.keys())
+    assert max(len(line) for text in (overview(), overview(len(VERBS))) for line in text.splitlines()) <= 90
+    for text in (overview(), overview(described=len(VERBS))):
+        described = re.findall(r"(?m)^  ([\w-]+)  ", text)
+        others = [verb for line in re.findall(r"(?m)^  also: (.*)$", text) for verb in line.split(", ")]
+        assert sorted(described + others) == sorted(grouped)
+    assert len(overview().splitlines()) < len(overview(len(VERBS)).splitlines())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""`gossamer crawl`: start a crawl, or continue the one in `--out`."""
+"""`gossamer crawl`: start a crawl, or continue the one in `--out`.
+
+Stop it with Ctrl-C; a second Ctrl-C stops at once. The same command with the same `--out`, or `gossamer resume DIR`,
+continues it, and further seeds on the command line are added.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.node import add_node_options
-from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
+from gossamer.cli.options import add_options, describe, given, given_seeds, group_of, shorten
 from gossamer.cli.page_process import Served, check_addresses, page_served
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
@@ -42,6 +46,12 @@ if TYPE_CHECKING:
 
 STATUS_STOPPED = 11
 _SEED_HELP = "a URL, a bare domain, or a file with one per line, which may have scope=, depth= and metadata after tabs"
+# What most people need: `gossamer crawl --help`. The rest is in --help-all.
+_COMMON = (
+    *("help", "help_all", "config", "seed", "scope", "include_pattern", "exclude_pattern"),
+    *("max_pages", "max_depth", "max_time", "max_pages_per_host", "politeness_ms", "contact", "connections", "workers"),
+    *("out", "store", "requisites", "revisit", "ledger", "ui", "progress", "json"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +65,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "gossamer crawl -o crawls/list          # continues",
         ],
     )
+    add_crawl_options(parser)
+    shorten(parser, _COMMON)
+
+
+def add_crawl_options(parser: argparse.ArgumentParser) -> None:
+    """Add all options of a crawl."""
     what = group_of(parser, Group.WHAT)
     what.add_argument("seed", nargs="*", metavar="SEED", help=_SEED_HELP)
     what.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")

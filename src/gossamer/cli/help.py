@@ -1,4 +1,4 @@
-"""`gossamer help [VERB]`: what a verb does and takes; `--man` prints all of it as a manual page."""
+"""`gossamer help [VERB]`: all verbs, or what one does and takes; `--man` prints all of it as a manual page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from gossamer import __version__
-from gossamer.cli.verbs import VERBS, options_of, parser_of, top_parser
+from gossamer.cli.verbs import VERBS, options_of, overview, parser_of
 from gossamer.errors import UsageError
 
 _STATUSES = (
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.man:
         print("\n".join(manual()))
     elif arguments.verb is None:
-        top_parser().print_help()
+        print("\n".join(_everything()))
     elif arguments.verb in VERBS:
         parser_of(arguments.verb).print_help()
     else:
@@ -40,6 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
         hint = f"did you mean '{close[0]}'?" if close else "'gossamer help' lists them"
         raise UsageError(f"no verb '{arguments.verb}'; {hint}")
     return 0
+
+
+def _everything() -> Iterator[str]:
+    """Yield the lines of the help of the program: all verbs, and what they have in common."""
+    yield overview(described=len(VERBS))
+    yield "\nDIR is the folder of a crawl, or the URL of the ledger that its nodes share.\n"
+    yield "exit status:"
+    yield from (f"  {status:<13} {meaning}" for status, meaning in _STATUSES)
+    yield "\n'gossamer help VERB' shows the options of a verb, 'gossamer help --man' all of them as a manual page."
 
 
 def manual() -> Iterator[str]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from gossamer import __version__
 from gossamer.backends.local import damage
-from gossamer.cli.verbs import VERBS, Parser, printed, top_parser
+from gossamer.cli.verbs import VERBS, Parser, overview, printed
 from gossamer.errors import GossamerError, as_our_error, damage_of
 from gossamer.telemetry.text import safe, safe_output
 
@@ -23,9 +23,8 @@ from gossamer.telemetry.text import safe, safe_output
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = top_parser()
     if not words or words[0] in ("-h", "--help"):
-        parser.print_help()
+        print(f"{overview()}\n\n'gossamer help' describes all of them, 'gossamer VERB --help' the options of one.")
         return 0 if words else 2
     if words[0] in ("-V", "--version"):
         print(f"gossamer {__version__}")
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from difflib import get_close_matches  # 2 ms
 
         close = get_close_matches(verb, VERBS, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else "'gossamer --help' lists them"
+        hint = f"did you mean '{close[0]}'?" if close else "'gossamer help' lists them"
         print(f"gossamer: no verb '{safe(verb)}'; {hint}", file=sys.stderr)
         return 2
     return _run_verb(verb, words[1:])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gossamer.cli.verbs import options_of
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
 from gossamer.settings.model import Group, Option, options
@@ -20,8 +22,14 @@ _SOME_CONFIG_HELP = "settings from a file, as for a crawl; GOSSAMER_… in the e
 class GroupedHelp(argparse.RawDescriptionHelpFormatter):
     """Help with compact options: `-n, --max-pages N`, `--[no-]traps`."""
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, shown: Container[str] | None = None) -> None:
         super().__init__(prog, max_help_position=30)
+        self._shown = shown  # names of the options in a short help; None: all of them
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add an option, unless the help is a short one without it."""
+        if self._shown is None or action.dest in self._shown:
+            super().add_argument(action)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings:
@@ -41,6 +49,23 @@ def describe(parser: argparse.ArgumentParser, usage: str, examples: Sequence[str
     parser.formatter_class = GroupedHelp
     for group in Group:
         group_of(parser, group)  # a heading without options is not shown
+
+
+def shorten(parser: argparse.ArgumentParser, common: Sequence[str]) -> None:
+    """Make `--help` show the common options only, and `--help-all` all of them. Call it when all were added."""
+    parser.add_argument("--help-all", action=_FullHelp, nargs=0, const=parser.epilog, help="show all options, and exit")
+    parser.formatter_class = partial(GroupedHelp, shown=common)
+    number = sum(1 for _ in options_of(parser))
+    parser.epilog = f"{parser.epilog}\n\n'{parser.prog} --help-all' shows all {number} options."
+
+
+class _FullHelp(argparse.Action):
+    """Prints the help with all options."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.formatter_class, parser.epilog = GroupedHelp, self.const
+        parser.print_help()
+        parser.exit()
 
 
 def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._ArgumentGroup:

@@ -1,4 +1,7 @@
-"""`gossamer plan SEED…`: what would a crawl take? With a few requests to its seed hosts, or with --offline none."""
+"""`gossamer plan SEED…`: what would a crawl take? With a few requests to its seed hosts, or with --offline none.
+
+Pace and sitemap of each seed host, the time for `--max-pages`, disk and memory.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,6 @@ _HOST_SCOPES = (Reach.PAGE, Reach.PREFIX, Reach.HOST)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb: those of a crawl, so that its command line can be used as it is."""
-    crawl.configure(parser)
     describe(
         parser,
         "SEED… [--offline] [options of crawl]",
@@ -46,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "gossamer plan seeds.txt --scope host --offline --json",
         ],
     )
+    crawl.add_crawl_options(parser)
     group_of(parser, Group.OUTPUT).add_argument("--offline", action="store_true", help="make no requests")
 
 

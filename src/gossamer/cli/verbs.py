@@ -10,54 +10,73 @@ from difflib import get_close_matches
 
 from gossamer.telemetry.text import safe
 
-# verb -> (module, what it does); each module has `configure(parser)` and `run(arguments) -> int`.
-VERBS = {
-    "init": ("gossamer.cli.init", "write a commented configuration file with seeds and options"),
-    "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
-    "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
-    "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),
-    "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
-    "init-cluster": ("gossamer.cli.init_cluster", "create what a ledger, catalog or feed needs on its servers"),
-    "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
-    "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),
-    "stop": ("gossamer.cli.stop", "end a crawl that runs cleanly, on all its nodes"),
-    "block": ("gossamer.cli.block", "make no more requests to a host or domain"),
-    "unblock": ("gossamer.cli.unblock", "end a block, and continue there"),
-    "pace": ("gossamer.cli.pace", "set the time between requests to hosts"),
-    "set": ("gossamer.cli.set_limit", "change a limit of a crawl"),
-    "add": ("gossamer.cli.add", "queue more seeds, or report pages that have changed"),
-    "notices": ("gossamer.cli.notices", "accept notices of pages that have changed (IndexNow)"),
-    "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
-    "status": ("gossamer.cli.status", "the progress of a crawl"),
-    "ui": ("gossamer.cli.ui", "the page of a crawl that runs or has ended, in a browser"),
-    "report": ("gossamer.cli.report", "the results of a crawl"),
-    "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
-    "why": ("gossamer.cli.why", "the whole history of a URL"),
-    "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
-    "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
-    "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
-    "links": ("gossamer.cli.links", "broken links, redirects, links out of the scope, and pages without links"),
-    "missing": ("gossamer.cli.missing", "what is not there and why: forbidden, failed, refused, held back, cut off"),
-    "pages": ("gossamer.cli.pages", "pages that are slow, large, thin, deep, or lack a title of their own"),
-    "sitemap": ("gossamer.cli.sitemap", "whether the sitemaps agree with what the crawl found"),
-    "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
-    "search": ("gossamer.cli.search", "search the pages of a crawl"),
-    "diff": ("gossamer.cli.diff", "what is new, changed, gone or moved between two crawls, or since a time"),
-    "rank": ("gossamer.cli.rank", "which domains are important, by the links of the crawl's own pages"),
-    "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
-    "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one or all"),
-    "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
-    "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt decides"),
-    "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
-    "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
-    "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
-    "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web, check that nothing is lost"),
-    "bench": ("gossamer.cli.bench", "measure what a page costs here: CPU, memory, stalls"),
-    "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
-    "help": ("gossamer.cli.help", "what a verb does and takes; --man: the manual page"),
-    "completion": ("gossamer.cli.completion", "completion of verbs and options, for bash, zsh or fish"),
-    "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
+# heading -> verb -> (module, what it does). Each module has `configure(parser)` and `run(arguments) -> int`. The verbs
+# that most people need are the first under their heading: `gossamer --help` describes these, and names the others.
+GROUPS = {
+    "start": {
+        "crawl": ("gossamer.cli.crawl", "start a crawl, or continue the one in --out"),
+        "resume": ("gossamer.cli.resume", "continue a crawl that was stopped, or one that is paused"),
+        "init": ("gossamer.cli.init", "write a commented configuration file with seeds and options"),
+        "plan": ("gossamer.cli.plan", "what a crawl would take: pace, time, disk, memory"),
+    },
+    "watch and steer": {
+        "status": ("gossamer.cli.status", "the progress of a crawl"),
+        "ui": ("gossamer.cli.ui", "the page of a crawl that runs or has ended, in a browser"),
+        "stop": ("gossamer.cli.stop", "end a crawl that runs cleanly, on all its nodes"),
+        "pause": ("gossamer.cli.pause", "make no more requests until a crawl is resumed"),
+        "add": ("gossamer.cli.add", "queue more seeds, or report pages that have changed"),
+        "set": ("gossamer.cli.set_limit", "change a limit of a crawl"),
+        "pace": ("gossamer.cli.pace", "set the time between requests to hosts"),
+        "block": ("gossamer.cli.block", "make no more requests to a host or domain"),
+        "unblock": ("gossamer.cli.unblock", "end a block, and continue there"),
+        "retry": ("gossamer.cli.retry", "queue the dead letters again and continue, or --list them"),
+        "traps": ("gossamer.cli.traps", "URL patterns in quarantine, with samples; --release one or all"),
+        "notices": ("gossamer.cli.notices", "accept notices of pages that have changed (IndexNow)"),
+    },
+    "look": {
+        "fetch": ("gossamer.cli.fetch", "fetch one page and show everything"),
+        "why": ("gossamer.cli.why", "the whole history of a URL"),
+        "report": ("gossamer.cli.report", "the results of a crawl"),
+        "missing": ("gossamer.cli.missing", "what is not there, and why: forbidden, failed, held back, cut off"),
+        "links": ("gossamer.cli.links", "broken links, redirects, links out of the scope, and pages without links"),
+        "pages": ("gossamer.cli.pages", "pages that are slow, large, thin, deep, or lack a title of their own"),
+        "sitemap": ("gossamer.cli.sitemap", "whether the sitemaps agree with what the crawl found"),
+        "diff": ("gossamer.cli.diff", "what is new, changed, gone or moved between two crawls, or since a time"),
+        "hosts": ("gossamer.cli.hosts", "the hosts of a crawl, or every request to one of them"),
+        "robots": ("gossamer.cli.robots", "may a URL be fetched, and which line of robots.txt decides"),
+        "url": ("gossamer.cli.url", "normal form, key, host, domain and scope of a URL"),
+    },
+    "hand over": {
+        "export": ("gossamer.cli.export", "pages, links, texts or the index, for other programs"),
+        "search": ("gossamer.cli.search", "search the pages of a crawl"),
+        "feed": ("gossamer.cli.feed", "what is new, changed or gone, with a cursor to continue from"),
+        "rank": ("gossamer.cli.rank", "which domains are important, by the links of the crawl's own pages"),
+    },
+    "check": {
+        "audit": ("gossamer.cli.audit", "prove from the records that robots.txt and pace were respected"),
+        "verify": ("gossamer.cli.verify", "check that archive, index and catalog agree"),
+        "doctor": ("gossamer.cli.doctor", "check this machine and installation"),
+    },
+    "many machines": {
+        "join": ("gossamer.cli.join", "take part in a crawl on many machines"),
+        "leave": ("gossamer.cli.leave", "have a node hand its shards over and stop"),
+        "init-cluster": ("gossamer.cli.init_cluster", "create what a ledger, catalog or feed needs on its servers"),
+        "migrate": ("gossamer.cli.migrate", "copy a stopped crawl between a folder and a ledger"),
+    },
+    "test bench": {
+        "demo": ("gossamer.cli.demo", "crawl the synthetic web"),
+        "web": ("gossamer.cli.web", "serve the synthetic web on loopback"),
+        "chaos": ("gossamer.cli.chaos", "kill crawls of the synthetic web, check that nothing is lost"),
+        "bench": ("gossamer.cli.bench", "measure what a page costs here: CPU, memory, stalls"),
+        "simulate": ("gossamer.cli.simulate", "a crawl in virtual time"),
+    },
+    "help": {
+        "help": ("gossamer.cli.help", "all verbs, or what one does and takes; --man: the manual page"),
+        "completion": ("gossamer.cli.completion", "completion of verbs and options, for bash, zsh or fish"),
+    },
 }
+VERBS = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}
+_DESCRIBED = 3  # verbs per heading
 
 
 # A URL with user and password. They may contain any character: what ends them is the last @.
@@ -96,17 +115,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, printed(f"{self.prog}: {message}; {hint}\n", self.words))
 
 
-def top_parser() -> argparse.ArgumentParser:
-    """Return the parser of the program without a verb."""
-    verbs = "\n".join(f"  {verb:<10} {what}" for verb, (_, what) in VERBS.items())
-    return Parser(
-        prog="gossamer",
-        usage="gossamer VERB …",
-        description="A polite, crash-proof web crawler.",
-        epilog=f"verbs:\n{verbs}\n\n'gossamer VERB --help' shows its options.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=True,
-    )
+def overview(described: int = _DESCRIBED) -> str:
+    """Return the verbs under their headings, with what the first of each heading do."""
+    lines = ["usage: gossamer VERB …", "", "A polite, crash-proof web crawler."]
+    for heading, group in GROUPS.items():
+        verbs = list(group)
+        lines += ["", f"{heading}:"]
+        lines += [f"  {verb:<13} {group[verb][1]}" for verb in verbs[:described]]
+        lines += [f"  also: {', '.join(verbs[described:])}"] if verbs[described:] else []
+    return "\n".join(lines)
 
 
 def parser_of(verb: str) -> argparse.ArgumentParser:
