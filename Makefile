@@ -9,7 +9,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-all test-engines test-plain lint types layers docs check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels lock clean
+.PHONY: help crawl test test-all test-engines test-plain lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,12 @@ layers: .venv/dev  ## check imports: nothing upwards, no I/O in core and engine,
 
 docs: .venv/dev  ## build the documentation as a site in site/; fails if a link leads nowhere
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reference: .venv/dev  ## write the pages of the documentation that are made from the program
+	@$(BIN)/python packaging/docs_reference.py
+
+screenshot: .venv/dev  ## take the picture of the live page in docs/, with chromium and chromedriver (make engines)
+	@$(BIN)/python packaging/screenshot.py
 
 check: lint types layers docs test  ## run everything that CI runs
 

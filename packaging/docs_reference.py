@@ -1,47 +1,72 @@
-"""Pages of the documentation that are made from the program: commands, settings, events. A hook of mkdocs.
+"""The pages of the documentation that are made from the program: commands, settings, events, the list of decisions.
 
-They are not files of the repository: `on_files` adds them whenever the site is built, so they say what the program
-does. Links from the documentation to files outside of it (tests, sources) become plain names.
+    make reference         # writes them
+
+They are files of the repository, so that links lead to them wherever it is read; a test compares them with what the
+program says now. As a hook of mkdocs, links from the documentation to files outside of it (tests, sources) become plain
+names.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+from typing import TYPE_CHECKING
 
 from gossamer import events
-from gossamer.cli.options import GroupedHelp
-from gossamer.cli.verbs import VERBS, parser_of
+from gossamer.cli.verbs import GROUPS, options_of, parser_of
 from gossamer.settings.model import Group, Option, options
 
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 _MEMBER = re.compile(r'^    [A-Z_0-9]+ = "(\w+)"  # (.*)$', re.MULTILINE)
 _FIELD = re.compile(r"^    (\w+): ([^=#\n]+?)(?: = ([^#\n]+?))?  # (.*)$", re.MULTILINE)
 _OUTSIDE = re.compile(
     r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|deploy|README|CONTRIBUTING|CHANGELOG|examples)[^)]*\)"
 )
-
-
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages."""
-    os.environ["COLUMNS"] = "100"  # of the help of verbs
-    makers: dict[str, Callable[[], Iterator[str]]] = {
-        "reference/commands.md": commands,
-        "reference/settings.md": settings,
-        "reference/events.md": event_names,
-        "decisions/index.md": decisions,
-    }
-    for name, make in makers.items():
-        files.append(File.generated(config, name, content="\n".join(make()) + "\n"))
-    return files
+_LISTED = 20  # settings of a verb that are named one by one
+_SETTINGS_OF_A_CRAWL = sum(not option.is_table and option.group is not Group.CLUSTER for option in options())
+_COUNTED = re.compile(r"%\(\w+\)s")
+# Verbs with a page of their own, or a part of one.
+_MORE = {
+    "init": "../crawling.md#settings",
+    "crawl": "../crawling.md",
+    "resume": "../crawling.md#seeds-and-limits",
+    "status": "../operating.md#what-binds-a-crawl-and-how-long-it-takes",
+    "ui": "../operating.md#the-live-page",
+    **dict.fromkeys(("stop", "pause", "add", "set", "retry"), "../operating.md#seeing-and-steering"),
+    "pace": "../operating.md#politeness",
+    **dict.fromkeys(("block", "unblock"), "../operating.md#opting-out"),
+    "traps": "../hostile.md",
+    "notices": "../revisits.md#change-notices",
+    "missing": "../handover.md#what-is-missing",
+    "links": "../handover.md#links",
+    "pages": "../handover.md#pages",
+    "sitemap": "../handover.md#sitemaps",
+    "diff": "../handover.md#differences",
+    "robots": "../operating.md#politeness",
+    "export": "../handover.md#export",
+    "search": "../handover.md#search",
+    "feed": "../handover.md#the-feed",
+    "rank": "../rank.md",
+    "audit": "../operating.md#proving-it",
+    "verify": "../durability.md#proof",
+    **dict.fromkeys(("join", "leave"), "../cluster.md"),
+    "init-cluster": "../cluster.md#preparing-the-servers",
+    "migrate": "../cluster.md#moving-a-crawl",
+    "demo": "../tutorial.md",
+    "chaos": "../durability.md#proof",
+    "bench": "../performance.md#where-the-time-goes",
+}
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -50,20 +75,59 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def commands() -> Iterator[str]:
-    """Yield the page with the help of every verb."""
+    """Yield the page with every verb: what it does, and what it takes."""
     yield "# Commands\n"
-    yield "What `gossamer help VERB` prints. `gossamer help --man` prints the same as a manual page,"
-    yield "`gossamer completion SHELL` completes it."
-    for verb, (_, purpose) in VERBS.items():
-        parser = parser_of(verb)
-        yield f"\n## gossamer {verb}\n\n{purpose[0].upper()}{purpose[1:]}.\n\n```text"
-        yield _plain(parser)
-        yield "```"
+    yield "`gossamer VERB --help` says the same of one verb, `gossamer help --man` prints a manual page, and"
+    yield "`gossamer completion SHELL` completes all of it. DIR is the folder of a crawl, or the URL of the ledger that"
+    yield "its nodes share."
+    for heading, group in GROUPS.items():
+        yield f"\n## {heading[0].upper()}{heading[1:]}"
+        for verb, (module, purpose) in group.items():
+            yield f"\n### gossamer {verb}\n"
+            yield from _verb(verb, purpose, inspect.getdoc(importlib.import_module(module)) or "")
 
 
-def _plain(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = GroupedHelp
-    return parser.format_help().strip()
+def _verb(verb: str, purpose: str, docstring: str) -> Iterator[str]:
+    parser = parser_of(verb)
+    more = f" ([more]({_MORE[verb]}))" if verb in _MORE else ""
+    yield f"{purpose[0].upper()}{purpose[1:]}{more}."
+    if details := docstring.partition("\n\n")[2]:
+        yield f"\n{details}"
+    known = {option.name for option in options()}
+    own = [action for action in parser._actions if action.dest not in {*known, "help", "config"}]
+    taken = [action for action in options_of(parser) if action.dest in known]
+    yield f"\n```text\n{parser.usage or _usage(parser)}\n```"
+    if own:
+        yield "\n| | |\n|---|---|"
+        yield from (f"| {_invocation(action)} | {_cell(_said(action))} |" for action in own if _said(action))
+    if len(taken) > _LISTED:
+        fixed = ", except for those that are fixed" if len(taken) < _SETTINGS_OF_A_CRAWL else ""
+        yield f"\nThe [settings](settings.md) of a crawl are options of it{fixed}, and so is `--config FILE.toml`."
+    elif taken:
+        names = ", ".join(f"`--{action.dest.replace('_', '-')}`" for action in taken)
+        yield f"\n[Settings](settings.md) that it takes as options: {names}."
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """Return the usage of a verb without one of its own. Not argparse's: that depends on the version of Python."""
+    places = [action for action in parser._actions if not action.option_strings]
+    names = [f"{action.metavar or action.dest}{'…' if action.nargs in ('*', '+') else ''}" for action in places]
+    words = [f"[{name}]" if action.nargs in ("?", "*") else name for name, action in zip(names, places, strict=True)]
+    return " ".join([parser.prog, *words, "[options]"])
+
+
+def _invocation(action: argparse.Action) -> str:
+    names = [name for name in action.option_strings if not name.startswith("--no-")]
+    value = str(action.metavar or "|".join(map(str, action.choices or ())) or action.dest.upper())
+    takes = bool(action.option_strings) and action.nargs != 0 and not isinstance(action, argparse.BooleanOptionalAction)
+    return f"`{', '.join(names) or value}{f' {value}' if takes else ''}`".replace("|", "\\|")
+
+
+def _said(action: argparse.Action) -> str:
+    if action.help == argparse.SUPPRESS:
+        return ""
+    choices = f" {', '.join(map(str, action.choices))}" if action.choices and not action.help else ""
+    return _COUNTED.sub("", (action.help or "").replace("%%", "%")) + choices or " "
 
 
 def settings() -> Iterator[str]:
@@ -102,7 +166,7 @@ def _cell(text: str) -> str:
 def decisions() -> Iterator[str]:
     """Yield the list of decisions."""
     yield "# Decisions\n\nWhy things are as they are, for engineers who would ask.\n"
-    for path in sorted((Path(__file__).resolve().parent.parent / "docs" / "decisions").glob("*.md")):
+    for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
         title = path.read_text("utf-8").partition("\n")[0].removeprefix("# ")
         yield f"- [{title}]({path.name})"
 
@@ -123,3 +187,22 @@ def event_names() -> Iterator[str]:
     yield "| field | type | default | meaning |\n|---|---|---|---|"
     for name, (kind, default, meaning) in fields.items():
         yield f"| `{name}` | {_cell(kind)} | {f'`{default}`' if default else ''} | {_cell(meaning)} |"
+
+
+PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "reference/commands.md": commands,
+    "reference/settings.md": settings,
+    "reference/events.md": event_names,
+    "decisions/index.md": decisions,
+}
+
+
+def text_of(name: str) -> str:
+    """Return a page as it should be."""
+    return "\n".join(PAGES[name]()) + "\n"
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(text_of(name), "utf-8")

@@ -1,4 +1,7 @@
-"""`gossamer add DIR SEED…`: queue more seeds. `gossamer add DIR --changed FILE`: report pages that have changed."""
+"""`gossamer add DIR SEED…`: queue more seeds. `gossamer add DIR --changed FILE`: report pages that have changed.
+
+Pages that are reported as changed are fetched again soon.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer audit DIR`: were robots.txt and the pace respected?"""
+"""`gossamer audit DIR`: were robots.txt and the pace respected?
+
+If not, the offending requests are listed, and the exit status is 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer block DIR NAME…`: make no more requests to hosts or domains."""
+"""`gossamer block DIR NAME…`: make no more requests to hosts or domains.
+
+It takes effect within two seconds, also while the crawl runs, and until `gossamer unblock`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer diff DIR [OTHER]`: what is new, changed, gone or moved between two crawls, or since a time in one?"""
+"""`gossamer diff DIR [OTHER]`: what is new, changed, gone or moved between two crawls, or since a time in one?
+
+Changed pages come with the similarity of their texts.
+"""
 
 from __future__ import annotations
 

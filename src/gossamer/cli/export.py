@@ -1,4 +1,9 @@
-"""`gossamer export DIR`: the crawl as documents, a table, an index, a link graph or texts."""
+"""`gossamer export DIR`: the crawl as documents, a table, an index, a link graph or texts.
+
+Pages with main text, language, dates and links (JSONL); a table with Common Crawl's columns (Parquet, CSV); the index
+(CDXJ); the link graph; the texts as WARC (WET); everything as one file for ReplayWeb.page (WACZ). `--where host=…`,
+`status>=400` or `language=de` select a part.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`gossamer feed DIR`: what is new, changed, repeated or gone, for an indexer that continues where it stopped."""
+"""`gossamer feed DIR`: what is new, changed, repeated or gone, for an indexer that continues where it stopped.
+
+One JSON line per page, also while the crawl runs. With `--cursor-file FILE` it continues where it stopped, whatever
+stopped it; `--to kafka://broker:port/topic` sends the documents to Kafka.
+"""
 
 from __future__ import annotations
 

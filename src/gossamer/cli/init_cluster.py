@@ -1,4 +1,7 @@
-"""`gossamer init-cluster URL`: create what a ledger, a catalog or a feed needs on its servers."""
+"""`gossamer init-cluster URL`: create what a ledger, a catalog or a feed needs on its servers.
+
+Keyspace, tables, schema and topic; versions and rights are checked, too. It can be repeated.
+"""
 
 from __future__ import annotations
 

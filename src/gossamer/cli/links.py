@@ -1,4 +1,8 @@
-"""`gossamer links DIR`: which links are broken or lead elsewhere, who links to a URL, and what has no link?"""
+"""`gossamer links DIR`: which links are broken or lead elsewhere, who links to a URL, and what has no link?
+
+Broken ones come with the pages that have them, anchor text, status and redirects. `--check-external` and
+`--check-assets` also ask what the crawl has not fetched.
+"""
 
 from __future__ import annotations
 

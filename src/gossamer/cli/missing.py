@@ -1,4 +1,8 @@
-"""`gossamer missing DIR`: what is not in a crawl, and why?"""
+"""`gossamer missing DIR`: what is not in a crawl, and why?
+
+In one table: what robots.txt forbids, what failed, what rules refused or hold back, and what was cut off, each with the
+reason and the page that leads there.
+"""
 
 from __future__ import annotations
 

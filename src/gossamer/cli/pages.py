@@ -1,4 +1,7 @@
-"""`gossamer pages DIR`: which pages are slow, large, thin, deep, without a title or description of their own?"""
+"""`gossamer pages DIR`: which pages are slow, large, thin, deep, without a title or description of their own?
+
+Also those that are `noindex` or canonical elsewhere.
+"""
 
 from __future__ import annotations
 

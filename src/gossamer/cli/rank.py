@@ -1,4 +1,7 @@
-"""`gossamer rank DIR`: which domains are important, by the links of the crawl's own pages?"""
+"""`gossamer rank DIR`: which domains are important, by the links of the crawl's own pages?
+
+It also stores the ranks of all hosts, and gives them to the crawl.
+"""
 
 from __future__ import annotations
 

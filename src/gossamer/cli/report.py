@@ -1,4 +1,8 @@
-"""`gossamer report DIR`: the results of a crawl, final or so far."""
+"""`gossamer report DIR`: the results of a crawl, final or so far.
+
+Speed, errors by kind, the worst hosts, how robots.txt was respected, the corpus, broken links, redirects and titles;
+with `--html FILE` also descriptions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`gossamer resume DIR`: continue a crawl that was stopped, or one that runs and is paused."""
+"""`gossamer resume DIR`: continue a crawl that was stopped, or one that runs and is paused.
+
+It takes further limits (`--max-pages 5000`) or another pace, which are recorded. With `--revisit` a finished crawl
+fetches its pages again when they are due.
+"""
 
 from __future__ import annotations
 

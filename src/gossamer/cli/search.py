@@ -1,4 +1,7 @@
-"""`gossamer search DIR "words"`: which pages of a crawl contain the words?"""
+"""`gossamer search DIR "words"`: which pages of a crawl contain the words?
+
+The best match comes first.
+"""
 
 from __future__ import annotations
 

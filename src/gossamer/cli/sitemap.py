@@ -1,4 +1,8 @@
-"""`gossamer sitemap DIR`: do the sitemaps agree with what the crawl found?"""
+"""`gossamer sitemap DIR`: do the sitemaps agree with what the crawl found?
+
+Entries that are broken, redirects, forbidden, `noindex`, not fetched or wrongly dated, and pages that are not listed.
+The exit status is 1 if there is something to correct.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer status DIR`: is the crawl running, what is its progress, and what does it wait for?"""
+"""`gossamer status DIR`: is the crawl running, what is its progress, and what does it wait for?
+
+It also says what the speed is bound by, how long the crawl needs for what is queued, and what is wrong.
+"""
 
 from __future__ import annotations
 

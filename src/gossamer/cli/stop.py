@@ -1,4 +1,7 @@
-"""`gossamer stop DIR`: end a crawl that runs cleanly; with the URL of a ledger on all nodes."""
+"""`gossamer stop DIR`: end a crawl that runs cleanly; with the URL of a ledger on all nodes.
+
+Requests in flight are completed (5 s at most), and `gossamer resume DIR` continues.
+"""
 
 from __future__ import annotations
 

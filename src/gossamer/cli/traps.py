@@ -1,4 +1,7 @@
-"""`gossamer traps DIR`: URL patterns in quarantine and hosts with spam, with samples; `--release` ends one, or all."""
+"""`gossamer traps DIR`: URL patterns in quarantine and hosts with spam, with samples; `--release` ends one, or all.
+
+A pattern is in quarantine because its URLs produced nothing new; its samples show whether that is right.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer ui DIR`: the page of a crawl that runs or has ended, its API, and its metrics."""
+"""`gossamer ui DIR`: the page of a crawl that runs or has ended, its API, and its metrics.
+
+Figures, hosts, the history of every URL, archived pages, and buttons for all that can be changed while it runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer unblock DIR NAME…`: end a block; what was queued there is queued again."""
+"""`gossamer unblock DIR NAME…`: end a block; what was queued there is queued again.
+
+If the crawl does not run, or is on many machines, `gossamer retry DIR --outcome opted_out` queues it again.
+"""
 
 from __future__ import annotations
 

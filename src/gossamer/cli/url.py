@@ -1,4 +1,7 @@
-"""`gossamer url URL`: how Gossamer interprets a URL."""
+"""`gossamer url URL`: how Gossamer interprets a URL.
+
+Normal form, key, host, registrable domain and scope.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer verify DIR`: do archive, index and catalog agree?"""
+"""`gossamer verify DIR`: do archive, index and catalog agree?
+
+`--mend` repairs truncated files and the index, and rebuilds a damaged ledger from the archive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gossamer why DIR URL`: the whole history of a URL."""
+"""`gossamer why DIR URL`: the whole history of a URL.
+
+Where it was found, why it was refused or queued, when it was fetched, and where it is stored. An id is accepted, too.
+"""
 
 from __future__ import annotations
 
