@@ -72,6 +72,17 @@ def test_the_readme_is_read_in_minutes() -> None:
     assert len((ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()) <= 60
 
 
+def test_the_examples_of_changes_start_from_the_code_as_it_is() -> None:
+    blocks = re.findall(r"(?ms)^```diff\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    gone = []
+    for block in blocks:
+        for name, change in re.findall(r"(?ms)^--- a/(\S+)\n(.*?)(?=^--- |\Z)", block):
+            lines = (ROOT / name).read_text("utf-8").splitlines()
+            gone += [line for line in change.splitlines() if line[:1] in ("-", " ") and line[1:] not in lines]
+    assert len(blocks) == 2
+    assert gone == []
+
+
 @pytest.mark.parametrize("name", docs_reference.PAGES)
 def test_the_pages_that_are_made_from_the_program_say_what_it_does(name: str) -> None:
     """`make reference` writes them."""

@@ -134,7 +134,7 @@ def _command(web: RunningWeb, out: Path, workers: int) -> list[str]:
         *(sys.executable, "-m", "gossamer.cli.main", "crawl", *web.seeds()),
         *("--out", str(out), "--dns", web.dns_address, "--allow-network", "127.0.0.0/8", "--proxy", "none"),
         *("--politeness-ms", str(POLITENESS_MS), "--connections", str(CONNECTIONS), "--workers", str(workers)),
-        *("--save-interval", "60", "--max-wait", "5", "--json"),
+        *("--save-interval", "60", "--max-wait", "5", "--json", "--no-progress"),
     ]
 
 
