@@ -23,7 +23,7 @@ from gossamer.parse.sitemap import parse_sitemap
 from gossamer.parse.sniff import HTML, XHTML, sniff_type
 
 # A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
-_LINK_HEADER = re.compile(r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*+)')
+_LINK_HEADER = re.compile(r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*)')
 _LINK_CHARS = 16_384
 _LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
 

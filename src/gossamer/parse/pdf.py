@@ -29,10 +29,10 @@ _INPUT_BYTES = 16_384  # inflated at a time
 _SALVAGE_BYTES = 64  # the same where a stream breaks: what comes before is kept
 _RAW_WBITS = -15
 
-# Strings may nest parentheses once and escape any byte. Because of the bounds an unclosed one is not read to the end.
+# Strings may nest parentheses once and escape any byte.
 # Plain characters are read in runs: one by one they take 60 ns each, and a file of such strings over a second.
 _URI = re.compile(
-    rb"/URI\s*+(?:\(((?:[^()\\]{1,4096}+|\\.|\((?:[^()\\]{1,512}+|\\.){0,512}+\)){0,4096}+)\)|<([0-9A-Fa-f\s]{2,8192}+)>)",
+    rb"/URI\s*+(?:\(([^()\\]*+(?:(?:\\.|\([^()\\]*+(?:\\.[^()\\]*+)*\))[^()\\]*+)*)\)|<([0-9A-Fa-f\s]{2,}+)>)",
     re.DOTALL,
 )
 _MAX_URI_BYTES = 9000  # with escapes, or as digits

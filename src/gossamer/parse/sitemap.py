@@ -23,7 +23,8 @@ MAX_LINES = 200_000  # of a list of URLs, without blank ones
 
 _MAX_TEXT_PIECES = 64
 _LINE = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-_URL_LINE = re.compile(r"(?:https?://\S++|[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++(?::\d+)?/\S*+)", re.IGNORECASE)
+# RFC 1035 2.3.4: a name has at most 127 labels.
+_URL_LINE = re.compile(r"https?://\S++|[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++){1,126}(?::\d+)?/\S*+", re.IGNORECASE)
 # An entry's tag depends on the root: <url> within an RSS <image> is a picture.
 _FEED_ENTRIES = {"rss": frozenset({"item"}), "RDF": frozenset({"item"}), "feed": frozenset({"entry"})}
 _SITEMAP_ENTRIES = frozenset({"url", "sitemap"})

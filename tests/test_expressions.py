@@ -1,0 +1,231 @@
+"""Our regular expressions mean the same on every Python, and take linear time (docs/decisions/051)."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import re2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.core import robots
+from gossamer.fetch import chunked_transfer
+from gossamer.parse import dispatch, feeds, pdf, sitemap
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+PATTERN_FIRST = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
+# Those with patterns of users, which RE2 accepts (it has neither kind of group), or with parts that are checked.
+PUT_TOGETHER = {"core/patterns.py", "core/scope.py", "web/routes.py"}
+_parser, _opcodes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
+ONE_CHARACTER = {_opcodes.LITERAL, _opcodes.NOT_LITERAL, _opcodes.ANY, _opcodes.IN}
+
+
+def _groups_without_return(parsed: Any) -> Iterator[str]:
+    """Yield what in a parsed pattern is an atomic group, or a possessive quantifier of more than one character."""
+    for code, argument in parsed:
+        if code is _opcodes.ATOMIC_GROUP:
+            yield "an atomic group"
+        elif code is _opcodes.POSSESSIVE_REPEAT:
+            body = argument[2]
+            if len(body) != 1 or body[0][0] not in ONE_CHARACTER:
+                yield "a group with a possessive quantifier"
+        yield from _within(argument)
+
+
+def _within(argument: Any) -> Iterator[str]:
+    if isinstance(argument, _parser.SubPattern):
+        yield from _groups_without_return(argument)
+    elif isinstance(argument, (tuple, list)):
+        for each in argument:
+            yield from _within(each)
+
+
+def _faults_of(pattern: str | bytes) -> list[str]:
+    return list(_groups_without_return(_parser.parse(pattern)))
+
+
+def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
+    """Yield the patterns that a module gives to `re`, each with its line; those put together as the module has them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            if ast.unparse(node.func.value) != "re" or node.func.attr not in PATTERN_FIRST:
+                continue
+            written = node.args[0]
+            if isinstance(written, ast.Constant):
+                yield node.lineno, written.value
+            elif str(path.relative_to(SOURCE / "gossamer")) not in PUT_TOGETHER:
+                module = importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))
+                yield node.lineno, eval(ast.unparse(written), vars(module))
+
+
+def test_no_group_is_possessive_or_atomic() -> None:
+    patterns = [
+        (path.relative_to(SOURCE), line, pattern)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, pattern in _patterns_of(path)
+    ]
+    assert len(patterns) > 150
+    assert [(path, line, fault) for path, line, pattern in patterns for fault in _faults_of(pattern)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_faulty"),
+    [
+        (r"a*+[^b]++.?+\d{2,3}+", False),
+        (r"(?:a*+b)*", False),
+        (r"(a*+)", False),
+        (r"x(?:ab)*+", True),
+        (r"(?:[^\S\n]|\0)*+", True),
+        (rb"(?:x|(y(?:a|bc)?+))*", True),
+        (r"(?=(?>a))", True),
+        (r"(a)?(?(1)(?>b)|c)", True),
+    ],
+)
+def test_the_check_finds_groups_wherever_they_are(pattern: str | bytes, is_faulty: bool) -> None:
+    assert bool(_faults_of(pattern)) is is_faulty
+
+
+def test_the_spaces_before_a_line_of_robots_txt_are_those_of_unicode() -> None:
+    spaces = {char for char in map(chr, range(sys.maxunicode + 1)) if char.isspace()}
+    line = robots._LINE
+    assert {char for char in spaces | {"\0", "a", "\u200b"} if line.match(f"\n{char}Allow:")} == spaces - {"\n"} | {
+        "\0"
+    }
+    assert not any(line.match(f"\n{chr(code)}Allow:") for code in range(0x3002) if chr(code) not in spaces | {"\0"})
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression with possessive quantifiers, the same one for RE2, and what texts are made of."""
+
+    ours: re.Pattern[Any]
+    same: Any
+    pieces: tuple[str, ...]
+    use: Callable[[Any], object]  # as the module does
+
+    def text(self, pieces: Sequence[str]) -> Any:
+        text = "".join(pieces)
+        return text.encode("latin-1") if isinstance(self.ours.pattern, bytes) else text
+
+
+_BYTES = re2.Options()
+_BYTES.encoding = re2.Options.Encoding.LATIN1
+BLANK = r"\t\v\f\r\x1c-\x1f \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+EXPRESSIONS = {
+    "robots": Expression(
+        robots._LINE,
+        re2.compile(rf"\n([\0{BLANK}]*(?i:user|allow|di[sa]s?[al]|crawl|site|content-)[^\n]*)"),
+        ("\n", " ", "\t", "\0", "\u2028", "User", "disa", "dial", "site", "content-", "x", "Allow: /"),
+        lambda text: list(robots._LINE.finditer(text)),
+    ),
+    "Link": Expression(
+        dispatch._LINK_HEADER,
+        re2.compile(r'<([^<>]*)>([^,<"]*(?:"[^"]*"[^,<"]*)*)'),
+        ("<", ">", '"', ",", ";", " rel=", "next", "</a>", '"a, b"'),
+        dispatch._LINK_HEADER.findall,
+    ),
+    "list of URLs": Expression(
+        sitemap._URL_LINE,
+        re2.compile(rf"(?i)https?://[^\n{BLANK}]+|[A-Z0-9\-]+(?:\.[A-Z0-9\-]+){{1,126}}(?::[0-9]+)?/[^\n{BLANK}]*"),
+        ("http://", "HTTPS://", "a", "x.y", ".", "b-c", ":", "80", "/", " ", "a.", "\u2003", "\0"),
+        sitemap._URL_LINE.fullmatch,
+    ),
+    "PDF": Expression(
+        pdf._URI,
+        re2.compile(rb"(?s)/URI[\s\v]*(?:\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*)\)|<([0-9A-Fa-f\s\v]{2,})>)", _BYTES),
+        ("/URI", "/URI(", "(", ")", "\\", "a", "bc", "<", ">", "4a", "(a)", "(\\)", "\n", "\v", "\xe9"),
+        lambda text: pdf._URI.match(text, 0, pdf._MAX_URI_BYTES),
+    ),
+    "feed": Expression(
+        feeds._ROOT,
+        re2.compile(
+            rb"(?:\xef\xbb\xbf)?[\s\v]*(?:<(?:\?[^>]*|!--(?:[^-]|-[^-]|--+[^->])*---*|!DOCTYPE[^>]*)>[\s\v]*){0,20}"
+            rb"<(?:(rss)|(?:[A-Za-z]\w{0,15}:)?(feed)|rdf:(RDF))[\s\v>]",
+            _BYTES,
+        ),
+        (
+            "<?xml ?>",
+            "<!--",
+            "-->",
+            "-",
+            ">",
+            "<!DOCTYPE rss>",
+            "<!",
+            " ",
+            "\v",
+            "<rss>",
+            "<a:feed ",
+            "<rdf:RDF\n",
+            "a",
+            "\xef\xbb\xbf",
+        ),
+        lambda text: feeds._ROOT.match(text[: feeds._HEAD_BYTES]),
+    ),
+    "chunk": Expression(
+        chunked_transfer._CHUNK_SIZE,
+        re2.compile(rb"(?:0+|0*([1-9A-Fa-f][0-9A-Fa-f]{0,14}))[ \t]*(?:;[^\n]*|\r?)\n", _BYTES),
+        ("0", "00", "a", "F1", "123456789abcdef", " ", "\t", ";", "x", "\r", "\n", "\r\n"),
+        chunked_transfer._CHUNK_SIZE.fullmatch,
+    ),
+}
+
+
+def _parts(match: Any) -> object:
+    """Return where a match is and what its groups are; an empty one is like none."""
+    return match and (match.span(), [group or None for group in match.groups()])
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+@settings(max_examples=500)
+@given(data=st.data())
+def test_expressions_mean_what_they_mean_to_an_engine_without_backtracking(name: str, data: st.DataObject) -> None:
+    expression = EXPRESSIONS[name]
+    ours, same = expression.ours, expression.same
+    text = expression.text(data.draw(st.lists(st.sampled_from(expression.pieces), max_size=12)))
+    assert _parts(ours.match(text)) == _parts(same.match(text))
+    assert _parts(ours.fullmatch(text)) == _parts(same.fullmatch(text))
+    assert [_parts(match) for match in ours.finditer(text)] == [_parts(match) for match in same.finditer(text)]
+
+
+def _seconds(use: Callable[[Any], object], text: Any) -> float:
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        use(text)
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+def _is_quadratic(use: Callable[[Any], object], text: Callable[[int], Any]) -> bool:
+    """Return whether four times the text takes eight times as long, and over 5 ms: linear ones take up to 0.5."""
+    long_s = _seconds(use, text(16_000))
+    return long_s > 0.005 and long_s > 8 * _seconds(use, text(4_000))
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_no_text_takes_more_than_linear_time(name: str) -> None:
+    expression = EXPRESSIONS[name]
+
+    def text(first: str, again: str, size: int) -> Any:
+        return expression.text([first, again * (size // len(again)), "x"])
+
+    pairs = list(product(("", *expression.pieces), expression.pieces))
+    assert [pair for pair in pairs if _is_quadratic(expression.use, partial(text, *pair))] == []
+
+
+@pytest.mark.timed
+def test_an_expression_that_tries_again_is_found() -> None:
+    fickle = re.compile(rb"0*0*\n")
+    assert _is_quadratic(fickle.match, lambda size: b"0" * size + b"x")
