@@ -62,7 +62,7 @@ def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
             if ast.unparse(node.func.value) != "re" or node.func.attr not in PATTERN_FIRST:
                 continue
             written = node.args[0]
-            if isinstance(written, ast.Constant):
+            if isinstance(written, ast.Constant) and isinstance(written.value, str | bytes):
                 yield node.lineno, written.value
             elif str(path.relative_to(SOURCE / "gossamer")) not in PUT_TOGETHER:
                 module = importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))

@@ -1,8 +1,25 @@
-"""`python -m gossamer`: the program, if its script is not on the PATH."""
+"""The program, as `gossamer` and as `python -m gossamer`: is this Python fit for it?
+
+An old version could not even import what the command line needs, so this is asked first.
+"""
 
 from __future__ import annotations
 
-from gossamer.cli.main import run_program
+import sys
+
+from gossamer.interpreter import FAULTY, faults
+
+
+def run_program() -> None:
+    """Run the program and exit."""
+    wrong = faults()
+    if wrong:
+        print(f"gossamer: {'; '.join(wrong)}", file=sys.stderr)
+        sys.exit(FAULTY)
+    from gossamer.cli import main
+
+    main.run_program()
+
 
 if __name__ == "__main__":
     run_program()

@@ -18,7 +18,7 @@ from typing import Any
 
 from gossamer import __version__
 from gossamer.errors import UsageError
-from gossamer.interpreter import OLDEST, is_optimised
+from gossamer.interpreter import NEWEST_TESTED, faults, is_optimised, missing_modules
 from gossamer.runtime.compiled import COST_OF_MISSING, compiled_parts
 from gossamer.telemetry.text import count, size
 
@@ -58,11 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_fine else 1
 
 
-def _check_python() -> tuple[bool, str]:
+def _check_python() -> tuple[bool | None, str]:
     name = f"{platform.python_implementation()} {platform.python_version()}"
-    if sys.version_info < OLDEST:
-        return False, f"{name}; expected {'.'.join(map(str, OLDEST))} or newer"
-    return True, f"{name}, {_build(sysconfig.get_config_vars())}"
+    if wrong := faults():
+        return False, "; ".join(wrong)
+    if missing := missing_modules():
+        return False, f"{name}, built without {', '.join(missing)}; expected one with all of its modules"
+    text = f"{name}, {_build(sysconfig.get_config_vars())}"
+    if sys.version_info[:2] > NEWEST_TESTED:
+        return None, f"{text}; the newest version that was tested is {'.'.join(map(str, NEWEST_TESTED))}"
+    return True, text
 
 
 def _build(variables: Mapping[str, Any]) -> str:
