@@ -12,12 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gossamer import failpoints
 from gossamer.sim.running import RunningWeb
+from tests.e2e.preloaded import Preloaded
 
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 
 
-def start(*arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
+def start(
+    *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None, is_new: bool = False
+) -> subprocess.Popen[str]:
+    """Start the program; `is_new`: in a process that has nothing loaded and a seed of hashes of its own."""
+    if not is_new and cwd is None and not set(environment or {}) - {failpoints.VARIABLE}:
+        return Preloaded(arguments, {**_bare_environment(), **(environment or {})})
     return subprocess.Popen(
         [*GOSSAMER, *arguments],
         stdin=subprocess.DEVNULL,
@@ -30,9 +37,10 @@ def start(*arguments: str, environment: dict[str, str] | None = None, cwd: Path 
 
 
 def run(
-    *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None
+    *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None, is_new: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    process = start(*arguments, environment=environment, cwd=cwd)
+    """Run the program to its end."""
+    process = start(*arguments, environment=environment, cwd=cwd, is_new=is_new)
     out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -85,8 +93,10 @@ def crawl_options(web: RunningWeb, out: Path, pace_ms: int) -> list[str]:
     ]
 
 
-def crawl(web: RunningWeb, out: Path, pace_ms: int, *more: str, seeds: Sequence[str] = ()) -> dict[str, Any]:
-    done = run("crawl", *(seeds or web.seeds()), *crawl_options(web, out, pace_ms), *more)
+def crawl(
+    web: RunningWeb, out: Path, pace_ms: int, *more: str, seeds: Sequence[str] = (), is_new: bool = False
+) -> dict[str, Any]:
+    done = run("crawl", *(seeds or web.seeds()), *crawl_options(web, out, pace_ms), *more, is_new=is_new)
     assert done.returncode == 0, done.stderr
     return summary_of(done.stdout)
 

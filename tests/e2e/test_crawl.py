@@ -86,7 +86,7 @@ def test_archive_tools_accept_the_archive_and_make_the_same_index(tmp_path: Path
 
 def test_one_connection_and_no_delay_give_the_same_sequence_twice(tmp_path: Path, small_web: RunningWeb) -> None:
     for name in ("first", "second"):
-        crawl(small_web, tmp_path / name, 0, "-c", "1", "--scope", "any", seeds=small_web.seeds(2))
+        crawl(small_web, tmp_path / name, 0, "-c", "1", "--scope", "any", seeds=small_web.seeds(2), is_new=True)
     first, second = fetched_urls(tmp_path / "first"), fetched_urls(tmp_path / "second")
     assert len(first) > 400
     assert first == second

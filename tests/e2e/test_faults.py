@@ -69,7 +69,7 @@ def test_a_full_disk_stops_the_crawl_with_status_3_and_it_goes_on_when_there_is_
 
 
 def test_a_stopped_process_goes_on_as_if_nothing_had_happened(tmp_path: Path, small_web: RunningWeb) -> None:
-    process = start("crawl", *small_web.seeds(), *crawl_options(small_web, tmp_path / "out", 40), "-vv")
+    process = start("crawl", *small_web.seeds(), *crawl_options(small_web, tmp_path / "out", 40), "-vv", is_new=True)
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("heartbeat"):

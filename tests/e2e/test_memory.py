@@ -29,8 +29,8 @@ def test_the_least_ceiling_is_kept_and_every_page_is_found(tmp_path: Path, worke
     free, held = tmp_path / "free", tmp_path / "held"
     options = ("--scope", "any", "--workers", str(workers), "--max-depth", "1000")
     with RunningWeb(preset("broad", domains=1500, pages=3000)) as web:
-        without = crawl(web, free, 0, *options, seeds=web.seeds(10))
-        summary = crawl(web, held, 0, *options, "--memory", str(ceiling), seeds=web.seeds(10))
+        without = crawl(web, free, 0, *options, seeds=web.seeds(10), is_new=True)
+        summary = crawl(web, held, 0, *options, "--memory", str(ceiling), seeds=web.seeds(10), is_new=True)
     assert summary["peak_private_bytes"] <= ceiling
     assert summary["finished"] == without["finished"] == "exhausted"
     assert summary["pages"] == without["pages"]
@@ -41,9 +41,9 @@ def test_the_least_ceiling_is_kept_and_every_page_is_found(tmp_path: Path, worke
 def test_a_crawl_goes_on_under_another_ceiling(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with RunningWeb(preset("small")) as web:
-        crawl(web, out, 0, "--memory", "1G", "--max-pages", "50")
+        crawl(web, out, 0, "--memory", "1G", "--max-pages", "50", is_new=True)
         assert "memory = 1073741824" in (out / "crawl.toml").read_text("utf-8")
-        summary = crawl(web, out, 0, "--memory", "200M", "--max-pages", "200")
+        summary = crawl(web, out, 0, "--memory", "200M", "--max-pages", "200", is_new=True)
     assert summary["pages"] == 200
     assert summary["peak_private_bytes"] <= 200 << 20
 
@@ -68,7 +68,7 @@ def test_one_connection_under_the_least_ceiling_gives_the_same_sequence_twice_an
     with RunningWeb(preset("broad", domains=room + 200, pages=2 * room)) as web:
         seeds = web.seeds(room + 200)
         for name in ("first", "second"):
-            done = run("crawl", *seeds, *crawl_options(web, tmp_path / name, 0), *options)
+            done = run("crawl", *seeds, *crawl_options(web, tmp_path / name, 0), *options, is_new=True)
             assert done.returncode == 0, done.stderr
             said = [line for line in done.stderr.splitlines() if "order of requests" in line]
             assert len(said) == 1

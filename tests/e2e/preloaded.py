@@ -1,0 +1,158 @@
+"""Starts the program without loading it anew: a process that has loaded it divides itself for every start.
+
+A start costs 0.1 s of CPU less, and a run of all tests starts more than a thousand. What is different from a start by
+the shell: memory that is shared with the process that divides itself, and one seed of hashes for all starts. Tests to
+which this matters ask for a new process.
+
+Between the two sides: a request with three files as which the program has its standard ones; the process's number;
+and, when it has ended, its status.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, cast
+
+MODULES = ("gossamer.assembly", "gossamer.cli.main", "gossamer.runtime.session", "gossamer.backends.redis.connect")
+_NUMBER = struct.Struct("<i")
+_MAX_REQUEST = 1 << 20
+
+
+class Preloaded(subprocess.Popen[str]):
+    """A process of the program that began with everything loaded. For its user as any other that was started."""
+
+    _socket: socket.socket
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        super().__init__(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _execute_child(self, arguments: Sequence[str], *more: Any) -> None:
+        environment = more[5]
+        to_read, _, _, to_write, _, to_complain = more[9:15]
+        self._socket = _connected()
+        request = pickle.dumps((list(arguments), dict(environment), os.getcwd()))
+        socket.send_fds(self._socket, [request], [to_read, to_write, to_complain])
+        self.pid = _NUMBER.unpack(self._socket.recv(_NUMBER.size))[0]
+        self._child_created = True
+        self._close_pipe_fds(*more[9:15])  # type: ignore[attr-defined]
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        is_over = not flags & os.WNOHANG or bool(select.select([self._socket], [], [], 0)[0])
+        return (self.pid, _NUMBER.unpack(self._socket.recv(_NUMBER.size))[0]) if is_over else (0, 0)
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+                self._socket.close()
+        return cast("int | None", self.returncode)
+
+
+@cache
+def _address() -> str:
+    """Start the process that divides itself; return where it is asked to."""
+    address = f"\0gossamer-tests-{os.getpid()}"
+    ready, told = os.pipe()
+    command = [sys.executable, "-m", __name__, address[1:], str(told)]
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[told])
+    os.close(told)
+    assert os.read(ready, 1) == b"."
+    os.close(ready)
+    return address
+
+
+def _connected() -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(_address())
+    return connection
+
+
+def _serve(address: str, told: int) -> None:
+    parent = os.getppid()
+    for name in MODULES:
+        importlib.import_module(name)
+    for name, _ in sys.modules["gossamer.cli.verbs"].VERBS.values():
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"\0{address}")
+    listener.listen()
+    listener.settimeout(1.0)
+    os.write(told, b".")
+    os.close(told)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while os.getppid() == parent:  # else the tests are over
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            continue
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _start(connection)
+        connection.close()
+
+
+def _start(connection: socket.socket) -> None:
+    """Run the program in a process of its own, and report its status."""
+    connection.setblocking(True)
+    request, files, _, _ = socket.recv_fds(connection, _MAX_REQUEST, 3)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        _become(*pickle.loads(request))
+    for file in files:
+        os.close(file)
+    connection.sendall(_NUMBER.pack(pid))
+    _, status = os.waitpid(pid, 0)
+    connection.sendall(_NUMBER.pack(status))
+    os._exit(0)
+
+
+def _become(arguments: list[str], environment: dict[str, str], folder: str) -> None:
+    from gossamer import failpoints
+    from gossamer.cli import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    failpoints.arm(environment.get(failpoints.VARIABLE, ""))
+    sys.argv = [main.__file__, *arguments]
+    status = 1
+    try:
+        main.run_program()
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    except BaseException:  # as the interpreter does
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], int(sys.argv[2]))
