@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.e2e.program import GOSSAMER
+from tests.e2e.preloaded import GOSSAMER
 from tests.inspect.folders import said
 
 

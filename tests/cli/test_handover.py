@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from gossamer.handover.search import FILE_NAME
-from tests.e2e.program import GOSSAMER, run
+from tests.e2e.preloaded import GOSSAMER
+from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web
 
 __all__ = ["finished", "small_web"]

@@ -30,6 +30,9 @@ _NUMBER = struct.Struct("<i")
 _MAX_REQUEST = 1 << 20
 
 
+GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
+
+
 class Preloaded(subprocess.Popen[str]):
     """A process of the program that began with everything loaded. For its user as any other that was started."""
 
@@ -37,7 +40,7 @@ class Preloaded(subprocess.Popen[str]):
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         super().__init__(
-            arguments,
+            [*GOSSAMER, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -49,7 +52,7 @@ class Preloaded(subprocess.Popen[str]):
         environment = more[5]
         to_read, _, _, to_write, _, to_complain = more[9:15]
         self._socket = _connected()
-        request = pickle.dumps((list(arguments), dict(environment), os.getcwd()))
+        request = pickle.dumps((arguments[len(GOSSAMER) :], dict(environment), os.getcwd()))
         socket.send_fds(self._socket, [request], [to_read, to_write, to_complain])
         self.pid = _NUMBER.unpack(self._socket.recv(_NUMBER.size))[0]
         self._child_created = True

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import Any
 
 from gossamer import failpoints
 from gossamer.sim.running import RunningWeb
-from tests.e2e.preloaded import Preloaded
-
-GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
+from tests.e2e.preloaded import GOSSAMER, Preloaded
 
 
 def start(

@@ -15,7 +15,8 @@ import pytest
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import GOSSAMER, run, summary_of
+from tests.e2e.preloaded import GOSSAMER
+from tests.e2e.program import run, summary_of
 
 SEED = "http://localhost:9/"
 

@@ -16,7 +16,8 @@ from gossamer.archive.reader import ArchiveReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
-from tests.e2e.program import GOSSAMER, crawl, crawl_options, run, start, summary_of
+from tests.e2e.preloaded import GOSSAMER
+from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.servers import engines
 
 

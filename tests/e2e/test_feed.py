@@ -16,7 +16,8 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.amount import some
-from tests.e2e.program import GOSSAMER, crawl_options, run, start
+from tests.e2e.preloaded import GOSSAMER
+from tests.e2e.program import crawl_options, run, start
 from tests.inspect.folders import is_one_line
 
 PAGES = 120

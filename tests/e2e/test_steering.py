@@ -104,7 +104,7 @@ def test_a_pause_survives_a_kill_and_ends_with_resume(web: RunningWeb, tmp_path:
     wait_for((crawl.out / "state" / "control").exists)
     before = len(web.log())
     wait_for(lambda: json.loads(crawl.tell("status", "--json"))["state"] == "paused")
-    assert "stopping" in crawl.tell("stop")
+    wait_for(lambda: "stopping" in run("stop", str(crawl.out)).stdout)  # refused while the crawl begins
     _, err = again.communicate(timeout=60)
     assert again.returncode == 11
     assert "the crawl is paused" in err

@@ -20,7 +20,8 @@ import pytest
 
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from tests.e2e.program import GOSSAMER, crawl_options
+from tests.e2e.preloaded import GOSSAMER
+from tests.e2e.program import crawl_options
 from tests.telemetry.terminals import FakeTerminal
 
 WITHIN_S = 30.0

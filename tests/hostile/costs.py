@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.e2e.program import GOSSAMER
+from tests.e2e.preloaded import GOSSAMER
 from tests.hostile.crawling import OPTIONS
 from tests.hostile.measuring import Usage, bytes_in, measure
 from tests.hostile.serving import HostileServer
