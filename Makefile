@@ -9,7 +9,7 @@ SEEDS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-all test-engines test-plain lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels lock clean
+.PHONY: help crawl test test-all test-engines test-plain lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -130,6 +130,9 @@ lock: .venv/dev  ## rewrite the lock files
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -c requirements/runtime.txt --group dev -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --universal --python-version 3.11 -o requirements/peers.txt requirements/peers.in
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 -o requirements/wheels.txt requirements/wheels.in
+
+installs:  ## install with pip, uv and pipx into new environments, and use each (needs the network; five minutes)
+	@$(PYTHON) packaging/installs.py
 
 clean:  ## remove everything that the above created
 	@rm -rf .venv .venv-peers .venv-wheels dist site benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -57,21 +57,20 @@ def compiler(architecture: str, headers: Path) -> dict[str, str]:
     return {"CC": zig, "LDSHARED": f"{zig} -shared -s", **flags}
 
 
+def copied_source(folder: Path) -> Path:
+    """Copy what a package is built from, without earlier builds, into a new folder; return it."""
+    command = ["git", "ls-files", "-z", "src", "setup.py", "pyproject.toml", "README.md", "LICENSE"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for file in filter(None, listed.split("\0")):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes((ROOT / file).read_bytes())
+    return folder
+
+
 def build(folder: Path, tag: str, environment: dict[str, str]) -> Path:
     """Build a wheel from a copy of the source, so that no earlier build gets into it; return it."""
     with tempfile.TemporaryDirectory(prefix="gossamer-wheel-") as name:
-        source, made = Path(name) / "source", Path(name) / "made"
-        source.mkdir()
-        files = subprocess.run(
-            ["git", "ls-files", "-z", "src", "setup.py", "pyproject.toml", "README.md", "LICENSE"],
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split("\0")
-        for file in filter(None, files):
-            (source / file).parent.mkdir(parents=True, exist_ok=True)
-            (source / file).write_bytes((ROOT / file).read_bytes())
+        source, made = copied_source(Path(name) / "source"), Path(name) / "made"
         command = [
             sys.executable,
             "-m",
