@@ -42,3 +42,11 @@ def test_an_environment_without_a_pip_of_its_own_names_none(pips: Path, monkeypa
     monkeypatch.setenv("PATH", str(pips / "other" / "bin"))
     (pips / "own" / "bin" / "pip").unlink()
     assert pip_install("s3") == "pip install 'gossamer[s3]'"
+
+
+@pytest.mark.parametrize(
+    ("record", "command"), [("uv-receipt.toml", "uv tool install"), ("pipx_metadata.json", "pipx install")]
+)
+def test_what_uv_or_pipx_installed_is_installed_by_them_again(pips: Path, record: str, command: str) -> None:
+    (pips / "own" / record).touch()
+    assert pip_install("pdf") == f"{command} --force 'gossamer[pdf]'"
