@@ -98,7 +98,7 @@ class Store:
                 sync=not self._is_copy,
             )
             self._check_length()
-            self._open_tables(create=False)
+            self._open_tables()
         except lmdb.Error as error:
             raise CorruptFolderError(f"{self._folder}: cannot open the ledger: {error}{HOW_TO_REBUILD}") from error
 
@@ -116,14 +116,18 @@ class Store:
 
     def create_tables(self) -> None:
         """Create missing tables. For a reader they are empty: an older version did not have them."""
-        self._open_tables(create=True)
+        assert self._env is not None
+        # In one transaction: 29 of their own would be as many syncs of the file, and 3 ms of CPU.
+        with self._env.begin(write=True) as change:
+            for name in self._names:
+                if name not in self._tables:
+                    self._tables[name] = self._env.open_db(name.encode(), change)
 
-    def _open_tables(self, *, create: bool) -> None:
+    def _open_tables(self) -> None:
         assert self._env is not None
         for name in self._names:
-            if name not in self._tables:
-                with suppress(lmdb.NotFoundError):
-                    self._tables[name] = self._env.open_db(name.encode(), create=create)
+            with suppress(lmdb.NotFoundError):
+                self._tables[name] = self._env.open_db(name.encode(), create=False)
 
     def close(self) -> None:
         """Close the environment; uncommitted changes are lost. Waits for a thread that writes."""
