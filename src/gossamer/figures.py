@@ -6,10 +6,10 @@ summary, `status`, the report, the live page and the metrics are all derived fro
 shares are its fields and properties, and computed nowhere else. Pure.
 """
 
-from __future__ import annotations
-
+# Without the annotations of __future__, as in `records`.
 from bisect import bisect_left
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -94,12 +94,12 @@ class Totals(Struct):
         """Pages by their first visits: what a budget of pages allows. Later visits may find more, or fewer."""
         return self.pages - self.visits_gained
 
-    def copy(self) -> Totals:
+    def copy(self) -> Self:
         """Return a copy that later counting does not change."""
         counts = {name: dict(getattr(self, name)) for name in ("outcomes", "statuses", "types", "held")}
         return replace(self, **counts)
 
-    def add(self, other: Totals) -> None:
+    def add(self, other: Self) -> None:
         """Add the counts of another node of the same crawl; nodes run at the same time."""
         for name in self.__struct_fields__:
             own, its = getattr(self, name), getattr(other, name)
@@ -200,9 +200,9 @@ class Histogram(Struct):
         self.counts[bisect_left(BOUNDS_S, seconds)] += 1
         self.sum_s += seconds
 
-    def copy(self) -> Histogram:
+    def copy(self) -> Self:
         """Return a copy that later counting does not change."""
-        return Histogram(self.counts.copy(), self.sum_s)
+        return type(self)(self.counts.copy(), self.sum_s)
 
     @property
     def count(self) -> int:
@@ -426,7 +426,17 @@ class Figures(Struct, frozen=True, kw_only=True):
         """CPU time of all processes per page."""
         return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
 
-    def pages_per_second_since(self, earlier: Figures) -> float:
+    @property
+    def fetch_cpu_ms_per_page(self) -> float:
+        """CPU time per page of this run while requests were made; 0 until they are over.
+
+        Also 0 with worker processes, whose time is only known together with that of their start.
+        """
+        pages = self.totals.pages - self.pages_before
+        is_known = pages > 0 and not self.worker_cpu_seconds
+        return 1000 * self.crawl_cpu_seconds / pages if is_known else 0.0
+
+    def pages_per_second_since(self, earlier: Self) -> float:
         """Return the rate between an earlier snapshot of the same run and this one."""
         seconds = self.run_seconds - earlier.run_seconds
         return (self.totals.pages - earlier.totals.pages) / seconds if seconds > 0 else 0.0

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gossamer.figures import RequisiteCounts
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
-from gossamer.telemetry.summary import requisites_text
+from gossamer.telemetry.summary import Summary, requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
@@ -125,7 +126,7 @@ def check_page(summary: dict[str, Any], report: dict[str, Any], text: str) -> No
         "forbidden by robots.txt": f"{count(s['robots_disallowed'])}; {count(report['robots']['fetched'])} files read",
         "duplicates": f"{count(s['duplicates'])}; {plural(s['near_duplicates'], 'near duplicate')}",
         "URLs known": f"{count(s['urls_seen'])}; {count(s['urls_queued'])} queued, {count(s['urls_parked'])} parked",
-        "time": f"{duration(s['seconds'])}; {s['cpu_ms_per_page']:.2f} ms of CPU per page",
+        "time": f"{duration(s['seconds'])}; {msgspec.convert(s, Summary).cpu_text()}",
     }
     assert page.sum_of("Content types") == page.sum_of("Languages declared") == s["pages"]
     assert page.sum_of("How pages were found") == page.sum_of("Largest domains") == s["pages"]

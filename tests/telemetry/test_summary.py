@@ -101,3 +101,17 @@ def test_a_crawl_that_was_stopped_is_continued_by_resume_and_a_node_by_join() ->
     assert "stopped by the operator; resume continues" in summary_of(alone).render()
     node = Figures(totals=Totals(pages=3), out="crawl", finished="stopped", node_pages=1)
     assert "stopped by the operator; join continues" in summary_of(node).render()
+
+
+def test_the_cost_of_a_page_leaves_out_the_start_and_earlier_runs() -> None:
+    totals = Totals(pages=300, cpu_seconds=1.5)
+    figures = Figures(totals=totals, out="crawl", pages_before=100, crawl_cpu_seconds=0.12)
+    assert "0.60 ms of CPU per page while fetching, 1.50 s in all" in summary_of(figures).render()
+
+
+def test_the_cost_of_a_page_is_that_of_everything_if_its_part_is_not_known() -> None:
+    totals = Totals(pages=300, cpu_seconds=1.4)
+    figures = Figures(totals=totals, out="crawl", crawl_cpu_seconds=0.9, worker_cpu_seconds=0.1)
+    text = summary_of(figures).render()
+    assert "5.00 ms of CPU per page" in text
+    assert "while fetching" not in text

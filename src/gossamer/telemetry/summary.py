@@ -58,6 +58,7 @@ class Summary(Struct, kw_only=True):
     unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked (--insecure)
     requisites: RequisiteCounts | None = None  # what pages need to be shown (--requisites); None: there is none
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
+    fetch_cpu_ms_per_page: float = 0.0  # in the last run, while requests were made: a small crawl is mostly its start
     freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
     domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
@@ -85,7 +86,7 @@ class Summary(Struct, kw_only=True):
                 f"{count(self.near_duplicates)} nearly the same",
             ),
             ("volume", f"{size(self.bytes)} received"),
-            ("time", f"{duration(self.seconds)}, {self.cpu_ms_per_page:.2f} ms of CPU per page"),
+            ("time", f"{duration(self.seconds)}, {self.cpu_text()}"),
             ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
             ("ended", self.ended_because),
         ]
@@ -134,6 +135,12 @@ class Summary(Struct, kw_only=True):
     def _crowded(self) -> str:
         text = f"; {count(self.crowded_hosts)} more at crowded addresses had to wait (--max-hosts-per-address)"
         return text if self.crowded_hosts else ""
+
+    def cpu_text(self) -> str:
+        """Return what a page costs, without what the start costs, if that is known."""
+        if not self.fetch_cpu_ms_per_page:
+            return f"{self.cpu_ms_per_page:.2f} ms of CPU per page"
+        return f"{self.fetch_cpu_ms_per_page:.2f} ms of CPU per page while fetching, {self.cpu_seconds:.2f} s in all"
 
     def _overridden(self) -> str:
         text = f"; {count(self.robots_overridden)} more fetched all the same at your own hosts (--own-host)"
@@ -216,6 +223,7 @@ def summary_of(figures: Figures) -> Summary:
         commit_p99_ms=round(figures.commit_p99_ms, 1),
         hub_cpu_seconds=round(totals.cpu_seconds, 3),
         crawl_cpu_seconds=round(figures.crawl_cpu_seconds, 3),
+        fetch_cpu_ms_per_page=round(figures.fetch_cpu_ms_per_page, 3),
         worker_deaths=figures.worker_deaths,
         memory_ceiling_bytes=figures.memory_ceiling_bytes,
         held=dict(totals.held),

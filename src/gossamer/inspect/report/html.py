@@ -100,7 +100,7 @@ def _tiles(report: Report) -> str:
         ),
         ("corpus", "duplicates", count(s.duplicates), f"{plural(s.near_duplicates, 'near duplicate')}"),
         ("left", "URLs known", count(s.urls_seen), f"{count(s.urls_queued)} queued, {count(s.urls_parked)} parked"),
-        ("time", "time", duration(s.seconds), f"{s.cpu_ms_per_page:.2f} ms of CPU per page"),
+        ("time", "time", duration(s.seconds), s.cpu_text()),
     ]
     cells = (
         f'<a class="tile" href="#{target}"><span class="name">{name}</span><b>{value}</b><span>{note}</span></a>'
