@@ -18,11 +18,10 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import gmtime, strftime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import capture_details, cdxj_line, part_path, sorted_lines, write_index
@@ -58,8 +57,7 @@ class Archived(Struct, frozen=True, gc=False):
     is_revisit: bool
 
 
-@dataclass(slots=True)
-class _OpenFile:
+class _OpenFile(Struct):
     """A file being written."""
 
     path: Path

@@ -10,8 +10,9 @@ address counts by its first 64 bits, since whoever has one has all of them. Pure
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from ipaddress import IPv6Address
+
+from msgspec import Struct
 
 from gossamer.core.limits import FrontierLimits
 
@@ -20,8 +21,7 @@ MAX_ADDRESSES = 100_000
 CROWDED = "max_hosts_per_address"  # begins the reason why such a host is parked
 
 
-@dataclass(slots=True)
-class _Crowd:
+class _Crowd(Struct):
     hosts: int = 0
     next_at: float = 0.0
 

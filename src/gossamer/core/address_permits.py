@@ -16,7 +16,6 @@ Hosts of one address are in different shards, so a limit per address concerns se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -63,8 +62,7 @@ def rules_of(limits: FrontierLimits) -> AddressRules:
     return AddressRules(connections - connections // 2, slice_s)
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     permits: int = 0
     until: float = 0.0  # with a pace: no request may be sent after this
     valid_until: float = 0.0  # permits may be used until then

@@ -15,7 +15,8 @@ Pure. Costs one look-up per link of a host without dated URLs.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.novelty import PageMark, PageWindow
@@ -26,8 +27,7 @@ MAX_UNPROVEN = 40
 JUDGED_PAGES = 20
 
 
-@dataclass(slots=True)
-class _Dated:
+class _Dated(Struct):
     admitted: int = 0
     proven: int = 0
     unjudged: int = 0

@@ -6,15 +6,14 @@ Invariant: `queued` is the sum of `HostRecord.queued` over all hosts of the shar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.workbench import HostSlot
 from gossamer.records import HostRecord
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """The counts of one frontier."""
 
     queued: int = 0  # URLs in the ledger that are waiting or in flight

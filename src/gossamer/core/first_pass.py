@@ -8,7 +8,8 @@ Reserves are stored with the domain's record: `take_changed` returns the domains
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gossamer.core.identity import shard_of_domain
 from gossamer.records import Link, Reserve
@@ -16,8 +17,7 @@ from gossamer.records import Link, Reserve
 RESERVES_PER_DOMAIN = 3
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     queued: int = 0
     reserves: list[Reserve] = field(default_factory=list)
 

@@ -30,9 +30,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from gossamer.core.address_crowds import network_of
 from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressPermits
@@ -55,8 +56,7 @@ class Gate(Protocol):
     is_timed: bool  # with a pace: an entry for it is in the heap of times
 
 
-@dataclass(slots=True)
-class AddressSlot:
+class AddressSlot(Struct):
     """An IP address that has requests in flight or hosts that wait for it, or was contacted a moment ago."""
 
     name: str

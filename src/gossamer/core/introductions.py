@@ -12,7 +12,8 @@ Pure. O(1) per page with links to new hosts, and per host that answers for the f
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gossamer.core.address_crowds import MAX_ADDRESSES, network_of
 from gossamer.core.limits import FrontierLimits
@@ -23,8 +24,7 @@ EARNED_HOSTS = 3
 UNLIMITED = 1 << 30
 
 
-@dataclass(slots=True, eq=False)
-class _Introducer:
+class _Introducer(Struct, eq=False):
     """An address whose pages led to new hosts."""
 
     network: str

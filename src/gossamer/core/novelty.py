@@ -33,10 +33,9 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from struct import Struct as Layout
 
-from msgspec import Struct
+from msgspec import Struct, field
 from xxhash import xxh3_64_intdigest
 
 from gossamer.core.identity import host_id, shard_of
@@ -133,8 +132,7 @@ def record_lanes(  # noqa: PLR0917 - as the kernel has it
     return rest << 8 | new
 
 
-@dataclass(slots=True)
-class _Lanes:
+class _Lanes(Struct):
     """The lane values that a pattern's pages had, and how frequent the most frequent one is."""
 
     pages: int = 0
@@ -160,8 +158,7 @@ class _Lanes:
             self.seen = self.seen.translate(_AFTER_THE_LAST)
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """The words that a pattern's pages had: a bit each, of the last 4 to 8 windows."""
 
     seen: bytearray = field(default_factory=lambda: bytearray(_SEEN_SLOTS // 8))
@@ -181,8 +178,7 @@ class _Words:
         self.older, self.seen = self.seen, bytearray(_SEEN_SLOTS // 8)
 
 
-@dataclass(slots=True)
-class PageWindow:
+class PageWindow(Struct):
     """The pages that are judged together."""
 
     fetched: int = 0

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec import Struct, field
 
 from gossamer.core.robots_match import ALLOWED, RobotsDecision, RuleMatcher, normal_path, printable
 
@@ -48,8 +49,7 @@ _NAME_WITH_DIGITS = re.compile(r"[A-Za-z0-9_-]+")  # as some robots are called n
 _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
 
 
-@dataclass(slots=True)
-class _Section:
+class _Section(Struct):
     """What a file says to one agent, in all groups that address it."""
 
     rules: dict[str, int] = field(default_factory=dict)  # see `RuleMatcher`

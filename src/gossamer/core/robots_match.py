@@ -22,7 +22,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -58,8 +57,7 @@ class RobotsDecision(Struct, frozen=True):
 ALLOWED = RobotsDecision(True)
 
 
-@dataclass(slots=True)
-class _WildRule:
+class _WildRule(Struct):
     head: str  # before the first *
     parts: tuple[str, ...]  # between two of them, and after the last if it is not anchored
     tail: str  # after the last, if it is anchored

@@ -9,8 +9,9 @@ and only its renewal fails, that copy stays in force for another day. 304: the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from gossamer.core.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots import ALLOW_ALL, RobotsRules

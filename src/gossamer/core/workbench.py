@@ -21,10 +21,11 @@ old is skipped when it comes up. `pop_ready` costs O(log hosts). `now` is passed
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from gossamer.core.gates import Gates
 from gossamer.core.limits import FrontierLimits
@@ -58,8 +59,7 @@ class HostState(IntEnum):
 _READY, _BLOCKED = HostState.READY, HostState.BLOCKED
 
 
-@dataclass(slots=True)
-class DomainSlot:
+class DomainSlot(Struct):
     """A registrable domain while one of its hosts is in memory."""
 
     name: str
@@ -75,8 +75,7 @@ class DomainSlot:
     rank: float = AVERAGE_RANK
 
 
-@dataclass(slots=True)
-class OriginRules:
+class OriginRules(Struct):
     """robots.txt of one origin: unknown until `expires_at` is set."""
 
     rules: RobotsRules | None = None
@@ -89,8 +88,7 @@ class OriginRules:
     last_modified: str = ""
 
 
-@dataclass(slots=True)
-class RobotsRequest:
+class RobotsRequest(Struct):
     """A robots.txt request to make at a host, for an origin that may belong to another host after a redirect."""
 
     origin: str
@@ -100,8 +98,7 @@ class RobotsRequest:
     last_modified: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class HostSlot:
+class HostSlot(Struct, eq=False):
     """A host in memory: the head of its queue, and its state."""
 
     record: HostRecord
@@ -132,10 +129,10 @@ class HostSlot:
     states_usage: bool = False  # its robots.txt states how content may be used
     watched_at: float = 0.0  # see `HostTable.next_watched`
     number: int = 0  # of its entry into memory: decides between equal standings
-    name: str = field(init=False)
+    name: str = ""  # of the record: read a dozen times per page
 
     def __post_init__(self) -> None:
-        self.name = self.record.name  # read a dozen times per page
+        self.name = self.record.name
 
     def delay_s(self) -> float:
         """Return the delay in force."""

@@ -7,8 +7,9 @@ is beyond that is ignored, so a server cannot make requests grow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 MAX_COOKIES: Final = 50
 MAX_COOKIE_BYTES: Final = 4096  # name and value
@@ -16,8 +17,7 @@ MAX_SENT_BYTES: Final = 8192
 _NEVER: Final = float("inf")
 
 
-@dataclass(slots=True)
-class Cookie:
+class Cookie(Struct):
     """One cookie. Two with the same name and path are the same."""
 
     name: str

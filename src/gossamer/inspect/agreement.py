@@ -13,9 +13,8 @@ While a crawl runs, only what no longer changes is checked. Costs: 90 µs per re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, record_line
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_head
@@ -72,8 +71,7 @@ class Agreement(Struct, kw_only=True):
             self.problems.append(Disagreement(where, what))
 
 
-@dataclass(slots=True)
-class _Stray:
+class _Stray(Struct):
     """A capture without a row in the catalog: perhaps the target of a robots.txt redirect."""
 
     where: str
@@ -82,8 +80,7 @@ class _Stray:
     key: UrlId
 
 
-@dataclass(slots=True)
-class _Captures:
+class _Captures(Struct):
     """What the pass over the archive has found."""
 
     own: int = 0  # captures that their row points to

@@ -9,9 +9,9 @@ rows are compared by their number and a sum of hashes. Costs: 4 µs per row if h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import groupby
 
+from msgspec import Struct, field
 from xxhash import xxh3_64_intdigest
 
 from gossamer.core.tables import DUE, DUE_HOSTS
@@ -26,8 +26,7 @@ _BATCH = 1000
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
-@dataclass(slots=True)
-class DueSum:
+class DueSum(Struct):
     """How many URLs are due when: equal for two lists with the same URLs and times, in whichever order."""
 
     urls: int = 0
@@ -39,8 +38,7 @@ class DueSum:
         self.hashes = self.hashes + xxh3_64_intdigest(url_id + at.to_bytes(8)) & 0xFFFFFFFFFFFFFFFF
 
 
-@dataclass(slots=True)
-class CatalogCounts:
+class CatalogCounts(Struct):
     """What the pass over the catalog has counted."""
 
     rows: int = 0
@@ -53,8 +51,7 @@ class CatalogCounts:
     due_hosts: int = 0  # hosts with URLs that are fetched again
 
 
-@dataclass(slots=True)
-class _HostCount:
+class _HostCount(Struct):
     rows: int = 0
     queued: int = 0
     requisites: int = 0  # of what is queued

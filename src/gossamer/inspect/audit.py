@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heappop, heappush
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.politeness import Pace, PaceRule
@@ -87,8 +86,7 @@ class AuditReport(Struct, kw_only=True):
         return self.is_whole and not self.breaches
 
 
-@dataclass(slots=True)
-class _Robots:
+class _Robots(Struct):
     """robots.txt of an origin, as known from `known_at` on."""
 
     asked_at: float
@@ -102,8 +100,7 @@ class _Robots:
     before: _Robots | None = None
 
 
-@dataclass(slots=True)
-class _Host:
+class _Host(Struct):
     last_sent_at: float = 0.0
     last_url: str = ""
     open_until: list[float] = field(default_factory=list)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from heapq import merge
 from math import inf
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from gossamer.events import REQUEST_EVENTS, Event, EventName
 
@@ -48,8 +48,7 @@ class _Orders:
         return True
 
 
-@dataclass(slots=True)
-class Committed:
+class Committed(Struct):
     """What the totals of a crawl include: each event file up to a length. One that is not named, as a whole.
 
     A killed process has recorded fetches that it did not commit. The next run finishes them from the archive or

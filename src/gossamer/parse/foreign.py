@@ -13,7 +13,8 @@ always ends it, also if an element of HTML is open within: that is an approximat
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 MAX_FOREIGN = 128  # open elements of svg and math; deeper ones are only counted
 MAX_TEMPLATES = 64  # nested ones that can contain svg of their own
@@ -43,8 +44,7 @@ _COUNTED = frozenset(
 )
 
 
-@dataclass(slots=True)
-class _Element:
+class _Element(Struct):
     """An open element of svg or math."""
 
     name: bytes
@@ -54,8 +54,7 @@ class _Element:
     html: int = 0  # open HTML elements directly within
 
 
-@dataclass(slots=True)
-class OpenElements:
+class OpenElements(Struct):
     """What is open at a point of the page."""
 
     templates: int = 0  # whose contents are not shown

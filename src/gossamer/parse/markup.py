@@ -8,8 +8,9 @@ markup, its visible text), and all parsers return equal documents for equal tree
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from gossamer.exchanges import Document
 from gossamer.parse.directives import NO_DIRECTIVES, ROBOTS_TOKEN, directives_of, meta_words
@@ -25,8 +26,7 @@ _REFRESH = re.compile(r"""\s*[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^'
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
-@dataclass(slots=True)
-class Markup:
+class Markup(Struct):
     """What was read from a tree, uncleaned. Absent attributes are empty strings."""
 
     hrefs: list[str] = field(default_factory=list)  # of a, area, frame, iframe; cleaned; without nofollow

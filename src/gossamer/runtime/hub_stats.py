@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from gossamer.figures import Histogram
 from gossamer.runtime.messages import Report
 from gossamer.runtime.request_times import RequestTimes
 
 
-@dataclass(slots=True)
-class HubStats:
+class HubStats(Struct):
     """Measurements of the hub and of its workers."""
 
     commits: int = 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from gossamer.figures import Histogram
 
 
-@dataclass(slots=True)
-class StoreStats:
+class StoreStats(Struct):
     """Measurements of all stores of a run."""
 
     flush_time: Histogram = field(default_factory=Histogram)  # of a write, until the store has it

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xxhash import xxh3_128_digest
 
 from gossamer.backends.memory.ledger import MemoryLedger
@@ -33,8 +33,7 @@ def _as_usual(_order: Order, _now: float) -> Result | None:
     return None
 
 
-@dataclass(slots=True)
-class ImaginedHost:
+class ImaginedHost(Struct):
     """How one host behaves. `says` is called first: it returns the answer, or None for the usual one."""
 
     pages: int = 10
@@ -51,8 +50,7 @@ class ImaginedHost:
     says: Callable[[Order, float], Result | None] = _as_usual
 
 
-@dataclass(slots=True)
-class ImaginedSites:
+class ImaginedSites(Struct):
     """A web of hosts whose page n links to pages n*fanout+1 … and to other hosts."""
 
     hosts: dict[str, ImaginedHost] = field(default_factory=dict)
@@ -95,8 +93,7 @@ def _outcome(status: int) -> Outcome:
     return {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}[status // 100]
 
 
-@dataclass(slots=True)
-class Scenario:
+class Scenario(Struct):
     """A crawl over an imagined web, ready to run."""
 
     web: ImaginedSites

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer.sim.pages import SyntheticWeb
 from gossamer.sim.synth_paths import Kind, Resource
@@ -32,8 +31,7 @@ class Truth(Struct, frozen=True):
     broken: int  # links that end in 404 or 410
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     web: SyntheticWeb
     scope: Scope
     places: frozenset[str]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -56,8 +55,7 @@ class SitemapKind(StrEnum):
     INDEX = "index"  # /sitemap-index.xml, which names /sitemap-pages.xml.gz
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Struct, frozen=True, eq=False):
     """A host of the synthetic web. Compared by identity, so that it is a cheap cache key."""
 
     name: str

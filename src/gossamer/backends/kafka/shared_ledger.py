@@ -12,10 +12,10 @@ One instance makes the calls of an incarnation: it knows which links it has offe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import RLock
 
 import msgspec
+from msgspec import Struct, field
 
 from gossamer.backends.kafka.addresses import Addresses
 from gossamer.backends.kafka.claims import Claims
@@ -50,8 +50,7 @@ _READ_POSITIONS = "SELECT shard, position FROM positions WHERE crawl = ?"
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(slots=True)
-class _Seat:
+class _Seat(Struct):
     """What this process knows of a node."""
 
     inbox: Inbox

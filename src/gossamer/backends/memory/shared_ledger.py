@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_pages import SharedPages
@@ -29,8 +29,7 @@ from gossamer.state import CrawlRecord, NodeStatus
 _SLICE = 1000  # rows
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """One incarnation of a node."""
 
     label: str = ""
@@ -44,8 +43,7 @@ class _Node:
     answer: KnownBefore = field(default_factory=KnownBefore)  # to the last commit
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     record: CrawlRecord | None = None
     nodes: dict[NodeId, _Node] = field(default_factory=dict)
     owners: dict[int, tuple[NodeId, int]] = field(default_factory=dict)  # shard -> node, epoch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import NearPages, bands_of
@@ -12,8 +13,7 @@ from gossamer.ports.shared_ledger import Commit, KnownBefore
 from gossamer.records import Similar, UrlId
 
 
-@dataclass(slots=True)
-class SharedPages:
+class SharedPages(Struct):
     """The first page with each content, and the signatures of pages that repeat no other."""
 
     contents: dict[bytes, UrlId] = field(default_factory=dict)

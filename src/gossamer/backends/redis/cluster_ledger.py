@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NoReturn
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.backends.redis import arguments, ranges
@@ -44,8 +44,7 @@ _LETTERS_AT_ONCE = 20
 JOURNAL_COMMITS, JOURNAL_BYTES = 64, 32 << 20  # kept per node and server: the last ones
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(Struct):
     """What a node has committed."""
 
     commit: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gossamer.core.dedup.bands import band_keys
 from gossamer.core.dedup.index import MIN_SIMILARITY
@@ -25,8 +26,7 @@ def bands_of(signature: bytes) -> Sequence[bytes]:
     return band_keys(signature) if len(signature) == SIGNATURE_BYTES else ()
 
 
-@dataclass(slots=True)
-class NearPages:
+class NearPages(Struct):
     """Pages by the bands of their signatures."""
 
     bands: dict[bytes, list[UrlId]] = field(default_factory=dict)
