@@ -3,8 +3,7 @@
 Typed records instead of named values: they list what a decision can depend on, and a typo is an error.
 """
 
-from __future__ import annotations
-
+# Without the annotations of __future__, as in `records`.
 from enum import StrEnum
 
 from msgspec import Struct, field

@@ -4,8 +4,7 @@ A message contains all that the owner needs to admit the link as if it had found
 does nothing, so messages may arrive more than once, and in any order.
 """
 
-from __future__ import annotations
-
+# Without the annotations of __future__, as in `records`.
 from collections.abc import Iterator
 
 from msgspec import Struct
