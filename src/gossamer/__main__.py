@@ -5,6 +5,7 @@ An old version could not even import what the command line needs, so this is ask
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from gossamer.interpreter import FAULTY, faults
@@ -16,6 +17,7 @@ def run_program() -> None:
     if wrong:
         print(f"gossamer: {'; '.join(wrong)}", file=sys.stderr)
         sys.exit(FAULTY)
+    gc.disable()  # until a verb runs: what is loaded is not garbage. 7 ms
     from gossamer.cli import main
 
     main.run_program()

@@ -5,8 +5,7 @@ readers count an order once. `telemetry.event_log` writes events to a file and r
 back. Reports, the audit and `why` are read from events and the ledger.
 """
 
-from __future__ import annotations
-
+# Without the annotations of __future__, as in `records`.
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -168,6 +167,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
     url_id: str = ""  # of a link that was not queued, if its URL is cut
     found: str = ""  # by another visit of a known URL: changed, same, missing, gone, failed
+    version: str = ""  # of the program, when a run starts
 
 
 def outcome_of(event: Event) -> str:

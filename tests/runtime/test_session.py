@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import failpoints
+from gossamer import __version__, failpoints
 from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.errors import CorruptFolderError, DiskFullError, FolderBusyError
@@ -69,7 +69,8 @@ def test_a_session_that_cannot_be_opened_gives_its_folder_back(tmp_path: Path) -
 
 def test_events_of_opening_are_on_file_before_the_crawl_runs(tmp_path: Path) -> None:
     session(tmp_path / "crawl").open()
-    assert [event.event for event in read_events(tmp_path / "crawl" / "events")] == [EventName.STARTED]
+    (started,) = read_events(tmp_path / "crawl" / "events")
+    assert (started.event, started.version) == (EventName.STARTED, __version__)
 
 
 def test_a_session_that_is_stopped_before_it_runs_leaves_a_complete_folder(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def settle_folder(
         else:
             state.figures = _figures(state, folder, hosts, record)
         ledger.put_crawl_state(state)
-        write_report(folder.path, ledger, state.figures)
+        write_report(folder.path, ledger, state.figures, settings)
 
 
 def _figures(state: CrawlState, folder: CrawlFolder, hosts: HostTally, record: CrawlRecord) -> Figures:

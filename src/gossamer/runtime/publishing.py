@@ -138,15 +138,6 @@ def open_publishers(settings: Settings, files: ArchiveFiles, node: str, ledger: 
     return publishers
 
 
-def commit_at_once(ledger: CommitLog, publishers: Sequence[Publishing]) -> None:
-    """Put what goes with a commit into the stores, and commit. Raises StoreUnavailableError at once if one is away."""
-    sealed = ledger.seal()
-    for publisher in publishers:
-        for batch in publisher.take(sealed) or ():
-            batch.put()
-    sealed.write()
-
-
 def published(commits: CommitLog, publishers: Sequence[Publishing], control: OutageControl) -> CommitLog:
     """Return the commits of a crawl: each puts something into stores first."""
     for publisher in publishers:

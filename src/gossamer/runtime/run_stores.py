@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,12 +13,22 @@ from gossamer.records import UrlId
 from gossamer.runtime.control import Submit
 from gossamer.runtime.hub_observer import OnResult, all_of
 from gossamer.runtime.outage import OutageControl
-from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing, published
 from gossamer.runtime.recovery import OnFinished
 from gossamer.runtime.upload_factory import UploadPlan
 from gossamer.runtime.upload_watch import UploadWatch, WatchLimits
-from gossamer.runtime.uploaded_commits import uploaded
 from gossamer.runtime.uploads import PageUploads
+
+if TYPE_CHECKING:
+    from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing
+
+
+def commit_at_once(ledger: CommitLog, publishers: Sequence[Publishing]) -> None:
+    """Put what goes with a commit into the stores, and commit. Raises StoreUnavailableError at once if one is away."""
+    sealed = ledger.seal()
+    for publisher in publishers:
+        for batch in publisher.take(sealed) or ():
+            batch.put()
+    sealed.write()
 
 
 class RunStores(Struct, frozen=True):
@@ -46,6 +57,11 @@ class RunStores(Struct, frozen=True):
 
     def commits(self, inner: CommitLog) -> CommitLog:
         """Return commits that feed the stores first."""
+        if not self.all and self.uploads is None:
+            return inner
+        from gossamer.runtime.publishing import published
+        from gossamer.runtime.uploaded_commits import uploaded
+
         return uploaded(published(inner, self.all, self.outage), self.uploads, self.outage)
 
     @property

@@ -15,15 +15,15 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gossamer import failpoints
+from gossamer import __version__, failpoints
 from gossamer.archive.cdxj import fold_index
 from gossamer.commands import OperatorCommand
 from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.link_messages import decode_letter
 from gossamer.engine.link_review import LinkReview
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
@@ -35,14 +35,11 @@ from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
 from gossamer.runtime.crash import CrashReporter
 from gossamer.runtime.event_tap import OnEvent
-from gossamer.runtime.node_agent import NodeAgent
-from gossamer.runtime.node_folder import drop_copy, restore_archive
-from gossamer.runtime.node_load import with_load
-from gossamer.runtime.publishing import commit_at_once
 from gossamer.runtime.queries import Answers
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.run_parts import RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_seeds import RunSeeds
+from gossamer.runtime.run_stores import commit_at_once
 from gossamer.runtime.signals import TimeAlarm, stop_on_signals
 from gossamer.runtime.steering import Steered, Steering
 from gossamer.runtime.watchdog import Watchdog
@@ -52,6 +49,9 @@ from gossamer.state import CrawlRecord, OperatorRequest
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.summary import Summary, summary_of
 from gossamer.telemetry.text import plural
+
+if TYPE_CHECKING:
+    from gossamer.runtime.node_agent import NodeAgent
 
 STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
@@ -154,6 +154,9 @@ class Session:
 
     def _open_as_node(self, agent: NodeAgent) -> None:
         """Begin with an empty copy of the ledger: shards are read as they are granted, seeds leave with a commit."""
+        from gossamer.runtime.node_folder import drop_copy, restore_archive
+        from gossamer.runtime.node_load import with_load
+
         storage, now = self._storage, self._now()
         drop_copy(storage.folder)
         storage.ledger.open()
@@ -201,6 +204,8 @@ class Session:
 
         As a node that owns all shards would. The caller has locked the folder.
         """
+        from gossamer.engine.link_messages import decode_letter
+
         storage, crawl, now = self._storage, self._crawl, self._now()
         storage.ledger.open()
         storage.log.open()
@@ -258,7 +263,8 @@ class Session:
         """Queue the seeds, and record what this run promises."""
         new = self._seeding.queue()
         promises = promises_of(self._plan.settings)
-        self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", links=new, promises=promises)
+        said = {"links": new, "promises": promises, "version": __version__}
+        self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", **said)
         if self._plan.goes_on:
             self._crawl.state.is_paused = False
         for rule, text in self._plan.warnings.items():
@@ -408,7 +414,7 @@ class Session:
         storage.ledger.commit()
         whole = None if self._agent is None else self._agent.leave(self._plan.settings.max_wait)
         fold_index(storage.folder.index)
-        write_report(storage.folder.path, storage.ledger, figures)
+        write_report(storage.folder.path, storage.ledger, figures, self.steering.settings)
         storage.ledger.close()
         for publisher in self._services.publishers:
             publisher.close()

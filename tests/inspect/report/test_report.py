@@ -20,6 +20,7 @@ from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.record import Report
 from gossamer.inspect.report.terminal import COLUMNS, render_text, table
 from gossamer.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.settings.model import Settings
 from tests.inspect.folders import Crawled, event, finished, small_web, stopped, write_events
 
 __all__ = ["finished", "small_web", "stopped"]
@@ -160,7 +161,7 @@ def test_a_table_cuts_what_does_not_fit() -> None:
 
 def test_writing_twice_replaces_the_report(tmp_path: Path) -> None:
     for pages in (1, 2):
-        write_report(tmp_path, MemoryLedger(), Figures(totals=Totals(pages=pages), out="crawl"))
+        write_report(tmp_path, MemoryLedger(), Figures(totals=Totals(pages=pages), out="crawl"), Settings())
     assert msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report).summary.pages == 2
 
 

@@ -38,9 +38,9 @@ HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50
 
 
-def write_report(out: Path, ledger: Catalog, figures: Figures) -> None:
+def write_report(out: Path, ledger: Catalog, figures: Figures, settings: Settings) -> None:
     """Write both reports into the crawl folder, each atomically."""
-    report = build_report(out, ledger, figures, time.time())
+    report = build_whole_report(_sources(out, ledger), settings, figures, time.time())
     write_whole(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
     write_whole(out / "report.html", render_html(report).encode())
 
@@ -57,8 +57,11 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def build_report(out: Path, ledger: Catalog, figures: Figures, now: float) -> Report:
     """Return the report of a crawl folder; with `--mask-queries` no text in it has the value of a query parameter."""
-    sources = ReportSources([out / "events"], ledger, ArchiveFiles(out / "archive").read)
-    return build_whole_report(sources, _settings(out), figures, now)
+    return build_whole_report(_sources(out, ledger), _settings(out), figures, now)
+
+
+def _sources(out: Path, ledger: Catalog) -> ReportSources:
+    return ReportSources([out / "events"], ledger, ArchiveFiles(out / "archive").read)
 
 
 class ReportSources(Struct, frozen=True):
