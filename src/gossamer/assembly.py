@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,23 +27,17 @@ from gossamer.engine_assembly import budget_of, build_crawl, identity_of, orderi
 from gossamer.errors import GossamerError, UsageError
 from gossamer.events import masked_event, masked_text
 from gossamer.fetch.access import AccessRules, AccessTable
-from gossamer.fetch.countries import open_countries
 from gossamer.fetch.dns import Resolver
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise_file_limit
 from gossamer.fetch.trust import check_trust
-from gossamer.handover.topics import check_topics, open_topic
 from gossamer.inspect.archive_access import archive_files
-from gossamer.inspect.node_folders import one_folder
 from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.parse.pdf_deep import check_deep
 from gossamer.ports import Ledger
-from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
 from gossamer.runtime.answers import WorkerRules
-from gossamer.runtime.catalogs import check_catalogs, open_catalogs
 from gossamer.runtime.clock import TimeLine
 from gossamer.runtime.compiled import warning_of_missing
 from gossamer.runtime.conditions import Conditions
@@ -58,11 +53,9 @@ from gossamer.runtime.hub_config import CommitTargets, HubLimits
 from gossamer.runtime.hub_observer import HubObserver, all_of
 from gossamer.runtime.machine import Machine
 from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
-from gossamer.runtime.node_agent import NodeAgent
 from gossamer.runtime.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.plugin_links import with_filters, with_policy
-from gossamer.runtime.publishing import Publishing, open_publishers
 from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
@@ -71,7 +64,6 @@ from gossamer.runtime.reviewing import ReviewedWorkers
 from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.run_watch import RunWatch
-from gossamer.runtime.seat import Seat
 from gossamer.runtime.session import Session
 from gossamer.runtime.sink_config import sink_config
 from gossamer.runtime.sinks import check_url_stores
@@ -91,10 +83,17 @@ from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
 from gossamer.settings.seeds import Seed, identified
+from gossamer.settings.stores import has_url_stores
 from gossamer.telemetry import crawl_log
 from gossamer.telemetry.bound_by import LoadLimits
 from gossamer.telemetry.crawl_log import CrawlLog, Logs
 from gossamer.telemetry.event_log import EventLog, file_stem
+
+if TYPE_CHECKING:
+    from gossamer.ports.shared_ledger import SharedLedger
+    from gossamer.runtime.node_agent import NodeAgent
+    from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing
+    from gossamer.runtime.seat import Seat
 
 MIN_FILES = 64  # with fewer, not even one connection is certain to find what it needs
 
@@ -237,15 +236,29 @@ def _open_stores(
     basis: _Basis, ledger: Ledger, rules: ReadingRules, outage: OutageControl, ends: Callable[[], Mapping[str, int]]
 ) -> RunStores:
     node = "" if basis.seat is None else basis.seat.node.name
-    publishers = open_publishers(basis.settings, rules.files, node, ledger)
-    catalogs = open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
+    publishers = _open_publishers(basis, rules, node, ledger) if has_url_stores(basis.settings.store) else []
+    catalogs = _open_catalogs(basis, node, ledger) if basis.settings.catalog else []
     feeds = _open_feeds(basis, ledger, outage) if basis.settings.feed else []
     uploads = build_uploads(basis.upload_plan, basis.folder, ends)
     return RunStores(publishers, catalogs, feeds, uploads, basis.upload_plan, outage)
 
 
+def _open_publishers(basis: _Basis, rules: ReadingRules, node: str, ledger: Ledger) -> list[Publisher]:
+    from gossamer.runtime.publishing import open_publishers
+
+    return open_publishers(basis.settings, rules.files, node, ledger)
+
+
+def _open_catalogs(basis: _Basis, node: str, ledger: Ledger) -> list[CatalogPublisher]:
+    from gossamer.runtime.catalogs import open_catalogs
+
+    return open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
+
+
 def _open_feeds(basis: _Basis, ledger: Ledger, outage: OutageControl) -> list[Publishing]:
     from gossamer.handover.topic_feed import FeedPublisher, RunningCrawl  # 50 ms: documents are read from trees
+    from gossamer.handover.topics import open_topic
+    from gossamer.inspect.node_folders import one_folder
 
     crawl = RunningCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
     return [FeedPublisher(open_topic(url), crawl, outage.warn) for url in basis.settings.feed]
@@ -288,6 +301,9 @@ def _build_agent(
 ) -> NodeAgent | None:
     if basis.seat is None:
         return None
+    from gossamer.fetch.countries import open_countries
+    from gossamer.runtime.node_agent import NodeAgent
+
     regions = use_regions(basis.settings)
     if regions is not None and regions.has_countries:
         crawl.shards.learn_countries(regions, open_countries(basis.settings.geoip), crawl.state)
@@ -306,12 +322,20 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     """Return what a run is built from; raise if the machine lacks what the settings need."""
     check_trust(settings.ca_file)
     if settings.pdf is PdfUse.DEEP:
+        from gossamer.parse.pdf_deep import check_deep
+
         check_deep(parses_pdf=settings.parse_pdf_links)
     is_new = seat is None and not folder.settings_path.is_file()
     check_url_stores(settings.store, is_new=is_new)
     crawl = folder.path.absolute().name if seat is None else seat.crawl
-    check_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
-    check_topics(settings.feed)
+    if settings.catalog:
+        from gossamer.runtime.catalogs import check_catalogs
+
+        check_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
+    if settings.feed:
+        from gossamer.handover.topics import check_topics
+
+        check_topics(settings.feed)
     files = raise_file_limit()
     possible = _within_files(settings, files)
     access = access_rules_of(settings, os.environ)

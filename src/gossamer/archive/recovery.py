@@ -9,13 +9,12 @@ name. Both may be repeated.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from shutil import copyfileobj
 
+import msgspec
 from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, index_file, part_path, write_index
@@ -86,10 +85,12 @@ def _set_aside(path: Path, start: int) -> None:
     aside = path.parent.parent / ASIDE_FOLDER
     aside.mkdir(exist_ok=True)
     kept = aside / f"{final_name(path)}-{start}"
+    import shutil
+
     with path.open("r+b") as file:
         file.seek(start)
         with kept.open("wb") as out:
-            copyfileobj(file, out)
+            shutil.copyfileobj(file, out)
             out.flush()
             os.fsync(out.fileno())
         sync_folder(aside)
@@ -149,7 +150,7 @@ def _indexed_end(part: Path) -> int:
     end = 0
     with part.open("rb") as lines:
         for line in lines:
-            capture = json.loads(line.split(b" ", 2)[2])
+            capture = msgspec.json.decode(line.split(b" ", 2)[2])
             end = max(end, int(capture["offset"]) + int(capture["length"]))
     return end
 

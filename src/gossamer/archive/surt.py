@@ -18,15 +18,15 @@ _SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _DEFAULT_PORTS = {b"http": 80, b"https": 443}
 
 _PATH_SESSIONS = (
-    re.compile(rb"^(.*/)(\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^\?]+\.aspx.*)$", re.I),
-    re.compile(rb"^(.*/)(\([0-9a-z]{24}\)/)([^\?]+\.aspx.*)$", re.I),
+    rb"(?i)^(.*/)(\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^\?]+\.aspx.*)$",
+    rb"(?i)^(.*/)(\([0-9a-z]{24}\)/)([^\?]+\.aspx.*)$",
 )
 _QUERY_SESSIONS = (
-    re.compile(rb"^(.*)(?:jsessionid=[0-9a-zA-Z]{32})(?:&(.*))?$", re.I),
-    re.compile(rb"^(.*)(?:phpsessid=[0-9a-zA-Z]{32})(?:&(.*))?$", re.I),
-    re.compile(rb"^(.*)(?:sid=[0-9a-zA-Z]{32})(?:&(.*))?$", re.I),
-    re.compile(rb"^(.*)(?:ASPSESSIONID[a-zA-Z]{8}=[a-zA-Z]{24})(?:&(.*))?$", re.I),
-    re.compile(rb"^(.*)(?:cfid=[^&]+&cftoken=[^&]+)(?:&(.*))?$", re.I),
+    rb"(?i)^(.*)(?:jsessionid=[0-9a-zA-Z]{32})(?:&(.*))?$",
+    rb"(?i)^(.*)(?:phpsessid=[0-9a-zA-Z]{32})(?:&(.*))?$",
+    rb"(?i)^(.*)(?:sid=[0-9a-zA-Z]{32})(?:&(.*))?$",
+    rb"(?i)^(.*)(?:ASPSESSIONID[a-zA-Z]{8}=[a-zA-Z]{24})(?:&(.*))?$",
+    rb"(?i)^(.*)(?:cfid=[^&]+&cftoken=[^&]+)(?:&(.*))?$",
 )
 
 
@@ -89,7 +89,7 @@ def _canonical_path(path: bytes) -> bytes:
     canonical = _escape(_without_dots(_unescape(path))).lower()
     if b".aspx" in canonical:
         for pattern in _PATH_SESSIONS:
-            canonical = pattern.sub(rb"\1\3", canonical)
+            canonical = re.sub(pattern, rb"\1\3", canonical)
     return canonical[:-1] if len(canonical) > 1 and canonical.endswith(b"/") else canonical
 
 
@@ -112,7 +112,7 @@ def _canonical_query(query: bytes) -> bytes:
     canonical = _escape(_unescape(query))
     if b"id" in canonical.lower():  # every session name has it
         for pattern in _QUERY_SESSIONS:
-            match = pattern.match(canonical)
+            match = re.match(pattern, canonical)
             if match:
                 canonical = match[1] + (match[2] or b"")
     if len(canonical) <= 1:

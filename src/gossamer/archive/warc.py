@@ -18,7 +18,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from http import HTTPStatus
 from time import gmtime
 from urllib.parse import quote
 
@@ -220,6 +219,8 @@ def _rebuilt_head(head: bytes, status: int, body_bytes: int) -> bytes:
 def _status_line(status: int) -> bytes:
     """Return an HTTP/1.1 status line for an answer without one, or over HTTP/2 or 3."""
     try:
+        from http import HTTPStatus
+
         phrase = HTTPStatus(status).phrase
     except ValueError:
         phrase = ""

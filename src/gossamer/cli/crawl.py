@@ -10,7 +10,6 @@ import argparse
 import gc
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,8 +22,7 @@ import msgspec
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
-from gossamer.cli.node import add_node_options
-from gossamer.cli.options import add_options, describe, given, given_seeds, group_of, shorten
+from gossamer.cli.options import add_node_options, add_options, describe, given, given_seeds, group_of, shorten
 from gossamer.cli.page_process import Served, check_addresses, page_served
 from gossamer.collector import make_full_collections_rare
 from gossamer.errors import UsageError
@@ -230,6 +228,8 @@ def _why_empty(session: Session, summary: Summary) -> str:
 
 def program() -> str:
     """Return how the program is called, for hints that can be pasted."""
+    import shutil
+
     called, found = sys.argv[0], shutil.which("gossamer")
     is_other = found is None or Path(found).resolve() != Path(called).resolve()
     return called if Path(called).name == "gossamer" and is_other else "gossamer"
@@ -249,6 +249,8 @@ def print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, ledger: s
         return
     text = summary.render()
     if sys.stdout.isatty():
+        import shutil
+
         text = wrapped(text, shutil.get_terminal_size().columns, SUMMARY_INDENT)
     print(f"Crawl {folder.path}")
     print(text)

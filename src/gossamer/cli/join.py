@@ -11,7 +11,6 @@ from pathlib import Path
 from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.node import (
     NodeFolder,
-    add_node_options,
     check_countries,
     name_in,
     own_terms,
@@ -19,7 +18,7 @@ from gossamer.cli.node import (
     tell_once,
     warn_of_labels,
 )
-from gossamer.cli.options import add_options, describe, given, group_of
+from gossamer.cli.options import add_node_options, add_options, describe, given, group_of
 from gossamer.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.settings.load import settings_for_node

@@ -15,7 +15,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.options import group_of
 from gossamer.cli.take_over import take_over
 from gossamer.core.domains import list_digest
 from gossamer.core.regions import joined_labels, labels_in
@@ -28,7 +27,7 @@ from gossamer.inspect.node_folders import NODE_FILE
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.runtime.seat import Seat, join
 from gossamer.settings.load import to_toml
-from gossamer.settings.model import Group, Settings
+from gossamer.settings.model import Settings
 from gossamer.settings.regions import check_label, regions_of
 from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.state import CrawlRecord, SeedRecord, Terms
@@ -43,20 +42,6 @@ PROTOCOL = 1
 def name_in(url: str) -> str:
     """Return the name of the crawl in a ledger URL."""
     return url.partition("?")[0].rpartition("/")[2]
-
-
-def add_node_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a node."""
-    group = group_of(parser, Group.CLUSTER)
-    group.add_argument("--node", metavar="NAME", help="name of this node, unique in the crawl (host name and a suffix)")
-    group.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        metavar="L",
-        help="this node fetches what --region gives this label (repeatable)",
-    )
-    group.add_argument("--lease", type=float, default=10.0, metavar="S", help="a silent node counts as dead (10)")
 
 
 class NodeFolder:

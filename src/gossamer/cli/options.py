@@ -74,6 +74,20 @@ def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._Argumen
     return known.get(group.value) or parser.add_argument_group(group.value)
 
 
+def add_node_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a node."""
+    group = group_of(parser, Group.CLUSTER)
+    group.add_argument("--node", metavar="NAME", help="name of this node, unique in the crawl (host name and a suffix)")
+    group.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="L",
+        help="this node fetches what --region gives this label (repeatable)",
+    )
+    group.add_argument("--lease", type=float, default=10.0, metavar="S", help="a silent node counts as dead (10)")
+
+
 def add_options(parser: argparse.ArgumentParser, *, is_node: bool = False, has_begun: bool = False) -> None:
     """Add an option for every setting, under its heading; those of a crawl on many machines only for a node.
 

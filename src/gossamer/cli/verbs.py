@@ -6,7 +6,6 @@ import argparse
 import importlib
 import re
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
 from gossamer.telemetry.text import safe
 
@@ -110,6 +109,8 @@ class Parser(argparse.ArgumentParser):
         if number := _NOT_A_NUMBER.fullmatch(message):
             message, hint = f"{number['name']} {number['value']}: not a number", f"expected {_NUMBERS[number['kind']]}"
         if message.startswith("unrecognized arguments: "):
+            from difflib import get_close_matches
+
             close = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
             hint = f"did you mean '{close[0]}'?" if close else hint
         self.exit(2, printed(f"{self.prog}: {message}; {hint}\n", self.words))

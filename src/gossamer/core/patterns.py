@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, cast
 
-import re2
-
 Search = Callable[[str], object]
 
 _EXPECTED: Final = "expected RE2 syntax: no look-around, no back references, repetitions up to 1000"
@@ -31,6 +29,8 @@ def pattern_fault(pattern: str) -> str:
         return f"not a regular expression: {error}"
     if _OPEN_REPETITION.search(pattern):
         return "a repetition without its minimum; expected {0,n} instead of {,n}"
+    import re2  # 1.5 ms: most crawls have no patterns
+
     try:
         _compiled(pattern)
     except re2.error as error:
@@ -57,6 +57,8 @@ def first_match(patterns: Sequence[str], url: str) -> str:
 def _compiled(pattern: str) -> Search:
     if not _CHOICE.search(pattern):
         return re.compile(pattern).search
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True  # quicker; and two patterns may name a group alike

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import ada_url
 import can_ada
 from xxhash import xxh3_64_digest
 
@@ -66,6 +65,8 @@ def _join(base: str, text: str) -> str | None:
             return None
         if not _has_dot_segment(joined):
             return joined
+    import ada_url  # 2 ms, which most crawls of one site do without
+
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         return str(ada_url.join_url(base, text)) if base else str(ada_url.URL(text).href)

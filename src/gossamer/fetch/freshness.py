@@ -16,9 +16,7 @@ from gossamer.fetch.retry_after import http_date
 MAX_FRESH_S: Final = 30 * 86_400.0
 _MAX_VALUE_CHARS: Final = 1000
 _MAX_DATE_CHARS: Final = 64
-_AGES = re.compile(
-    r'(?:^|[\s,;])(s-maxage|max-age|no-cache|no-store)(?:\s*=\s*"?([0-9]{1,18})(?![0-9A-Za-z.]))?', re.IGNORECASE
-)
+_AGES = r'(?i)(?:^|[\s,;])(s-maxage|max-age|no-cache|no-store)(?:\s*=\s*"?([0-9]{1,18})(?![0-9A-Za-z.]))?'
 
 
 def fresh_s(named: Mapping[str, str], now: float) -> float:
@@ -26,7 +24,8 @@ def fresh_s(named: Mapping[str, str], now: float) -> float:
     stated = 0.0
     if "cache-control" in named:
         found = {
-            name.lower(): number for name, number in reversed(_AGES.findall(named["cache-control"][:_MAX_VALUE_CHARS]))
+            name.lower(): number
+            for name, number in reversed(re.findall(_AGES, named["cache-control"][:_MAX_VALUE_CHARS]))
         }
         if "no-cache" in found or "no-store" in found:
             return 0.0

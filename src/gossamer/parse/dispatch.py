@@ -17,9 +17,6 @@ from gossamer.parse.feeds import feed_type, parse_feed
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
 from gossamer.parse.markup import TITLE_CHARS, one_line
-from gossamer.parse.pdf import pdf_links
-from gossamer.parse.pdf_deep import read_deep
-from gossamer.parse.sitemap import parse_sitemap
 from gossamer.parse.sniff import HTML, XHTML, sniff_type
 
 # A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
@@ -67,6 +64,8 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
     document = Document(content_type=PDF if is_pdf(kind, content, exchange.url) else kind)
     if kind.endswith(("/xml", "+xml")):
         # Sitemaps that a page links to.
+        from gossamer.parse.sitemap import parse_sitemap
+
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
         if not found.is_complete:
@@ -92,9 +91,13 @@ def _feed_document(kind: str, exchange: Exchange, charset: str) -> Document:
 
 
 def _read_pdf(document: Document, content: bytes, *, is_deep: bool) -> None:
+    from gossamer.parse.pdf import pdf_links
+
     found = pdf_links(content)
     document.hrefs, document.problem = found.hrefs, found.problem
     if is_deep:
+        from gossamer.parse.pdf_deep import read_deep
+
         deep = read_deep(content)
         document.title = one_line(deep.title, TITLE_CHARS)
         document.visible = deep.text.encode()

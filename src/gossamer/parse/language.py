@@ -129,6 +129,8 @@ def _by_words(sample: str, rare: Counter[str], script: str, share: float) -> Det
 
 def _add_letters(scores: dict[str, float], rare: Counter[str], script: str) -> None:
     """Add to the scores of languages that have the letters, and subtract from those that have not."""
+    if not rare:
+        return
     owners = _letter_owners(script)
     for char, number in rare.items():
         having = owners.get(char)

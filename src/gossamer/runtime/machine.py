@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -28,10 +27,11 @@ class Machine(Struct, frozen=True):
     def measured(cls, folder: Path, pids: Sequence[int], stall_s: float = 0.0) -> Machine:
         """Measure: the open files are those of the process that has most. The stall is measured by others."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        room = os.statvfs(folder)
         return cls(
             open_files=max(_open_files("self"), *(_open_files(str(pid)) for pid in pids), 0),
             max_files=soft,
-            free_bytes=shutil.disk_usage(folder).free,
+            free_bytes=room.f_bavail * room.f_frsize,
             wall_ahead_s=time.time() - time.monotonic(),
             hub_cpu_s=_cpu_s(os.getpid(), threading.get_native_id()),
             worker_cpu_s={pid: _cpu_s(pid, pid) for pid in pids},

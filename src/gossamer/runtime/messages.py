@@ -7,6 +7,7 @@ in lists, so that a burst costs one frame, not one per page.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -88,7 +89,11 @@ class Report(Struct, tag=True):
 Message: TypeAlias = Begin | Orders | Sync | Close | Results | Sent | Synced | Failed | Crashed | Report
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Message).decode
+
+
+@cache  # only a crawl with worker processes needs it
+def _decoder() -> msgspec.msgpack.Decoder[Message]:
+    return msgspec.msgpack.Decoder(Message)
 
 
 def frame(message: Message) -> bytes:
@@ -102,6 +107,7 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._decode = _decoder().decode
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Add bytes; yield the messages that are complete now."""
@@ -112,6 +118,6 @@ class FrameReader:
             end = at + 4 + int.from_bytes(buffer[at : at + 4], "big")
             if len(buffer) < end:
                 break
-            yield _decode(memoryview(buffer)[at + 4 : end].tobytes())
+            yield self._decode(memoryview(buffer)[at + 4 : end].tobytes())
             at = end
         del buffer[:at]

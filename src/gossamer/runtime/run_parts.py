@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,7 +19,6 @@ from gossamer.runtime.figures_source import FiguresSource
 from gossamer.runtime.heartbeat import Heartbeat, OnBeat
 from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch
-from gossamer.runtime.publishing import Publishing
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.rereader import Rereader
 from gossamer.runtime.reviewing import Review
@@ -30,6 +30,9 @@ from gossamer.settings.model import Settings
 from gossamer.settings.repeatable import Repeatability
 from gossamer.settings.seeds import Seed
 from gossamer.telemetry.crawl_log import Logs
+
+if TYPE_CHECKING:
+    from gossamer.runtime.publishing import Publishing
 
 
 class Observer(Struct, frozen=True):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from gossamer.archive.objects import read_label
 from gossamer.archive.writer import MAX_FILE_BYTES
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.archive_names import archive_prefix
 from gossamer.inspect.archive_access import open_s3, s3_url
-from gossamer.runtime.segment_uploads import SegmentUploads
 from gossamer.runtime.uploads import PageUploads
 from gossamer.settings.model import S3Layout, Settings
 
@@ -37,6 +34,10 @@ class UploadPlan(Struct, frozen=True):
         spool = settings.spool or DEFAULT_SPOOL_BYTES
         if not url:
             return cls("", run, node, stays_local=True, spool_bytes=spool)
+        import secrets
+
+        from gossamer.archive.objects import read_label
+
         label = node or read_label(folder.archive) or secrets.token_hex(4)
         file_bytes = min(MAX_FILE_BYTES, spool // (_FILES_PER_SPOOL * (settings.workers or 1)))
         return cls(url, run, label, "warc" in settings.store, spool, file_bytes)
@@ -51,6 +52,8 @@ def build_uploads(plan: UploadPlan, folder: CrawlFolder, ends: Callable[[], Mapp
     """Return the uploads of a run; None if there are none. `ends` reads the committed lengths of archive files."""
     if not plan.url:
         return None
+    from gossamer.runtime.segment_uploads import SegmentUploads
+
     return SegmentUploads(
         lambda: open_s3(plan.url),
         folder.archive,

@@ -26,11 +26,11 @@ from gossamer.parse.dispatch import declared_type, parse_exchange
 from gossamer.parse.feeds import FEED_TYPES, feed_type, parse_feed
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.hrefs import ALWAYS_EXAMINED, max_examined
-from gossamer.parse.sitemap import MAX_ENTRIES, SitemapUrl, parse_sitemap
 from gossamer.parse.sniff import sniff_type
 from gossamer.records import SITEMAP_INDEX, Order, Outcome, Result, UrlId
 
 if TYPE_CHECKING:
+    from gossamer.parse.sitemap import SitemapUrl
     from gossamer.runtime.answers import WorkerRules
 
 MAX_ETAG_CHARS = 1024
@@ -48,6 +48,8 @@ _ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
 
 def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
     """Read the entries of a sitemap, or of a feed that serves as one."""
+    from gossamer.parse.sitemap import MAX_ENTRIES
+
     entries = _feed_entries(exchange, result, rules)
     if entries is None:
         entries = _sitemap_entries(exchange, result)
@@ -63,6 +65,8 @@ def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: Worker
 
 
 def _sitemap_entries(exchange: Exchange, result: Result) -> list[SitemapUrl]:
+    from gossamer.parse.sitemap import parse_sitemap
+
     found = parse_sitemap(exchange.content)
     result.content_type = SITEMAP_INDEX if found.sitemaps else "application/x-sitemap"
     result.error = found.error
@@ -81,6 +85,8 @@ def _feed_entries(exchange: Exchange, result: Result, rules: WorkerRules) -> lis
     result.content_type, result.error = feed.content_type, feed.error
     if rules.sketches and feed.interval_s:
         result.fresh_s = feed.interval_s
+    from gossamer.parse.sitemap import SitemapUrl
+
     return [SitemapUrl(entry.url, entry.lastmod) for entry in feed.newest_first()]
 
 

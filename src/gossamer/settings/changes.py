@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -101,6 +100,8 @@ def _paced(settings: Settings, command: ChangePace) -> Settings:
 
 def _limited(settings: Settings, key: str, value: str | float | None) -> Settings:
     if key not in by_key():
+        from difflib import get_close_matches
+
         near = get_close_matches(key, CHANGEABLE, 1)
         hint = f"did you mean {near[0]}?" if near else f"these can be changed: {', '.join(CHANGEABLE)}"
         raise UsageError(f"{key}: no such setting; {hint}")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import ada_url
-
 from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import divide
 from gossamer.core.regions import EVERY, MAX_LABELS, RegionRule, Regions
@@ -18,9 +16,9 @@ from gossamer.errors import UsageError
 from gossamer.settings.model import Settings
 
 EXPECTED = "expected .de=LABEL, example.org=LABEL, country:DE,FR=LABEL or *=LABEL"
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-_COUNTRY = re.compile(r"[A-Z]{2}")
-_NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+_LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}"
+_COUNTRY = r"[A-Z]{2}"
+_NAME = r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?|\[[0-9a-f:.]+\]"
 
 
 def rules_of(settings: Settings) -> tuple[RegionRule, ...]:
@@ -66,7 +64,7 @@ def refuse_regions(settings: Settings) -> None:
 
 def check_label(label: str, where: str) -> str:
     """Return a label; raise if it cannot be one."""
-    if not _LABEL.fullmatch(label):
+    if not re.fullmatch(_LABEL, label):
         raise UsageError(
             f"{where}: {label!r} is not a label; expected up to 32 letters, digits and ._-, a letter or digit first"
         )
@@ -86,7 +84,7 @@ def _rule_from(text: str) -> RegionRule:
 def _countries_from(text: str, where: str) -> tuple[str, ...]:
     codes = tuple(dict.fromkeys(text.upper().split(",")))
     for code in codes:
-        if not _COUNTRY.fullmatch(code):
+        if not re.fullmatch(_COUNTRY, code):
             raise UsageError(f"{where}: {code!r} is not the code of a country; expected country:DE or country:DE,FR")
     return codes
 
@@ -97,7 +95,7 @@ def _name_from(rule: str, label: str, where: str) -> str:
         return EVERY
     is_end = rule.startswith((".", "*."))
     name = _in_ascii(rule.removeprefix("*").removeprefix("."))
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise UsageError(f"{where}: not a domain; {EXPECTED}")
     domain = registrable_domain(name)
     if domain != name:
@@ -117,4 +115,8 @@ def _is_address(name: str) -> bool:
 
 
 def _in_ascii(name: str) -> str:
-    return ada_url.idna_to_ascii(name).decode("ascii") if not name.isascii() else name.lower()
+    if name.isascii():
+        return name.lower()
+    import ada_url
+
+    return ada_url.idna_to_ascii(name).decode("ascii")

@@ -5,8 +5,7 @@ stored with the crawl. Each process, and each node of many, reads them for itsel
 The narrowest pattern that matches a host counts, as a whole: rules are not combined.
 """
 
-from __future__ import annotations
-
+# Without the annotations of __future__, as in `records`.
 import base64
 import binascii
 import re
@@ -34,9 +33,9 @@ _CONNECTION_HEADERS: Final = frozenset(
 )
 _OWN_HEADERS: Final = frozenset("accept accept-encoding if-none-match if-modified-since range".split())
 _IDENTITY_HEADERS: Final = {"user-agent": "--user-agent", "from": "--contact"}
-_SECRET_HEADER: Final = re.compile(r"auth|cookie|token|secret|passw|session|credential|api-?key|-key$")
-_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_PIN: Final = re.compile(r"sha256//([A-Za-z0-9+/]{43}=)")
+_SECRET_HEADER: Final = r"auth|cookie|token|secret|passw|session|credential|api-?key|-key$"  # noqa: S105 - of names
+_NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_PIN: Final = r"sha256//([A-Za-z0-9+/]{43}=)"
 _FILES: Final = ("ca-file", "cert-file", "key-file", "password-file", "token-file")
 _MORE_FILES: Final = ("key-password-file", "proxy-password-file")
 
@@ -187,7 +186,7 @@ def _auth_fault(rule: RequestSetting) -> str:
 
 def _certificate_fault(rule: RequestSetting) -> str:
     for pin in rule.pin:
-        match = _PIN.fullmatch(pin)
+        match = re.fullmatch(_PIN, pin)
         if match is None or not _is_base64(match.group(1)):
             return (
                 f"pin = {pin!r}: expected sha256// and the base64 form of the SHA-256 of a public key (44 characters)"
@@ -256,7 +255,7 @@ def _headers_fault(rule: RequestSetting) -> str:
 
 def _header_fault(name: str, value: str | SecretSource) -> str:
     lower = name.lower()
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         return "not the name of a header; expected letters, digits and hyphens"
     if lower in _IDENTITY_HEADERS:
         return f"says who is crawling, to every host alike; expected {_IDENTITY_HEADERS[lower]}"
@@ -266,7 +265,7 @@ def _header_fault(name: str, value: str | SecretSource) -> str:
         return "is set by the crawler itself; it cannot be set"
     if isinstance(value, SecretSource):
         return "" if bool(value.env) != bool(value.file) else "expected {env = 'NAME'} or {file = 'PATH'}"
-    if _SECRET_HEADER.search(lower):
+    if re.search(_SECRET_HEADER, lower):
         return "looks like a secret, and its value would be stored; expected {env = 'NAME'} or {file = 'PATH'}"
     return header_value_fault(value)
 

@@ -31,13 +31,13 @@ PASSWORD_VARIABLES: Mapping[str, str] = {
 }
 _EXPECTED = {S3: "s3://bucket/prefix", MONGODB: "mongodb://host:port/database"}
 _ALL_EXPECTED = f"{', '.join(NAMES)}, {' or '.join(_EXPECTED.values())}"
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_PREFIX = re.compile(r"[A-Za-z0-9!_.*'()=/-]*")
-_UNSAFE_PART = re.compile(r"//|/\.{1,2}(?:/|$)")
-_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_DATABASE = re.compile(r"[A-Za-z0-9_-]{1,63}")
-_SCHEMA = re.compile(r"(?!pg_|information_schema$)[A-Za-z0-9._-]{1,63}")
-_KEYSPACE = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+_PREFIX = r"[A-Za-z0-9!_.*'()=/-]*"
+_UNSAFE_PART = r"//|/\.{1,2}(?:/|$)"
+_HOST = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_DATABASE = r"[A-Za-z0-9_-]{1,63}"
+_SCHEMA = r"(?!pg_|information_schema$)[A-Za-z0-9._-]{1,63}"
+_KEYSPACE = r"[a-z][a-z0-9_]{0,47}"
 _CATALOG_EXPECTED = {
     CASSANDRA: "expected cassandra://host:port,…/keyspace",
     MONGODB: "expected mongodb://host:port/database",
@@ -46,14 +46,19 @@ _CATALOG_EXPECTED = {
 _ANY_CATALOG_EXPECTED = (
     "expected postgresql://host:port/database, cassandra://host:port/keyspace or mongodb://host:port/database"
 )
-_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
-_USER_INFO = re.compile(r"(?<=://)([^\s'\":@]*):[^\s'\"]*@")  # up to the last @, should the password have more
+_TOPIC = r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}"
+_USER_INFO = r"(?<=://)([^\s'\":@]*):[^\s'\"]*@"  # up to the last @, should the password have more
 
 
 def scheme_of(store: str) -> str:
     """Return the scheme of a store's URL; empty for a name."""
     scheme, found, _ = store.partition("://")
     return scheme if found else ""
+
+
+def has_url_stores(stores: Sequence[str]) -> bool:
+    """Return whether pages leave this machine."""
+    return any(scheme_of(store) for store in stores)
 
 
 def has_archive(stores: Sequence[str]) -> bool:
@@ -63,7 +68,7 @@ def has_archive(stores: Sequence[str]) -> bool:
 
 def masked_store(text: str) -> str:
     """Return a store, or a text with its URL, without passwords."""
-    return _USER_INFO.sub(rf"\1:{MASK}@", text)
+    return re.sub(_USER_INFO, rf"\1:{MASK}@", text)
 
 
 def check_stores(stores: Sequence[str]) -> None:
@@ -86,9 +91,9 @@ def _check_s3(store: str) -> None:
     bucket, _, prefix = store.removeprefix("s3://").partition("/")
     if "@" in store:
         raise _refusal(store, "credentials in the URL; they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-    if not _BUCKET.fullmatch(bucket):
+    if not re.fullmatch(_BUCKET, bucket):
         raise _refusal(store, "not the name of a bucket (3 to 63 lower-case letters, digits, dots and hyphens)")
-    if not _PREFIX.fullmatch(prefix) or _UNSAFE_PART.search(f"/{prefix}"):
+    if not re.fullmatch(_PREFIX, prefix) or re.search(_UNSAFE_PART, f"/{prefix}"):
         raise _refusal(store, "a prefix has letters, digits and !_.*'()=- between single slashes")
 
 
@@ -96,7 +101,7 @@ def _check_mongodb(store: str) -> None:
     path, fault = _path_and_fault(store)
     if fault:
         raise _refusal(store, fault)
-    if not _DATABASE.fullmatch(path):
+    if not re.fullmatch(_DATABASE, path):
         raise _refusal(store, "not the name of a database (letters, digits, _ and -)")
 
 
@@ -109,7 +114,7 @@ def _path_and_fault(url: str) -> tuple[str, str]:
     path = parts.path.removeprefix("/")
     if "@" in parts.path + parts.query + parts.fragment:
         return path, "an @ that does not end user and password is written %40, a slash in a password %2F"
-    if not all(_HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(",")):
+    if not all(re.fullmatch(_HOST, host) for host in parts.netloc.rpartition("@")[2].split(",")):
         return path, "not a host with a port"
     return path, "options follow a ?, not a #" if parts.fragment else ""
 
@@ -138,11 +143,11 @@ def _catalog_fault(catalog: str) -> str:
 
 
 def _database_fault(database: str) -> str:
-    return "" if _DATABASE.fullmatch(database) else "not the name of a database (letters, digits, _ and -)"
+    return "" if re.fullmatch(_DATABASE, database) else "not the name of a database (letters, digits, _ and -)"
 
 
 def _keyspace_fault(path: str) -> str:
-    if not _KEYSPACE.fullmatch(path) or path.startswith("system"):
+    if not re.fullmatch(_KEYSPACE, path) or path.startswith("system"):
         return "not the name of a keyspace (up to 48 lower-case letters, digits and _, beginning with a letter)"
     return ""
 
@@ -151,7 +156,7 @@ def _schema_fault(catalog: str, path: str) -> str:
     database, has_schema, schema = path.removesuffix("/").partition("/")
     if fault := _database_fault(database):
         return fault
-    if has_schema and not _SCHEMA.fullmatch(schema):
+    if has_schema and not re.fullmatch(_SCHEMA, schema):
         return "not the name of a schema (up to 63 letters, digits and ._-, not beginning with pg_)"
     if "password" in urlsplit(catalog).query.lower():
         return "a password is written before the @, or is in PGPASSWORD"
@@ -183,7 +188,7 @@ def _feed_fault(feed: str, stores: Sequence[str]) -> str:
     path, fault = _path_and_fault(feed)
     if fault:
         return fault
-    if not _TOPIC.fullmatch(path):
+    if not re.fullmatch(_TOPIC, path):
         return "not the name of a topic (up to 249 letters, digits and ._-)"
     if "password" in urlsplit(feed).query.lower():
         return "a password is written before the @, or is in GOSSAMER_KAFKA_PASSWORD"
