@@ -20,7 +20,7 @@ from tests.servers import engines, java
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-SLOW_FOLDERS = {"e2e", "hostile", "measuring", "sim"}
+WAITING_FOLDERS = {"e2e", "hostile", "measuring"}
 
 settings.register_profile(
     "stable",
@@ -46,13 +46,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def spread(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
-    """Order tests so that each process of a test run begins with slow modules, and no long one is left for the end.
+    """Order tests so that at any time some processes of a test run wait and others compute.
 
-    The processes get equal parts of the list, in order; who has finished takes from the end of another's part.
+    The processes get equal parts of the list, in order; who has finished takes from the end of another's part. Tests of
+    crawls mostly wait, and there are fewer of them, but they take longer: each part has its share, evenly spread.
     """
     modules = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
-    modules.sort(key=lambda tests: tests[0].path.parent.name not in SLOW_FOLDERS)
-    return [test for first in range(processes) for tests in modules[first::processes] for test in tests]
+    waiting = [tests for tests in modules if tests[0].path.parent.name in WAITING_FOLDERS]
+    computing = [tests for tests in modules if tests[0].path.parent.name not in WAITING_FOLDERS]
+    placed = [(place / len(kind), tests) for kind in (waiting, computing) for place, tests in enumerate(kind)]
+    mixed = [tests for _, tests in sorted(placed, key=lambda each: each[0])]
+    return [test for first in range(processes) for tests in mixed[first::processes] for test in tests]
 
 
 @pytest.hookimpl(tryfirst=True)

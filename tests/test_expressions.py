@@ -57,7 +57,15 @@ def _is_faulty(pattern: str | bytes) -> bool:
 
 def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
     """Yield the patterns that a module gives to `re`, each with its line; those put together as the module has them."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    tables = {
+        call: loop.iter
+        for loop in ast.walk(tree)
+        if isinstance(loop, ast.For)
+        for call in ast.walk(loop)
+        if isinstance(call, ast.Call) and call.args and ast.unparse(call.args[0]) == ast.unparse(loop.target)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             if ast.unparse(node.func.value) != "re" or node.func.attr not in PATTERN_FIRST:
                 continue
@@ -66,7 +74,8 @@ def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
                 yield node.lineno, written.value
             elif str(path.relative_to(SOURCE / "gossamer")) not in PUT_TOGETHER:
                 module = importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))
-                yield node.lineno, eval(ast.unparse(written), vars(module))
+                found = eval(ast.unparse(tables.get(node, written)), vars(module))
+                yield from ((node.lineno, each) for each in (found if node in tables else [found]))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_faults import pages_stored
 
 SHIM = Path(__file__).with_name("failing_disk.c")
-FAILS_FOR_S = 2.0
+FAILS_FOR_S = 1.0
 ENDS_WITHIN_S = 20.0  # the first error, a last sync, the files of two workers
 
 # Which calls fail, of which files, and the error.
@@ -68,7 +68,7 @@ def environment(shim: Path, flag: Path, fault: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("fault", "workers"), crossed(FAULTS, (1, 2)))
-def test_a_disk_that_fails_for_two_seconds_ends_the_crawl_with_a_line_and_nothing_is_lost(
+def test_a_disk_that_fails_for_a_second_ends_the_crawl_with_a_line_and_nothing_is_lost(
     tmp_path: Path, shim: Path, small_web: RunningWeb, fault: str, workers: int
 ) -> None:
     out, flag = tmp_path / "out", tmp_path / "failing"

@@ -56,16 +56,16 @@ def test_a_crawl_goes_on_over_a_kill_and_a_resume(tmp_path: Path) -> None:
     out = tmp_path / "c"
     with changing_site(HOSTS) as site:
         process = begin(site, out)
-        site.wait_for(150)
+        site.wait_for(100)
         process.kill()
         process.communicate(timeout=60)
         killed_at = time.time()
         process = start("resume", str(out), "--no-progress")
-        site.wait_for(400)
+        site.wait_for(300)
         printed = finish(process)
     check_log(site, killed_at)
     statuses = Counter(asked.status for asked in site.pages())
-    assert statuses[304] > 100
+    assert statuses[304] > 60
     for (host, path), visits in site.visits().items():
         if path != f"/{MOVES}":
             assert len(visits) >= 3, (host, path)
@@ -77,7 +77,7 @@ def test_a_crawl_goes_on_over_a_kill_and_a_resume(tmp_path: Path) -> None:
         done = run(verb, str(out))
         assert done.returncode == 0, done.stdout + done.stderr
     found = Counter(str(event.get("found", "")) for event in events(out))
-    assert found["changed"] > 20
+    assert found["changed"] > 10
     assert found["missing"] > 0
     clock = [event for event in events(out) if event.get("found") and str(event["url"]).endswith(f"/{CLOCK}")]
     assert {event["found"] for event in clock} == {"same"}

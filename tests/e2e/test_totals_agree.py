@@ -29,6 +29,10 @@ SHOWN = {  # names in the summary, and in the status if they are there
 }
 
 
+# Hosts that refuse or do not answer are not waited for.
+QUICK = ("--retry-wait", "0.05", "--timeout", "1", "--max-wait", "1")
+
+
 @pytest.fixture(scope="module")
 def web() -> Iterator[RunningWeb]:
     """Errors, redirects, disallowed URLs, copies, a host without robots.txt, hosts that are down."""
@@ -37,7 +41,7 @@ def web() -> Iterator[RunningWeb]:
 
 
 def crawled(web: RunningWeb, out: Path, *more: str) -> dict[str, Any]:
-    command = ["crawl", *web.seeds(), *crawl_options(web, out, 10), "--retry-wait", "0.05", "--timeout", "3", *more]
+    command = ["crawl", *web.seeds(), *crawl_options(web, out, 10), *QUICK, *more]
     done = run(*command)
     assert done.returncode == 0, done.stderr
     return summary_of(done.stdout)
@@ -216,7 +220,14 @@ def test_numbers_agree_on_a_crawl_with_requisites(tmp_path: Path, limit: tuple[s
 def test_numbers_agree_after_two_kills(web: RunningWeb, tmp_path: Path) -> None:
     out = tmp_path / "c"
     for pages in (40, 120):
-        killed = start("crawl", *web.seeds(), *crawl_options(web, out, 10), "--retry-wait", "0.05", "--workers", "2")
+        killed = start(
+            "crawl",
+            *web.seeds(),
+            *crawl_options(web, out, 10),
+            *QUICK,
+            "--workers",
+            "2",
+        )
         wait_for_pages(out, pages)
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
@@ -239,7 +250,7 @@ def wait_for_pages(out: Path, pages: int) -> None:
 def test_numbers_agree_on_two_nodes(
     web: RunningWeb, server: RedisServer, tmp_path: Path, limit: tuple[str, ...]
 ) -> None:
-    nodes = Nodes(web, server, tmp_path, more=["--retry-wait", "0.05", *limit])
+    nodes = Nodes(web, server, tmp_path, more=[*QUICK, *limit])
     web.forget()
     nodes.start("n0", "n1")
     summary, other = nodes.end("n0"), nodes.end("n1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.core.address_crowds import CROWDED
 from gossamer.core.introductions import EARNED_HOSTS
 from gossamer.core.limits import FrontierLimits
@@ -23,7 +21,6 @@ SECONDS = 60.0
 LINKS = 100
 
 
-@dataclass
 class Farm(ImaginedSites):
     """Honest hosts, and any number of domains each of whose pages links to 100 new ones."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -213,7 +212,6 @@ def test_a_page_that_is_gone_is_asked_less_and_less_and_leaves_and_a_seed_stays(
     check_counts(crawl, scenario.ledger)
 
 
-@dataclass
 class SometimesAway(ImaginedSites):
     """Hosts whose names can be taken away."""
 
