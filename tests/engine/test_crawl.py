@@ -20,6 +20,7 @@ from gossamer.core.url import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
+from gossamer.errors import damage_of
 from gossamer.events import Event, EventName
 from gossamer.ports import Ledger
 from gossamer.records import (
@@ -440,6 +441,18 @@ def test_dead_letters_can_be_queued_again() -> None:
             urls.append(order.url)
             second.end(order)
     assert sorted(urls) == ["http://a.test/0", "http://a.test/1"]
+
+
+def test_a_state_that_makes_no_sense_is_a_damaged_ledger() -> None:
+    bench = Bench("http://a.test/0")
+    bench.crawl.save_state(0.0, 0.0, bench.now)
+    state = bench.ledger.crawl_state()
+    assert state is not None
+    state.scope.append("htt\x80:no host")
+    bench.ledger.put_crawl_state(state)
+    with pytest.raises(ValueError, match="substring") as caught:
+        Bench(ledger=bench.ledger)
+    assert "the ledger is damaged" in str(damage_of(caught.value))
 
 
 def test_an_answer_read_back_from_the_archive_counts_like_one_that_just_came() -> None:
