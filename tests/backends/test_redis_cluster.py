@@ -26,7 +26,7 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.records import UrlId
 from gossamer.state import CrawlRecord, NodeStatus, Terms
-from tests.amount import amount
+from tests.amount import amount, some
 from tests.servers import engines
 from tests.servers.redis import RedisServer
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster, wait_for
@@ -260,7 +260,7 @@ def test_a_node_that_wakes_after_a_take_over_makes_no_commit(crawl: Crawl) -> No
     assert links(taker, B) == [["link one"]]
 
 
-@settings(max_examples=amount(12, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=amount(6, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from([*CUTS, NEVER]), st.booleans()), min_size=1, max_size=8))
 def test_any_sequence_of_deaths_and_take_overs_ends_with_what_was_decided(
     servers: RedisClusterServers, deaths: list[tuple[Cut, bool]]
@@ -529,7 +529,7 @@ def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl
     assert texts(ledger, A) == {"two"}
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", some([0, 1], 1))
 def test_a_replica_takes_over(tmp_path: Path, number: int) -> None:
     program = engines.valkey()
     with running_cluster(program, tmp_path) as servers:

@@ -17,6 +17,7 @@ from gossamer.backends.local.damage import IS_COMPILED
 from gossamer.inspect.reader import CrawlReader
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.amount import amount
 from tests.e2e.program import crawl, crawl_options, run
 
 
@@ -129,7 +130,7 @@ def test_a_ledger_is_rebuilt_from_the_archive(damaged: Damaged, tmp_path: Path, 
         assert whole.state.totals.pages == 150
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(amount(6, 24)))
 def test_flipped_bits_are_a_clear_line_and_cost_nothing(damaged: Damaged, tmp_path: Path, seed: int) -> None:
     path = damaged.copied(tmp_path / "c")
     ledger = path / "state" / "data.mdb"
