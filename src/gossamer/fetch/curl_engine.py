@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from gossamer.fetch.curl_outcome import curl_outcome
 from gossamer.fetch.curl_transfer import CurlTransfer
 from gossamer.fetch.exchange import judged
 from gossamer.fetch.libcurl import Curl, pycurl
-from gossamer.fetch.outcome import curl_outcome
 from gossamer.fetch.poller import Poller
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome

@@ -24,12 +24,13 @@ from typing import Final
 
 from gossamer.core.url import origin_of
 from gossamer.fetch.chunked_transfer import ChunkedTransfer, Part
+from gossamer.fetch.curl_route import apply
 from gossamer.fetch.framing import IN_CHUNKS, framing_of
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail, request_head
 from gossamer.fetch.libcurl import Curl, pycurl
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.route import USUAL, Route, apply
+from gossamer.fetch.route import USUAL, Route
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent
 from gossamer.records import Outcome
 

@@ -18,15 +18,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from gossamer.exchanges import Exchange
 from gossamer.fetch.access import UNRESOLVED, AccessTable
 from gossamer.fetch.body import is_slow
-from gossamer.fetch.curl_engine import CurlEngine
-from gossamer.fetch.curl_transfer import CurlTransfer
 from gossamer.fetch.exchange import decode_content, exchange_of
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
@@ -35,6 +32,10 @@ from gossamer.fetch.plain_engine import PlainEngine
 from gossamer.fetch.route import USUAL, Route
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
 from gossamer.records import Outcome
+
+if TYPE_CHECKING:
+    from gossamer.fetch.curl_engine import CurlEngine
+    from gossamer.fetch.curl_transfer import CurlTransfer
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
@@ -123,7 +124,7 @@ class Fetcher:
         )
         self._tls_versions: dict[str, str] = {}
         self._curls: dict[Route, CurlEngine] = {}
-        self._engines: dict[str, Engine[Any]] = {"http:": self._plain, "https": self._curl_engine(USUAL)}
+        self._engines: dict[str, Engine[Any]] = {"http:": self._plain}  # by the start of a URL
         self._is_open = True
         return self
 
@@ -165,9 +166,11 @@ class Fetcher:
         if not addresses or not self._is_open:
             ticket.later = self._loop.call_soon(on_done, self._refused(request))
             return ticket
-        engine = self._engines[request.url[:5]]
+        if access is not None and access.is_routed:
+            engine: Engine[Any] = self._curl_engine(access.route)
+        else:
+            engine = self._engines.get(request.url[:5]) or self._tls_engine()
         if access is not None:
-            engine = self._curl_engine(access.route) if access.is_routed else engine
             request = access.complete(request, self._clock())
         transfer: Transfer = engine.transfer()
         transfer.access = access
@@ -225,29 +228,39 @@ class Fetcher:
             exchange.error = self._policy.refusal(address) or ""
         return exchange
 
+    def _tls_engine(self) -> CurlEngine:
+        engine = self._engines["https"] = self._curl_engine(USUAL)
+        return engine
+
     def _curl_engine(self, route: Route) -> CurlEngine:
         """Return the engine of a route: no connection of it serves requests with another one."""
         engine = self._curls.get(route)
         if engine is None:
-            engine = self._curls[route] = CurlEngine(
-                self._loop,
-                partial(self._new_curl_transfer, route),
-                self._end,
-                on_fault=self._crash,
-                max_idle_connections=self._limits.max_idle_connections,
-            )
+            engine = self._curls[route] = self._new_curl_engine(route)
         return engine
 
-    def _new_curl_transfer(self, route: Route, on_socket_made: Callable[[int], None]) -> CurlTransfer:
-        return CurlTransfer(
-            self._limits,
-            self._identity,
-            self._policy,
-            self._clock,
-            on_socket_made=on_socket_made,
-            tls_versions=self._tls_versions,
-            ca_file=self._ca_file,
-            route=route,
+    def _new_curl_engine(self, route: Route) -> CurlEngine:
+        from gossamer.fetch.curl_engine import CurlEngine  # 7 ms, for a crawl of plain HTTP in vain
+        from gossamer.fetch.curl_transfer import CurlTransfer
+
+        def new_transfer(on_socket_made: Callable[[int], None]) -> CurlTransfer:
+            return CurlTransfer(
+                self._limits,
+                self._identity,
+                self._policy,
+                self._clock,
+                on_socket_made=on_socket_made,
+                tls_versions=self._tls_versions,
+                ca_file=self._ca_file,
+                route=route,
+            )
+
+        return CurlEngine(
+            self._loop,
+            new_transfer,
+            self._end,
+            on_fault=self._crash,
+            max_idle_connections=self._limits.max_idle_connections,
         )
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:
