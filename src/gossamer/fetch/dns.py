@@ -1,7 +1,7 @@
 """Which IP addresses does a host name have?
 
 Answers come, in this order, from the name itself (IP literals, localhost), from the cache, from
-/etc/hosts (unless `--dns` names a server) and from the DNS by c-ares. Concurrent look-ups of a
+/etc/hosts (unless `--dns` names a server) and from the DNS (`dns_channel`). Concurrent look-ups of a
 name share one query. A look-up always ends: two tries within the deadline.
 
 IPv4 first, and IPv6 only if there is no IPv4 address: nearly every host has
@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
-import pycares
 from msgspec import Struct
 
-from gossamer.errors import UsageError
 from gossamer.figures import Histogram
 from gossamer.records import Outcome
+
+if TYPE_CHECKING:
+    from gossamer.fetch.dns_channel import DnsAnswer, DnsChannel
 
 MAX_ADDRESSES: Final = 4
 SHORTEST_TTL_S: Final = 30.0
@@ -38,12 +40,10 @@ LONGEST_TTL_S: Final = 3600.0
 NOT_FOUND_TTL_S: Final = 300.0
 FAILED_TTL_S: Final = 5.0
 _FOREVER: Final = 1e18
-_TICK_S: Final = 0.1  # how often c-ares checks its deadlines while it waits
-_FLUSH_EVERY: Final = 500
-_UNUSED_SERVER: Final = "127.0.0.1:9"  # the discard port; never queried
 _HOSTS_FILE: Final = Path("/etc/hosts")
 _LOOPBACK: Final = ("127.0.0.1", "::1")
-_NO_SUCH_NAME: Final = frozenset((pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME))
+_A: Final = 1  # RFC 1035 3.2.2
+_AAAA: Final = 28  # RFC 3596 2.1
 
 
 class Resolution(Struct, frozen=True):
@@ -83,9 +83,7 @@ class Resolver:
         self._cache: OrderedDict[str, Resolution] = OrderedDict()
         self._pending: dict[str, list[OnResolved]] = {}  # name being looked up -> callbacks
         self._hosts: dict[str, tuple[str, ...]] = {}
-        self._readers: set[int] = set()
-        self._writers: set[int] = set()
-        self._ticking: asyncio.TimerHandle | None = None
+        self._channel: DnsChannel | None = None
         self.queries = 0  # sent to the DNS so far
         self.latency = Histogram()  # of look-ups that needed one
         self._asked_at: dict[str, float] = {}  # name being looked up -> time of the loop
@@ -94,31 +92,15 @@ class Resolver:
         self._loop = asyncio.get_running_loop()
         if self._server is None:
             self._hosts = await asyncio.to_thread(read_hosts, self._hosts_file)
-        try:
-            self._channel = pycares.Channel(
-                flags=pycares.ARES_FLAG_STAYOPEN | pycares.ARES_FLAG_EDNS | pycares.ARES_FLAG_NOSEARCH,
-                # c-ares doubles the wait with every try: 1/3 + 2/3 of the deadline for two.
-                timeout=self._deadline_s / (2**self._tries - 1),
-                tries=self._tries,
-                servers=None if self._server is None else [self._server],
-                sock_state_cb=self._on_socket,
-            )
-        except pycares.AresError as error:
-            raise UsageError(f"--dns {self._server}: {error}; write HOST:PORT") from error
-        self._servers = self._channel.servers
+        else:
+            self._open_channel()  # what is wrong with the server is found before the first name
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
-        self._channel.cancel()
-        for fd in self._readers:
-            self._loop.remove_reader(fd)
-        for fd in self._writers:
-            self._loop.remove_writer(fd)
-        self._channel.close()
+        if self._channel is not None:
+            self._channel.close()
         await asyncio.sleep(0)  # waiting callers receive DNS_FAILED
 
     @property
@@ -158,7 +140,7 @@ class Resolver:
             return
         self._pending[host] = [on_done]
         self._asked_at[host] = self._loop.time()
-        self._ask_in_turn(host, pycares.QUERY_TYPE_A)
+        self._ask_in_turn(host, _A)
 
     def _without_query(self, host: str) -> Resolution | None:
         name = host.rstrip(".").lower()
@@ -192,45 +174,28 @@ class Resolver:
     def _ask(self, host: str, kind: int) -> None:
         if host not in self._pending:
             return  # the resolver was closed meanwhile
-
-        def on_answer(result: pycares.DNSResult | None, status: int | None) -> None:
-            self._on_answer(host, kind, result, status)
-
         self.queries += 1
-        if self.queries % _FLUSH_EVERY == 0:
-            self._flush()
-        try:
-            self._channel.query(host, kind, callback=on_answer)
-        except (pycares.AresError, UnicodeError, ValueError) as error:
-            if host in self._pending:  # for some bad names c-ares has called the callback as well
-                self._fail(host, Outcome.DNS_NOT_FOUND, f"{host[:100]}: {error}")
-        if self._ticking is None:
-            self._ticking = self._loop.call_later(_TICK_S, self._tick)
+        channel = self._channel or self._open_channel()
+        channel.ask(host, kind, partial(self._on_answer, host, kind))
 
-    def _flush(self) -> None:
-        """Empty c-ares's own cache: it is unbounded, takes 1.2 KB per name and cannot be turned off from Python.
+    def _open_channel(self) -> DnsChannel:
+        from gossamer.fetch.dns_channel import DnsChannel
 
-        c-ares does so whenever its list of servers changes.
-        """
-        self._channel.servers = [*self._servers, _UNUSED_SERVER]
-        self._channel.servers = self._servers
+        self._channel = DnsChannel(self._loop, server=self._server, deadline_s=self._deadline_s, tries=self._tries)
+        return self._channel
 
-    def _on_answer(self, host: str, kind: int, result: pycares.DNSResult | None, status: int | None) -> None:
+    def _on_answer(self, host: str, kind: int, answer: DnsAnswer) -> None:
         if host not in self._pending:
             return
-        if result is not None and (records := [record for record in result.answer if record.type == kind]):
-            ttl = min(record.ttl for record in result.answer)
-            addresses = tuple(dict.fromkeys(_addresses(records)))[:MAX_ADDRESSES]
-            expires_at = self._clock() + min(max(ttl, SHORTEST_TTL_S), LONGEST_TTL_S)
-            self._finish(host, Resolution(addresses, expires_at))
-        elif status is None or status == pycares.errno.ARES_ENODATA:
-            if kind == pycares.QUERY_TYPE_A:
-                self._loop.call_soon(self._ask_in_turn, host, pycares.QUERY_TYPE_AAAA)  # not from within c-ares
-            else:
-                self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
+        if answer.addresses:
+            expires_at = self._clock() + min(max(answer.ttl_s, SHORTEST_TTL_S), LONGEST_TTL_S)
+            self._finish(host, Resolution(answer.addresses[:MAX_ADDRESSES], expires_at))
+        elif answer.outcome is not Outcome.OK:
+            self._fail(host, answer.outcome, answer.error)
+        elif kind == _A:
+            self._loop.call_soon(self._ask_in_turn, host, _AAAA)  # not from within c-ares
         else:
-            outcome = Outcome.DNS_NOT_FOUND if status in _NO_SUCH_NAME else Outcome.DNS_FAILED
-            self._fail(host, outcome, f"{host}: {_reason(status)}")
+            self._fail(host, Outcome.DNS_NOT_FOUND, f"{host}: has no address")
 
     def _fail(self, host: str, outcome: Outcome, error: str) -> None:
         ttl = NOT_FOUND_TTL_S if outcome is Outcome.DNS_NOT_FOUND else FAILED_TTL_S
@@ -242,41 +207,6 @@ class Resolver:
         # Not from within c-ares, nor from within `resolve_soon` if a name is refused at once.
         for on_done in self._pending.pop(host):
             self._loop.call_soon(on_done, resolution)
-
-    def _on_socket(self, fd: int, readable: bool, writable: bool) -> None:
-        """c-ares reports what it waits for on a socket; neither means that it is about to be closed."""
-        if readable and fd not in self._readers:
-            self._readers.add(fd)
-            self._loop.add_reader(fd, self._on_ready, fd, pycares.ARES_SOCKET_BAD)
-        elif not readable and fd in self._readers:
-            self._readers.discard(fd)
-            self._loop.remove_reader(fd)
-        if writable and fd not in self._writers:
-            self._writers.add(fd)
-            self._loop.add_writer(fd, self._on_ready, pycares.ARES_SOCKET_BAD, fd)
-        elif not writable and fd in self._writers:
-            self._writers.discard(fd)
-            self._loop.remove_writer(fd)
-
-    def _on_ready(self, readable: int, writable: int) -> None:
-        self._channel.process_fd(readable, writable)
-
-    def _tick(self) -> None:
-        self._ticking = None
-        self._on_ready(pycares.ARES_SOCKET_BAD, pycares.ARES_SOCKET_BAD)
-        if self._pending:
-            self._ticking = self._loop.call_later(_TICK_S, self._tick)
-
-
-def _reason(status: int) -> str:
-    reason = pycares.errno.strerror(status)
-    return reason if isinstance(reason, str) else reason.decode()
-
-
-def _addresses(records: list[pycares.DNSRecord]) -> Iterator[str]:
-    for record in records:
-        if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData):
-            yield record.data.addr
 
 
 def literal_address(host: str) -> str | None:
