@@ -1,7 +1,7 @@
 """Asks the DNS by c-ares, from the event loop.
 
-A query always ends, by its deadline. c-ares is imported, in 6 ms, and reads its configuration with the first name that is
-looked up: a crawl of addresses needs neither.
+A query always ends, by its deadline. c-ares is imported, in 6 ms, and reads its configuration with the first name that
+is looked up: a crawl of addresses needs neither.
 """
 
 from __future__ import annotations
